@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# What every launcher needs: help, errors, a private directory, a child that gets the signals. Only functions.
+
+# Print the comment at the top of the script: the help cannot differ from it.
+usage() {
+  sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
+}
+
+# Say what is wrong and what to do, and exit with a code. # CODE WHAT [NEXT]
+die() {
+  printf 'hivekeeper: %s\n' "$2" >&2
+  [[ -z ${3:-} ]] || printf '  state: nothing was started\n  next:  %s\n' "$3" >&2
+  exit "$1"
+}
+
+# Make WORK, a directory that only this user can enter, and see that it goes when the script ends.
+make_work_directory() {
+  umask 077
+  WORK="$(mktemp -d "${TMPDIR:-/tmp}/hivekeeper.XXXXXX")" ||
+    die 2 "no temporary directory can be made in ${TMPDIR:-/tmp}" "set TMPDIR to a directory that is writable"
+  trap remove_work_directory EXIT
+}
+
+# Remove WORK. To be called before exec too, which skips the trap.
+remove_work_directory() {
+  [[ -z ${WORK:-} ]] || rm -rf -- "$WORK"
+}
+
+# Run a command, hand signals on to it, and set STATUS; needed where something follows, so that exec cannot be used.
+run_child() {
+  "$@" <&0 &
+  CHILD=$!
+  # A shell without job control starts its children with INT ignored, so they are asked to end by TERM.
+  trap 'forward TERM' TERM INT
+  trap 'forward HUP' HUP
+  while :; do
+    SIGNALLED=no STATUS=0
+    wait "$CHILD" || STATUS=$?
+    [[ $SIGNALLED == yes ]] || break
+  done
+}
+
+# Hand a signal on to the child. # SIGNAL
+forward() {
+  SIGNALLED=yes
+  kill -s "$1" "$CHILD" 2>/dev/null || true
+}

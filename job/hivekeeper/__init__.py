@@ -1,0 +1,3 @@
+"""Hivekeeper: safe compaction of Hive tables on HDFS."""
+
+__version__ = "0.1.0"

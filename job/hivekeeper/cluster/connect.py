@@ -1,0 +1,53 @@
+"""Open the cluster: one Spark session, the three seams on it, and who we are."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import contextmanager
+from typing import Iterator, Mapping
+
+from hivekeeper.cluster.session import open_session
+from hivekeeper.seams import Cluster
+
+SPARK_LOG_LEVELS = {"debug": "INFO", "info": "WARN", "warning": "ERROR", "error": "ERROR"}
+
+
+class WallClock:
+    def now_ms(self) -> int:
+        return int(time.time() * 1000)
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000
+
+
+@contextmanager
+def connect(options: Mapping[str, str], log_level: str = "info") -> Iterator[Cluster]:
+    """The cluster for the time of the body. Raises Unusable."""
+    spark = open_session(options, SPARK_LOG_LEVELS[log_level])
+    try:
+        yield assemble(spark)
+    finally:
+        spark.stop()
+
+
+def assemble(spark: object) -> Cluster:
+    """The seams on a session that is open already."""
+    from hivekeeper.cluster.files import HadoopFiles
+    from hivekeeper.cluster.gateway import Gateway
+    from hivekeeper.cluster.metastore import HiveMetastore
+    from hivekeeper.cluster.rows import SparkRows
+
+    gateway = Gateway(spark)
+    jvm = gateway.jvm
+    return Cluster(
+        files=HadoopFiles(gateway),
+        metastore=HiveMetastore(gateway),
+        rows=SparkRows(gateway),
+        clock=WallClock(),
+        user=jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName(),
+        host=socket.getfqdn(),
+        application_id=gateway.spark.sparkContext.applicationId,
+        spark_version=gateway.spark.version,
+        time_zone=jvm.java.util.TimeZone.getDefault().getID(),
+    )

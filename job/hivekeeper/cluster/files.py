@@ -1,0 +1,258 @@
+"""Touches Hadoop file systems, through HadoopBridge.java: one gateway call per method, whatever the number of paths.
+
+It decides nothing, and never overwrites: not by a rename, not by a write, not to get a lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import time
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.cluster.gateway import JAVA_ERRORS, Cause, Gateway, first_line, java_causes
+from hivekeeper.errors import Refused
+from hivekeeper.model import Attributes, FileInfo, Snapshot
+from hivekeeper.seams import FilesError, FilesUnavailable, Lock, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+
+AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
+NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
+
+MEANING = {
+    "FileAlreadyExistsException": TargetExists,
+    "AlreadyBeingCreatedException": TargetExists,
+    "FileNotFoundException": SourceMissing,
+    "NoSuchFileException": SourceMissing,
+    "ParentNotDirectoryException": SourceMissing,
+    "AccessControlException": NoPermission,
+    "AccessDeniedException": NoPermission,
+    "QuotaExceededException": NoSpace,
+    "NSQuotaExceededException": NoSpace,
+    "DSQuotaExceededException": NoSpace,
+    "QuotaByStorageTypeExceededException": NoSpace,
+}
+
+# HDFS closes a dead holder's file at the first question after its lease; DataNodes hear of it with their next heartbeat (3 s).
+RECOVERY_S = 10.0
+
+
+class HadoopFiles:
+    """`seams.Files` over whatever Hadoop file system a path names."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._bridge = gateway.bridge("HadoopBridge")
+        self._bridge.configure(gateway.hadoop_conf)
+        # The NameNode keeps milliseconds; a local kernel stamps files with its last clock tick.
+        self.clock_grain_ms = 20 if self._bridge.defaultScheme() == "file" else 1
+        self._spelling: Dict[str, str] = {}
+
+    def qualify(self, path: str) -> str:
+        """Asks Hadoop once per scheme and authority: a table may have a hundred thousand locations."""
+        prefix = AUTHORITY.match(path)
+        if prefix is None or NEEDS_HADOOP.search(path):
+            return str(_ask(self._bridge.qualify, path))
+        if prefix[0] not in self._spelling:
+            self._spelling[prefix[0]] = str(_ask(self._bridge.qualify, prefix[0] + "/")).rstrip("/")
+        return self._spelling[prefix[0]] + (re.sub("/+", "/", path[prefix.end() :]).rstrip("/") or "/")
+
+    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        if not directories:
+            return {}
+        return {found[0]: _snapshot(found) for found in json.loads(_ask(self._bridge.look, json.dumps(list(directories))))}
+
+    def tree(self, top: str) -> Tuple[FileInfo, ...]:
+        found = json.loads(_ask(self._bridge.tree, top))
+        return tuple(entry for directory in found for entry in _snapshot(directory).entries)
+
+    def stat(self, path: str) -> Optional[FileInfo]:
+        found = json.loads(_ask(self._bridge.stat, path))
+        return _entry(found[0], found[1], found[2]) if found else None
+
+    def make_directory(self, path: str) -> None:
+        _ask(self._bridge.makeDirectory, path)
+
+    def rename_exact(self, source: str, target: str) -> None:
+        """HDFS does this in one step. On local files the target is looked for first, which two writers could race."""
+        _ask(self._bridge.rename, source, target)
+
+    def remove_empty(self, path: str) -> bool:
+        return bool(_ask(self._bridge.removeEmpty, path))
+
+    def delete_tree(self, path: str) -> None:
+        _ask(self._bridge.deleteTree, path)
+
+    def read_text(self, path: str) -> str:
+        return str(_ask(self._bridge.readText, path))
+
+    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
+        if not paths:
+            return {}
+        return dict(json.loads(_ask(self._bridge.readTexts, json.dumps(list(paths)))))
+
+    def write_new(self, path: str, text: str) -> None:
+        """Local files are as durable as Hadoop's own local file system makes them: flushed, not synced."""
+        _ask(self._bridge.writeNew, path, text)
+
+    def hold(self, path: str, holder: str) -> Lock:
+        """HDFS: the file stays open for append. Local files: flock, which dies with the process too.
+
+        Other file systems have nothing that dies with its holder, so tables there are refused.
+        """
+        directory = names.parent(path)
+        scheme = str(_ask(self._bridge.schemeBehind, directory))
+        if scheme not in ("hdfs", "file"):
+            raise Refused(
+                f"{path}: a {scheme} file system has no lock that ends with the process that holds it",
+                next="leave this table out: only tables on HDFS can be compacted",
+            )
+        self.make_directory(directory)
+        line = " ".join(holder.split())
+        if scheme == "file":
+            return _LocalLock(_local(self.qualify(path)), line)
+        return self._hold_hdfs(directory, path, line)
+
+    def _hold_hdfs(self, directory: str, path: str, line: str) -> Lock:
+        give_up = time.monotonic() + RECOVERY_S
+        while True:
+            try:
+                return _HdfsLock(self._bridge, int(self._bridge.hold(directory, names.base(path), line)))
+            except JAVA_ERRORS as error:
+                causes = java_causes(error)
+            seen = {cause.short_name for cause in causes}
+            if "RecoveryInProgressException" in seen and time.monotonic() < give_up:
+                time.sleep(0.5)
+            elif seen & {"AlreadyBeingCreatedException", "RecoveryInProgressException"}:
+                raise LockHeld(path, self._last_line(path))
+            else:
+                raise _error(causes)
+
+    def _last_line(self, path: str) -> str:
+        try:
+            lines = self.read_text(path).splitlines()
+        except FilesError:
+            return ""
+        return lines[-1] if lines else ""
+
+    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
+        if not directories:
+            return {}
+        found = json.loads(_ask(self._bridge.attributes, json.dumps(list(directories))))
+        return {directory: _attributes(known) for directory, known in found.items()}
+
+    def dress(self, wanted: Mapping[str, Attributes]) -> None:
+        if wanted:
+            _ask(self._bridge.dress, json.dumps({path: _as_json(attributes) for path, attributes in wanted.items()}))
+
+    def free_bytes(self, path: str) -> Optional[int]:
+        return int(_ask(self._bridge.freeBytes, path))
+
+
+class _HdfsLock:
+    """A file held open for append. Its text gets a line per holder; it is never deleted, so nobody can lose it to a late release."""
+
+    def __init__(self, bridge: Any, number: int) -> None:
+        self._bridge = bridge
+        self._number = number
+
+    def check(self) -> bool:
+        return bool(_ask(self._bridge.isHeld, self._number))
+
+    def release(self) -> None:
+        _ask(self._bridge.release, self._number)
+
+
+class _LocalLock:
+    """An flock. The file stays behind: removing it could take away the one that somebody else has just locked."""
+
+    def __init__(self, path: str, line: str) -> None:
+        self._path = path
+        self._file = open(path, "a+", encoding="utf-8")  # noqa: SIM115  (it stays open as long as the lock is held)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            lines = self._file.read().splitlines()
+            self._file.close()
+            raise LockHeld(path, lines[-1] if lines else "") from None
+        self._file.write(line + "\n")
+        self._file.flush()
+
+    def check(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except JAVA_ERRORS as error:
+        raise _error(java_causes(error)) from None
+
+
+def _error(causes: Sequence[Cause]) -> FilesError:
+    """The first exception from outside whose name says what happened. Anything else leaves the effect open."""
+    message = first_line(causes)
+    if any("No space left on device" in cause.message for cause in causes):
+        return NoSpace(message)
+    for cause in causes:
+        meaning = MEANING.get(cause.short_name)
+        # Hadoop's RPC reports a missing ticket by the class that stands for missing rights.
+        if meaning is NoPermission and "authenticat" in cause.message.lower():
+            return FilesUnavailable(message)
+        if meaning is not None:
+            return meaning(message)
+    return FilesUnavailable(f"{causes[0].short_name}: {message}")
+
+
+def _local(path: str) -> str:
+    return path[len("file:") :]
+
+
+def _snapshot(found: Sequence[Any]) -> Snapshot:
+    if len(found) == 1:
+        return Snapshot(exists=False)
+    _, path, uri, file_id, mtime_ms, entries = found
+    below, uri_below = path.rstrip("/") + "/", uri.rstrip("/") + "/"
+    infos = (_entry(below + entry[0], uri_below + (entry[1] or entry[0]), entry) for entry in entries)
+    return Snapshot(True, file_id, mtime_ms, tuple(infos))
+
+
+def _entry(path: str, uri: str, entry: Sequence[Any]) -> FileInfo:
+    _, _, length, mtime_ms, is_dir, file_id, block_size, replication, owner, group, mode, is_open = entry
+    return FileInfo(path, length, mtime_ms, is_dir, file_id, uri, block_size, replication, owner, group, mode, is_open)
+
+
+def _attributes(known: Mapping[str, Any]) -> Attributes:
+    return Attributes(
+        owner=known["owner"],
+        group=known["group"],
+        mode=known["mode"],
+        file_mode=known["file_mode"],
+        acl=tuple(known["acl"]),
+        file_acl=tuple(known["file_acl"]),
+        xattrs=tuple(known["xattrs"].items()),
+        storage_policy=known.get("storage_policy"),
+        ec_policy=known.get("ec_policy"),
+    )
+
+
+def _as_json(wanted: Attributes) -> Mapping[str, Any]:
+    return {
+        "owner": wanted.owner or None,
+        "group": wanted.group or None,
+        "mode": wanted.mode,
+        "file_mode": wanted.file_mode,
+        "acl": list(wanted.acl),
+        "file_acl": list(wanted.file_acl),
+        "xattrs": dict(wanted.xattrs),
+        "storage_policy": wanted.storage_policy,
+        "ec_policy": wanted.ec_policy,
+    }

@@ -1,0 +1,743 @@
+package hivekeeper;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayOutputStream;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.UserPrincipalLookupService;
+import java.nio.file.attribute.UserPrincipalNotFoundException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadFactory;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumFileSystem;
+import org.apache.hadoop.fs.CreateFlag;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileContext;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.QuotaUsage;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.XAttrCodec;
+import org.apache.hadoop.fs.permission.AclEntry;
+import org.apache.hadoop.fs.permission.AclStatus;
+import org.apache.hadoop.fs.permission.AclUtil;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.fs.viewfs.ViewFileSystem;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.client.HdfsDataOutputStream;
+import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
+import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
+import org.apache.hadoop.io.IOUtils;
+import org.apache.hadoop.ipc.RemoteException;
+import org.apache.hadoop.security.AccessControlException;
+
+/**
+ * Does to Hadoop file systems what Python asks, for any number of paths in one call: JSON in, JSON out. Decides nothing.
+ *
+ * Janino compiles this at run time: Java 7 without generics, diamonds or enhanced for over collections, and no private
+ * members, because it makes no access methods for anonymous classes.
+ */
+public class HadoopBridge {
+  static final int THREADS = 16;
+
+  Configuration conf;
+  final ObjectMapper json = new ObjectMapper();
+  final Map contexts = new HashMap();
+  final Map locks = new HashMap();
+  int lastLock = 0;
+  final ExecutorService pool = Executors.newFixedThreadPool(THREADS, new ThreadFactory() {
+    public Thread newThread(Runnable work) {
+      Thread thread = new Thread(work, "hivekeeper-files");
+      thread.setDaemon(true);
+      return thread;
+    }
+  });
+
+  public void configure(Configuration conf) {
+    this.conf = conf;
+  }
+
+  public String defaultScheme() {
+    return FileSystem.getDefaultUri(conf).getScheme();
+  }
+
+  /** The one spelling: where the default file system is meant, under another name or port too, its own. */
+  public String qualify(String text) throws IOException {
+    Path path = new Path(text);
+    try {
+      FileSystem home = FileSystem.get(conf);
+      Path absolute = home.makeQualified(path);
+      return new Path(home.getUri().getScheme(), home.getUri().getAuthority(), absolute.toUri().getPath()).toString();
+    } catch (IllegalArgumentException anotherFileSystem) {
+      return path.getFileSystem(conf).makeQualified(path).toString();
+    }
+  }
+
+  // ---- looking
+
+  /** [[directory as asked for, path, uri, fileId, mtime, [entry…]]…]; only the first field where no directory is there. */
+  public String look(String directories) throws Exception {
+    return json.writeValueAsString(inParallel(read(directories), new Task() {
+      Object of(Object item) throws Exception {
+        return snapshot((String) item);
+      }
+    }));
+  }
+
+  /** As look(), for all directories from top downwards, parents first. */
+  public String tree(String top) throws Exception {
+    List found = new ArrayList();
+    List level = Collections.singletonList(top);
+    while (!level.isEmpty()) {
+      List snapshots = inParallel(level, new Task() {
+        Object of(Object item) throws Exception {
+          return snapshot((String) item);
+        }
+      });
+      level = new ArrayList();
+      for (Iterator each = snapshots.iterator(); each.hasNext();) {
+        Object[] snapshot = (Object[]) each.next();
+        if (snapshot.length == 1) continue;
+        found.add(snapshot);
+        for (Iterator entries = ((List) snapshot[5]).iterator(); entries.hasNext();) {
+          Object[] entry = (Object[]) entries.next();
+          if (((Boolean) entry[4]).booleanValue()) level.add(snapshot[1] + "/" + entry[0]);
+        }
+      }
+    }
+    return json.writeValueAsString(found);
+  }
+
+  /** [path, uri, entry], "null" where nothing is there. */
+  public String stat(String text) throws Exception {
+    Place place = place(text);
+    if (place.real == null) return "null";
+    Object[] entry = ownEntry(place);
+    if (entry == null) return "null";
+    if (place.fs instanceof DistributedFileSystem && !((Boolean) entry[4]).booleanValue()) {
+      entry[11] = Boolean.valueOf(!((DistributedFileSystem) place.fs).isFileClosed(place.real));
+    }
+    return json.writeValueAsString(new Object[] {place.path.toString(), place.uri(), entry});
+  }
+
+  /** The directory's own id and time are read before its listing: what comes in between is in the listing or changes the time. */
+  Object[] snapshot(String text) throws Exception {
+    Object[] absent = new Object[] {text};
+    Place place = place(text);
+    if (place.real == null) return absent;
+    Object[] own = ownEntry(place);
+    if (own == null || !((Boolean) own[4]).booleanValue()) return absent;
+    try {
+      List entries = place.local() ? localEntries(place) : entries(place);
+      return new Object[] {text, place.path.toString(), place.uri(), own[5], own[3], entries};
+    } catch (FileNotFoundException removedMeanwhile) {
+      return absent;
+    } catch (NoSuchFileException removedMeanwhile) {
+      return absent;
+    }
+  }
+
+  Object[] ownEntry(Place place) throws IOException {
+    if (place.local()) return localEntry(place, place.localPath());
+    try {
+      return entry(place.fs.getFileStatus(place.real));
+    } catch (FileNotFoundException absent) {
+      return null;
+    }
+  }
+
+  List entries(Place place) throws IOException {
+    List entries = new ArrayList();
+    for (RemoteIterator each = place.fs.listLocatedStatus(place.real); each.hasNext();) {
+      entries.add(entry((FileStatus) each.next()));
+    }
+    return entries;
+  }
+
+  /**
+   * [name, URI-encoded name or null if the same, length, mtime, is it a directory, id, block size, replication, owner, group,
+   * mode, is it open]
+   */
+  Object[] entry(FileStatus status) {
+    String name = status.getPath().getName();
+    long id = status instanceof HdfsFileStatus ? ((HdfsFileStatus) status).getFileId() : 0L;
+    boolean open = false;
+    if (status instanceof HdfsLocatedFileStatus && ((HdfsLocatedFileStatus) status).getLocatedBlocks() != null) {
+      open = ((HdfsLocatedFileStatus) status).getLocatedBlocks().isUnderConstruction();
+    }
+    return new Object[] {
+      name, encodedName(status.getPath(), name), Long.valueOf(status.getLen()), Long.valueOf(status.getModificationTime()),
+      Boolean.valueOf(status.isDirectory()), Long.valueOf(id), Long.valueOf(status.getBlockSize()),
+      Integer.valueOf(status.getReplication()),
+      status.getOwner(), status.getGroup(), Integer.valueOf(status.getPermission().toShort()), Boolean.valueOf(open)
+    };
+  }
+
+  String encodedName(Path path, String name) {
+    String encoded = path.toUri().getRawPath();
+    encoded = encoded.substring(encoded.lastIndexOf('/') + 1);
+    return encoded.equals(name) ? null : encoded;
+  }
+
+  List localEntries(Place place) throws IOException {
+    Map sorted = new TreeMap();
+    DirectoryStream children = Files.newDirectoryStream(place.localPath());
+    try {
+      for (Iterator each = children.iterator(); each.hasNext();) {
+        java.nio.file.Path child = (java.nio.file.Path) each.next();
+        String name = child.getFileName().toString();
+        boolean sideFile = place.fs instanceof ChecksumFileSystem && name.startsWith(".") && name.endsWith(".crc");
+        Object[] entry = sideFile ? null : localEntry(place, child);
+        if (entry != null) sorted.put(name, entry);
+      }
+    } finally {
+      children.close();
+    }
+    return new ArrayList(sorted.values());
+  }
+
+  /** Hadoop's own status of a local file starts a process for its owner and has no inode. */
+  Object[] localEntry(Place place, java.nio.file.Path file) throws IOException {
+    Map known;
+    try {
+      known = Files.readAttributes(file, "unix:ino,mode,owner,group,size,lastModifiedTime,isDirectory", new LinkOption[0]);
+    } catch (NoSuchFileException absent) {
+      return null;
+    }
+    boolean directory = ((Boolean) known.get("isDirectory")).booleanValue();
+    String name = String.valueOf(file.getFileName());
+    return new Object[] {
+      name, encodedName(new Path(null, null, "/" + name), name), directory ? Long.valueOf(0) : (Long) known.get("size"),
+      Long.valueOf(((FileTime) known.get("lastModifiedTime")).toMillis()), Boolean.valueOf(directory), known.get("ino"),
+      Long.valueOf(directory ? 0 : place.fs.getDefaultBlockSize(place.real)), Integer.valueOf(directory ? 0 : 1),
+      known.get("owner").toString(), known.get("group").toString(),
+      Integer.valueOf(((Integer) known.get("mode")).intValue() & 07777), Boolean.FALSE
+    };
+  }
+
+  // ---- changing
+
+  public void makeDirectory(String text) throws IOException {
+    Path path = new Path(text);
+    if (!path.getFileSystem(conf).mkdirs(path)) throw new IOException(text + ": the directory could not be made");
+  }
+
+  /** Never OVERWRITE. Not by FileSystem.rename either, which moves the source into a directory that exists. */
+  public void rename(String source, String target) throws IOException {
+    Path from = new Path(source);
+    try {
+      context(from).rename(from, new Path(target), new Options.Rename[] {Options.Rename.NONE});
+    } catch (IOException refused) {
+      // A file onto a directory, or the reverse: Hadoop has no class of its own for that.
+      if (String.valueOf(refused.getMessage()).indexOf("must both be") < 0) throw refused;
+      throw new FileAlreadyExistsException(refused.getMessage());
+    }
+  }
+
+  /** A FileContext makes a client of its own, so one is kept per file system. */
+  synchronized FileContext context(Path path) throws IOException {
+    URI uri = path.getFileSystem(conf).getUri();
+    if (!contexts.containsKey(uri)) contexts.put(uri, FileContext.getFileContext(uri, conf));
+    return (FileContext) contexts.get(uri);
+  }
+
+  public boolean removeEmpty(String text) throws IOException {
+    Path path = new Path(text);
+    FileSystem fs = path.getFileSystem(conf);
+    try {
+      // A plain delete would take a file too.
+      if (!fs.getFileStatus(path).isDirectory() || fs.listStatusIterator(path).hasNext()) return false;
+      return fs.delete(path, false);
+    } catch (FileNotFoundException absent) {
+      return false;
+    } catch (IOException refused) {
+      if (fs.listStatusIterator(path).hasNext()) return false;
+      throw refused;
+    }
+  }
+
+  public void deleteTree(String text) throws IOException {
+    Path path = new Path(text);
+    if (path.isRoot()) throw new AccessControlException(text + ": a root is never deleted");
+    FileSystem fs = path.getFileSystem(conf);
+    if (!fs.delete(path, true) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
+  }
+
+  /** {path: text}; a missing file is left out. */
+  public String readTexts(String paths) throws Exception {
+    final List asked = read(paths);
+    List texts = inParallel(asked, new Task() {
+      Object of(Object item) throws Exception {
+        try {
+          return readText((String) item);
+        } catch (FileNotFoundException absent) {
+          return null;
+        }
+      }
+    });
+    Map found = new LinkedHashMap();
+    for (int i = 0; i < texts.size(); i++) {
+      if (texts.get(i) != null) found.put(asked.get(i), texts.get(i));
+    }
+    return json.writeValueAsString(found);
+  }
+
+  public String readText(String text) throws IOException {
+    Path path = new Path(text);
+    FSDataInputStream in = path.getFileSystem(conf).open(path);
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    IOUtils.copyBytes(in, bytes, 65536, true);
+    return bytes.toString("UTF-8");
+  }
+
+  public void writeNew(String text, String content) throws IOException {
+    Path path = new Path(text);
+    Place parent = place(path.getParent().toString());
+    if (parent.real == null) throw new FileNotFoundException(parent.path + ": no such directory");
+    FSDataOutputStream out = create(parent.fs, new Path(parent.real, path.getName()));
+    boolean written = false;
+    try {
+      out.write(content.getBytes("UTF-8"));
+      out.hsync();
+      written = true;
+    } finally {
+      if (written) out.close();
+      else IOUtils.closeStream(out);
+    }
+  }
+
+  /**
+   * Never over a file, never with parents: a run whose directory was taken from it must not make it anew. Replicated even
+   * where the directory is erasure coded: a coded file can neither be synced nor appended to.
+   */
+  FSDataOutputStream create(FileSystem fs, Path path) throws IOException {
+    FsPermission permission = FsPermission.getFileDefault();
+    short replication = fs.getDefaultReplication(path);
+    long blockSize = fs.getDefaultBlockSize(path);
+    if (!(fs instanceof DistributedFileSystem)) {
+      return fs.createNonRecursive(path, permission, false, 4096, replication, blockSize, null);
+    }
+    EnumSet flags = EnumSet.of(CreateFlag.CREATE, CreateFlag.SHOULD_REPLICATE);
+    return ((DistributedFileSystem) fs).createNonRecursive(path, permission, flags, 4096, replication, blockSize, null);
+  }
+
+  // ---- the lock
+
+  /** "hdfs", "file", or what else lies behind the path or, where it is not there yet, behind its nearest parent. */
+  public String schemeBehind(String text) throws IOException {
+    FileSystem fs = nearest(text).fs;
+    return fs instanceof DistributedFileSystem ? "hdfs" : fs.getUri().getScheme();
+  }
+
+  /** The lock's number. The stream stays open: HDFS refuses every other create or append while this client renews its lease. */
+  public int hold(String directory, String name, String holder) throws IOException {
+    Place place = place(directory);
+    Path path = new Path(place.real, name);
+    FSDataOutputStream out = openForAppend((DistributedFileSystem) place.fs, path);
+    try {
+      out.write((holder + "\n").getBytes("UTF-8"));
+      out.hsync();
+    } catch (IOException failed) {
+      IOUtils.closeStream(out);
+      throw failed;
+    }
+    HdfsFileStatus status = (HdfsFileStatus) place.fs.getFileStatus(path);
+    synchronized (locks) {
+      lastLock++;
+      locks.put(Integer.valueOf(lastLock), new Object[] {out, place.fs, path, Long.valueOf(status.getFileId())});
+      return lastLock;
+    }
+  }
+
+  /** Never with overwrite: that takes the file from a living holder, who does not notice. */
+  FSDataOutputStream openForAppend(DistributedFileSystem fs, Path path) throws IOException {
+    try {
+      return fs.append(path);
+    } catch (FileNotFoundException absent) {
+      return create(fs, path);
+    }
+  }
+
+  /** Only a flush that updates the length asks the NameNode, and it finds the file by its id: so the path is asked for too. */
+  public boolean isHeld(int number) throws IOException {
+    Object[] lock = lock(number);
+    if (lock[0] == null) return false;
+    try {
+      ((HdfsDataOutputStream) lock[0]).hsync(EnumSet.of(HdfsDataOutputStream.SyncFlag.UPDATE_LENGTH));
+      FileStatus status = ((FileSystem) lock[1]).getFileStatus((Path) lock[2]);
+      if (((HdfsFileStatus) status).getFileId() == ((Long) lock[3]).longValue()) return true;
+    } catch (IOException failed) {
+      if (!saysLost(failed)) throw failed;
+      // The failure has closed the stream: asked again, it would only say so.
+      lock[0] = null;
+    }
+    return false;
+  }
+
+  public void release(int number) throws IOException {
+    Object[] lock = lock(number);
+    synchronized (locks) {
+      locks.remove(Integer.valueOf(number));
+    }
+    if (lock[0] == null) return;
+    try {
+      ((FSDataOutputStream) lock[0]).close();
+    } catch (IOException failed) {
+      // Taken over meanwhile: there is nothing left to give back.
+      if (!saysLost(failed)) throw failed;
+    }
+  }
+
+  /** The file is gone, or the lease is somebody else's. These calls bring the server's exception unopened. */
+  boolean saysLost(IOException failed) {
+    String name = failed instanceof RemoteException ? ((RemoteException) failed).getClassName() : failed.getClass().getName();
+    return name.endsWith(".FileNotFoundException") || name.endsWith(".LeaseExpiredException");
+  }
+
+  Object[] lock(int number) {
+    synchronized (locks) {
+      return (Object[]) locks.get(Integer.valueOf(number));
+    }
+  }
+
+  // ---- attributes
+
+  /** {directory as asked for: attributes}; a missing one is left out. */
+  public String attributes(String directories) throws Exception {
+    final List asked = read(directories);
+    List all = inParallel(asked, new Task() {
+      Object of(Object item) throws Exception {
+        Place place = place((String) item);
+        Object[] own = place.real == null ? null : ownEntry(place);
+        return own == null ? null : attributesOf(place, own);
+      }
+    });
+    Map found = new LinkedHashMap();
+    for (int i = 0; i < all.size(); i++) {
+      if (all.get(i) != null) found.put(asked.get(i), all.get(i));
+    }
+    return json.writeValueAsString(found);
+  }
+
+  Map attributesOf(Place place, Object[] own) throws IOException {
+    Map known = new HashMap();
+    known.put("owner", own[8]);
+    known.put("group", own[9]);
+    known.put("mode", own[10]);
+    known.put("acl", acl(place.fs, place.real));
+    FileStatus sample = firstDataFile(place);
+    if (sample == null) {
+      known.put("file_mode", Integer.valueOf(((Integer) own[10]).intValue() & 0666));
+      known.put("file_acl", Collections.EMPTY_LIST);
+    } else {
+      Object[] file = place.local() ? localEntry(place, localPath(sample.getPath())) : entry(sample);
+      known.put("file_mode", file == null ? Integer.valueOf(((Integer) own[10]).intValue() & 0666) : file[10]);
+      known.put("file_acl", acl(place.fs, sample.getPath()));
+    }
+    known.put("xattrs", xattrs(place.fs, place.real));
+    if (place.fs instanceof DistributedFileSystem) {
+      DistributedFileSystem hdfs = (DistributedFileSystem) place.fs;
+      ErasureCodingPolicy coding = hdfs.getErasureCodingPolicy(place.real);
+      known.put("storage_policy", hdfs.getStoragePolicy(place.real).getName());
+      known.put("ec_policy", coding == null ? null : coding.getName());
+    }
+    return known;
+  }
+
+  FileStatus firstDataFile(Place place) throws IOException {
+    for (RemoteIterator each = place.fs.listStatusIterator(place.real); each.hasNext();) {
+      FileStatus status = (FileStatus) each.next();
+      String name = status.getPath().getName();
+      if (!status.isDirectory() && !name.startsWith(".") && !name.startsWith("_")) return status;
+    }
+    return null;
+  }
+
+  /** All entries, those that repeat the mode included; [] without an extended ACL. */
+  List acl(FileSystem fs, Path path) throws IOException {
+    if (!(fs instanceof DistributedFileSystem) || !fs.getFileStatus(path).hasAcl()) return Collections.EMPTY_LIST;
+    AclStatus status = fs.getAclStatus(path);
+    List printed = new ArrayList();
+    for (Iterator each = AclUtil.getAclFromPermAndEntries(status.getPermission(), status.getEntries()).iterator(); each.hasNext();) {
+      printed.add(each.next().toString());
+    }
+    Collections.sort(printed);
+    return printed;
+  }
+
+  Map xattrs(FileSystem fs, Path path) throws IOException {
+    Map printed = new TreeMap();
+    if (!(fs instanceof DistributedFileSystem)) return printed;
+    try {
+      for (Iterator each = fs.getXAttrs(path).entrySet().iterator(); each.hasNext();) {
+        Map.Entry entry = (Map.Entry) each.next();
+        if (((String) entry.getKey()).startsWith("user.")) {
+          printed.put(entry.getKey(), XAttrCodec.encodeValue((byte[]) entry.getValue(), XAttrCodec.BASE64));
+        }
+      }
+    } catch (IOException failed) {
+      // dfs.namenode.xattrs.enabled=false: there are none then.
+      if (String.valueOf(failed.getMessage()).indexOf("XAttrs has been disabled") < 0) throw failed;
+    }
+    return printed;
+  }
+
+  /** {directory: attributes}: gives them to the directory and to the files in it. Changes nothing that is so already. */
+  public void dress(String wanted) throws Exception {
+    final Map all = (Map) json.readValue(wanted, Map.class);
+    inParallel(new ArrayList(all.keySet()), new Task() {
+      Object of(Object item) throws Exception {
+        dressDirectory(place((String) item), (Map) all.get(item));
+        return null;
+      }
+    });
+  }
+
+  void dressDirectory(Place place, Map wanted) throws IOException {
+    if (place.real == null) throw new FileNotFoundException(place.path + ": no such directory");
+    if (place.local()) {
+      dressLocal(place, wanted);
+      return;
+    }
+    if (place.fs instanceof DistributedFileSystem) dressPolicies((DistributedFileSystem) place.fs, place.real, wanted);
+    dressOne(place.fs, place.fs.getFileStatus(place.real), wanted, "mode", "acl");
+    FileStatus[] children = place.fs.listStatus(place.real);
+    for (int i = 0; i < children.length; i++) {
+      if (!children[i].isDirectory()) dressOne(place.fs, children[i], wanted, "file_mode", "file_acl");
+    }
+  }
+
+  /** Owner last: whoever gives a file away may not change it any more. */
+  void dressOne(FileSystem fs, FileStatus status, Map wanted, String mode, String acl) throws IOException {
+    Path path = status.getPath();
+    List entries = (List) wanted.get(acl);
+    FsPermission permission = new FsPermission((short) ((Integer) wanted.get(mode)).intValue());
+    String act = "set the ACL";
+    try {
+      if (!acl(fs, path).equals(entries)) {
+        if (entries.isEmpty()) fs.removeAcl(path);
+        else fs.setAcl(path, parseAcl(entries));
+        status = fs.getFileStatus(path);
+      }
+      act = "set the mode " + permission;
+      if (status.getPermission().toShort() != permission.toShort()) fs.setPermission(path, permission);
+      String owner = different(status.getOwner(), (String) wanted.get("owner"));
+      String group = different(status.getGroup(), (String) wanted.get("group"));
+      act = "give it to " + wanted.get("owner") + ":" + wanted.get("group");
+      if (owner != null || group != null) fs.setOwner(path, owner, group);
+    } catch (AccessControlException denied) {
+      throw new AccessControlException(path + ": may not " + act + ": " + firstLine(denied));
+    }
+  }
+
+  void dressPolicies(DistributedFileSystem hdfs, Path path, Map wanted) throws IOException {
+    String act = "set the storage policy";
+    try {
+      String storage = different(hdfs.getStoragePolicy(path).getName(), (String) wanted.get("storage_policy"));
+      if (storage != null) hdfs.setStoragePolicy(path, storage);
+      act = "set the erasure coding policy";
+      ErasureCodingPolicy now = hdfs.getErasureCodingPolicy(path);
+      String coding = (String) wanted.get("ec_policy");
+      // "replication" is HDFS's name for a directory that does not inherit its parent's coding.
+      if (coding == null && now != null) hdfs.setErasureCodingPolicy(path, "replication");
+      if (coding != null && (now == null || !now.getName().equals(coding))) hdfs.setErasureCodingPolicy(path, coding);
+      act = "set the extended attributes";
+      Map present = xattrs(hdfs, path);
+      for (Iterator each = ((Map) wanted.get("xattrs")).entrySet().iterator(); each.hasNext();) {
+        Map.Entry entry = (Map.Entry) each.next();
+        if (entry.getValue().equals(present.get(entry.getKey()))) continue;
+        hdfs.setXAttr(path, (String) entry.getKey(), XAttrCodec.decodeValue((String) entry.getValue()));
+      }
+    } catch (AccessControlException denied) {
+      throw new AccessControlException(path + ": may not " + act + ": " + firstLine(denied));
+    }
+  }
+
+  void dressLocal(Place place, Map wanted) throws IOException {
+    dressLocalFile(place, place.localPath(), wanted, "mode");
+    for (Iterator each = localEntries(place).iterator(); each.hasNext();) {
+      Object[] entry = (Object[]) each.next();
+      java.nio.file.Path file = place.localPath().resolve((String) entry[0]);
+      if (!((Boolean) entry[4]).booleanValue()) dressLocalFile(place, file, wanted, "file_mode");
+    }
+  }
+
+  void dressLocalFile(Place place, java.nio.file.Path file, Map wanted, String mode) throws IOException {
+    Object[] now = localEntry(place, file);
+    if (now == null) return;
+    UserPrincipalLookupService names = file.getFileSystem().getUserPrincipalLookupService();
+    try {
+      String owner = different((String) now[8], (String) wanted.get("owner"));
+      String group = different((String) now[9], (String) wanted.get("group"));
+      LinkOption[] follow = new LinkOption[0];
+      if (owner != null) Files.setAttribute(file, "unix:owner", names.lookupPrincipalByName(owner), follow);
+      if (group != null) Files.setAttribute(file, "unix:group", names.lookupPrincipalByGroupName(group), follow);
+      // After the owner: a change of owner clears the set-id bits.
+      Integer bits = (Integer) wanted.get(mode);
+      if (owner != null || group != null || !now[10].equals(bits)) Files.setAttribute(file, "unix:mode", bits, follow);
+    } catch (UserPrincipalNotFoundException unknown) {
+      throw new AccessControlException(file + ": there is no user or group " + unknown.getName());
+    } catch (FileSystemException denied) {
+      throw new AccessControlException(file + ": may not give it owner, group and mode: " + denied.getReason());
+    }
+  }
+
+  List parseAcl(List entries) {
+    StringBuilder text = new StringBuilder();
+    for (Iterator each = entries.iterator(); each.hasNext();) {
+      text.append(text.length() == 0 ? "" : ",").append(each.next());
+    }
+    return AclEntry.parseAclSpec(text.toString(), true);
+  }
+
+  String different(String present, String wanted) {
+    return wanted == null || wanted.equals(present) ? null : wanted;
+  }
+
+  String firstLine(Exception error) {
+    return String.valueOf(error.getMessage()).split("\n")[0];
+  }
+
+  // ---- space
+
+  /**
+   * What fits, copies taken off. Quotas are asked for here and one level up only: without a quota HDFS answers by
+   * walking the whole subtree, which is not to be done to a warehouse.
+   */
+  public long freeBytes(String text) throws IOException {
+    Place place = nearest(text);
+    long free = place.fs.getStatus(place.real).getRemaining();
+    Path quotaAt = place.real;
+    for (int level = 0; level < 2 && quotaAt != null && place.fs instanceof DistributedFileSystem; level++) {
+      try {
+        QuotaUsage usage = place.fs.getQuotaUsage(quotaAt);
+        if (usage.getSpaceQuota() >= 0) free = Math.min(free, Math.max(0, usage.getSpaceQuota() - usage.getSpaceConsumed()));
+      } catch (AccessControlException notOurs) {
+        // A quota that we may not read is met, if at all, by the write itself.
+      }
+      quotaAt = quotaAt.getParent();
+    }
+    return free / Math.max(1, place.fs.getDefaultReplication(place.real));
+  }
+
+  // ---- plumbing
+
+  /**
+   * Where a path really lies: behind a ViewFs mount there is a file system that knows ids and open files. `real` is null
+   * where nothing is there.
+   */
+  Place place(String text) throws IOException {
+    Place place = new Place();
+    Path path = new Path(text);
+    place.fs = path.getFileSystem(conf);
+    place.path = place.fs.makeQualified(path);
+    place.real = place.path;
+    if (place.fs instanceof ViewFileSystem) {
+      try {
+        place.real = place.fs.resolvePath(place.path);
+        place.fs = place.real.getFileSystem(conf);
+      } catch (FileNotFoundException absent) {
+        place.real = null;
+      }
+    }
+    return place;
+  }
+
+  /** The path, or its nearest parent that exists. */
+  Place nearest(String text) throws IOException {
+    Path path = new Path(text);
+    Place place = place(text);
+    while ((place.real == null || !place.fs.exists(place.real)) && path.getParent() != null) {
+      path = path.getParent();
+      place = place(path.toString());
+    }
+    return place;
+  }
+
+  static java.nio.file.Path localPath(Path path) {
+    return new java.io.File(path.toUri().getPath()).toPath();
+  }
+
+  List read(String texts) throws IOException {
+    return Arrays.asList((Object[]) json.readValue(texts, String[].class));
+  }
+
+  List inParallel(List items, final Task task) throws Exception {
+    List results = new ArrayList();
+    if (items.size() == 1) {
+      results.add(task.of(items.get(0)));
+      return results;
+    }
+    List futures = new ArrayList();
+    for (Iterator each = items.iterator(); each.hasNext();) {
+      final Object item = each.next();
+      futures.add(pool.submit(new Callable() {
+        public Object call() throws Exception {
+          return task.of(item);
+        }
+      }));
+    }
+    Exception first = null;
+    for (Iterator each = futures.iterator(); each.hasNext();) {
+      Future future = (Future) each.next();
+      try {
+        results.add(future.get());
+      } catch (ExecutionException failed) {
+        if (first == null) first = failed;
+      }
+    }
+    // Only when all have ended: nothing goes on behind the caller's back.
+    if (first != null) throw first;
+    return results;
+  }
+
+  abstract static class Task {
+    abstract Object of(Object item) throws Exception;
+  }
+
+  static class Place {
+    FileSystem fs;
+    Path path;
+    Path real;
+
+    boolean local() {
+      return "file".equals(fs.getUri().getScheme());
+    }
+
+    /** As Spark's input_file_name() spells it: Hadoop's listing of local files says `file:///`, a Path alone `file:/`. */
+    String uri() {
+      URI uri = path.toUri();
+      return uri.getAuthority() != null ? uri.toString() : uri.getScheme() + "://" + uri.getRawPath();
+    }
+
+    java.nio.file.Path localPath() {
+      return HadoopBridge.localPath(real);
+    }
+  }
+}

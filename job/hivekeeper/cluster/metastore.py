@@ -1,0 +1,222 @@
+"""Touches the Hive Metastore, through Hive's own client in the driver's JVM and in bulk (MetastoreBridge.java).
+
+It decides nothing, moves no data, and changes only what it is told to; Spark's SQL is used for ANALYZE alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql.utils import CapturedException
+
+from hivekeeper import names, quoting
+from hivekeeper.cluster.gateway import Cause, Gateway, first_line, java_causes
+from hivekeeper.cluster.session import guard_session
+from hivekeeper.errors import Unusable
+from hivekeeper.model import Column, Partition, Storage, Table
+from hivekeeper.seams import MetastoreRefused, MetastoreUnavailable
+
+# A metastore that moves or restarts, a ticket that ended, a server of another protocol version.
+UNAVAILABLE = (
+    "TTransportException",
+    "TApplicationException",
+    "TProtocolException",
+    "ConnectException",
+    "SocketException",
+    "SocketTimeoutException",
+    "UnknownHostException",
+    "NoRouteToHostException",
+    "GSSException",
+)
+# Hive's client packs the failure of all its tries into the text of one exception.
+NO_CONNECTION = "Could not connect to meta store"
+REFUSED_PACKAGES = ("org.apache.hadoop.hive.", "org.apache.thrift.", "org.apache.spark.", "org.apache.hadoop.security.")
+
+# How long the list of a database's table locations is believed: it finds mistakes of set-up, not races.
+KEEP_ROOTS_S = 300.0
+
+
+class HiveMetastore:
+    """`seams.Metastore` over the metastore of the session's configuration; connecting happens here."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._spark = gateway.spark
+        self._bridge = gateway.bridge("MetastoreBridge")
+        self._roots: Dict[str, Tuple[float, Roots]] = {}
+        try:
+            _ask(self._bridge.connect, gateway.hadoop_conf)
+        except (MetastoreUnavailable, MetastoreRefused) as error:
+            raise _unusable(str(error)) from error
+
+    def databases(self) -> Tuple[str, ...]:
+        return tuple(sorted(json.loads(_ask(self._bridge.databases))))
+
+    def table_names(self, database: str) -> Tuple[str, ...]:
+        found = json.loads(_ask(self._bridge.tableNames, database))
+        if found is None:
+            raise KeyError(database)
+        return tuple(sorted(found))
+
+    def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        found = json.loads(_ask(self._bridge.tables, database, json.dumps(list(names)))) if names else []
+        return {entry["name"]: _read_table(entry) for entry in sorted(found, key=lambda entry: str(entry["name"]))}
+
+    def partitions(self, table: Table) -> Tuple[Partition, ...]:
+        return self._find_partitions(table, None) if table.partitioned else ()
+
+    def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
+        return {partition.name: partition for partition in self._find_partitions(table, json.dumps(list(names)))} if names else {}
+
+    def _find_partitions(self, table: Table, wanted: Optional[str]) -> Tuple[Partition, ...]:
+        """One call, whatever the number: Hive's client repeats every column in every partition, which the bridge leaves out."""
+        found = json.loads(_ask(self._bridge.partitions, table.database, table.name, wanted))
+        storages = [Storage(**storage) for storage in found["storages"]]
+        partitions = (
+            Partition(name, tuple(values), location, storages[storage], parameters)
+            for name, values, location, storage, parameters in found["partitions"]
+        )
+        return tuple(sorted(partitions, key=lambda partition: partition.name))
+
+    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
+        lives = lives or {}
+        if table.partitioned:
+            changes = {name: (files, size_bytes, lives.get(name)) for name, (files, size_bytes) in sizes.items()}
+            _ask(self._bridge.updatePartitions, table.database, table.name, json.dumps(changes))
+        elif "" in sizes:
+            _ask(self._bridge.updateTable, table.database, table.name, *sizes[""], lives.get(""))
+
+    def add_partition(self, table: Table, partition: Partition) -> bool:
+        record = {
+            "values": partition.values,
+            "location": partition.location,
+            "storage": vars(partition.storage),
+            "parameters": dict(partition.parameters),
+        }
+        return bool(_ask(self._bridge.addPartition, table.database, table.name, json.dumps(record)))
+
+    @contextmanager
+    def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
+        """The metastore drops a lock without heartbeats; a daemon thread of the JVM sends them and dies with the driver."""
+        reason = str(self._bridge.lock(table.database, table.name, int(timeout_s * 1000))) if timeout_s > 0 else "it was not asked for"
+        try:
+            yield reason
+        finally:
+            if not reason:
+                self._bridge.unlock()
+
+    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
+        databases = [database] if database else self.databases()
+        qualified = json.loads(_ask(self._bridge.qualified, json.dumps(list(locations))))
+        found: Dict[str, List[str]] = {location: [] for location in locations}
+        for one in databases:
+            roots = self._find_roots(one)
+            for location, path in zip(locations, qualified):
+                found[location] += roots.touching(path)
+        return {location: tuple(sorted(touching)) for location, touching in found.items()}
+
+    def _find_roots(self, database: str) -> Roots:
+        read_at, roots = self._roots.get(database, (0.0, Roots({})))
+        if not read_at or time.monotonic() - read_at > KEEP_ROOTS_S:
+            stored = json.loads(_ask(self._bridge.locations, database))
+            roots = Roots({f"{database}.{name}": location for name, location in stored.items()})
+            self._roots[database] = (time.monotonic(), roots)
+        return roots
+
+    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
+        # A session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.
+        spark = self._spark.newSession()
+        guard_session(spark)
+        spark.conf.set("spark.sql.caseSensitive", "false")
+        for statement in analyze_statements(table, partitions):
+            _ask(spark.sql, statement)
+
+
+class Roots:
+    """The locations of tables, so that a path's neighbours are found without a walk over all of them."""
+
+    def __init__(self, locations: Mapping[str, str]) -> None:
+        self._at: Dict[str, List[str]] = {}
+        self._inside: Dict[str, List[str]] = {}
+        for name, location in locations.items():
+            path, *above = _path_and_above(location)
+            self._at.setdefault(path, []).append(name)
+            for place in above:
+                self._inside.setdefault(place, []).append(name)
+
+    def touching(self, location: str) -> List[str]:
+        """Names of what lies at, above or below a location."""
+        path, *above = _path_and_above(location)
+        return self._inside.get(path, []) + [name for place in (path, *above) for name in self._at.get(place, [])]
+
+
+def _path_and_above(location: str) -> List[str]:
+    path = location.rstrip("/")
+    found = [path]
+    while "/" in path:
+        path = names.parent(path)
+        found.append(path)
+    return found
+
+
+def analyze_statements(table: Table, partitions: Iterable[str]) -> List[str]:
+    """ANALYZE TABLE for each partition and then the table; a site may have made another catalog Spark's default."""
+    target = f"ANALYZE TABLE `spark_catalog`.{quoting.identifier(table.database)}.{quoting.identifier(table.name)}"
+    specs = dict.fromkeys(_analyze_spec(quoting.partition_values(name)) for name in partitions)
+    return [f"{target} PARTITION ({spec}) COMPUTE STATISTICS" for spec in specs] + [f"{target} COMPUTE STATISTICS"]
+
+
+def _analyze_spec(values: Mapping[str, str]) -> str:
+    """Spark counts no rows where dt='__HIVE_DEFAULT_PARTITION__', so from a NULL on columns are named without a value: all of them."""
+    known = dict(itertools.takewhile(lambda pair: pair[1] != quoting.HIVE_NULL, values.items()))
+    given = [quoting.partition_spec(known)] if known else []
+    return ", ".join(given + [quoting.identifier(column) for column in values if column not in known])
+
+
+def _read_table(entry: Mapping[str, Any]) -> Table:
+    return Table(
+        **{
+            **entry,
+            "storage": Storage(**entry["storage"]),
+            "columns": tuple(Column(*column) for column in entry["columns"]),
+            "partition_columns": tuple(Column(*column) for column in entry["partition_columns"]),
+            "bucket_columns": tuple(entry["bucket_columns"]),
+            "sort_columns": tuple(entry["sort_columns"]),
+            "skewed_columns": tuple(entry["skewed_columns"]),
+        }
+    )
+
+
+def _ask(method: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return method(*arguments)
+    except (Py4JJavaError, CapturedException) as error:
+        meaning = _meaning(java_causes(error))
+        if meaning is None:
+            raise
+        raise meaning from error
+
+
+def _meaning(causes: Sequence[Cause]) -> Optional[Exception]:
+    """What a Java exception says about the metastore; None where it says nothing about it."""
+    message = first_line(causes)
+    if any(cause.short_name == "TApplicationException" for cause in causes):
+        return MetastoreUnavailable(f"the metastore speaks another protocol version than this Spark's Hive client ({message})")
+    if any(cause.short_name in UNAVAILABLE or NO_CONNECTION in cause.message for cause in causes):
+        return MetastoreUnavailable(f"the metastore does not answer ({message})")
+    if any(cause.name.startswith(REFUSED_PACKAGES) for cause in causes):
+        return MetastoreRefused(message)
+    return None
+
+
+def _unusable(message: str) -> Unusable:
+    if "Another instance of Derby" in message:
+        return Unusable(
+            f"the embedded metastore is in use by another process ({message})",
+            next="wait until it ends, or name a metastore by hive.metastore.uris",
+        )
+    return Unusable(message, next="check the ticket (klist), hive.metastore.uris and the metastore's own log, then run again")

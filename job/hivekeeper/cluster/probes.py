@@ -1,0 +1,65 @@
+"""Builds the questions that only the data can answer before a rewrite: are there nanoseconds?
+
+Pure. Spark keeps microseconds, and neither row counts nor digests over its own reader see the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, Tuple
+
+from hivekeeper.model import Form
+from hivekeeper.quoting import identifier
+from hivekeeper.schemas import PARQUET, OrcType, parse_orc, parse_parquet
+
+
+@dataclass(frozen=True)
+class Probes:
+    """`schema` is the DDL of the columns to read; `columns` are (name, SQL that is true for a value with nanoseconds)."""
+
+    schema: str = ""
+    columns: Tuple[Tuple[str, str], ...] = ()
+    refusal: str = ""
+
+
+def find_probes(format: str, form: Form) -> Probes:
+    # Spark writes microseconds only.
+    if form.writer == "spark":
+        return Probes()
+    return _parquet_probes(form) if format == PARQUET else _orc_probes(form)
+
+
+def _parquet_probes(form: Form) -> Probes:
+    """INT96 read as its twelve bytes: eight of nanoseconds of the day, lowest byte first, then the day."""
+    fields = parse_parquet(form.schema)
+    if any(leaf.physical == "int96" for field in fields for leaf in field.leaves if leaf is not field):
+        return Probes(refusal=_nested("INT96 timestamps"))
+    found = [field.name for field in fields if field.physical == "int96"]
+    return _probes(found, "BINARY", [_int96_has_nanoseconds(identifier(name)) for name in found])
+
+
+def _int96_has_nanoseconds(column: str) -> str:
+    digits = ", ".join(f"substr(hex({column}), {start}, 2)" for start in range(15, 0, -2))
+    return f"CAST(conv(concat({digits}), 16, 10) AS BIGINT) % 1000 <> 0"
+
+
+def _orc_probes(form: Form) -> Probes:
+    """Timestamps read as text: the fraction's digits are those that the file has."""
+    root = parse_orc(form.schema.partition(" /")[0])
+    found = [name for name, kind in zip(root.names, root.children) if kind.kind == "timestamp"]
+    if any(_has_timestamp(kind) for kind in root.children if kind.children):
+        return Probes(refusal=_nested("timestamps"))
+    return _probes(found, "STRING", [f"length(regexp_extract({identifier(name)}, '[.]([0-9]*)', 1)) > 6" for name in found])
+
+
+def _has_timestamp(kind: OrcType) -> bool:
+    return any(inner.kind == "timestamp" for inner in kind.all)
+
+
+def _nested(what: str) -> str:
+    return f"it has {what} inside structs, lists or maps, whose nanoseconds cannot be looked for"
+
+
+def _probes(columns: Iterable[str], kind: str, checks: Iterable[str]) -> Probes:
+    found = list(columns)
+    return Probes(", ".join(f"{identifier(name)} {kind}" for name in found), tuple(zip(found, checks)))

@@ -1,0 +1,336 @@
+"""Reads footers, rewrites files and computes digests with Spark jobs; the `Rows` seam.
+
+Files are always read by their names and by their own schema. It writes below a stage's target only and never
+looks at a table or its location.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructField, StructType
+from pyspark.sql.utils import CapturedException
+
+from hivekeeper import names
+from hivekeeper.cluster import digest
+from hivekeeper.cluster.failures import cause_of
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.probes import Probes, find_probes
+from hivekeeper.cluster.session import GUARDS, Where
+from hivekeeper.cluster.spread import task_keys
+from hivekeeper.cluster.writing import session_settings, whole_file_settings, writer_options
+from hivekeeper.model import ColumnFacts, Digest, FileInfo, FooterGroup, Form, StageBatch, StageDigests, StageResult, StageUnit, UnitFooters
+from hivekeeper.quoting import identifier
+from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
+from hivekeeper.seams import RowsError
+
+_THREADS = 16
+# One read per output file goes into one plan; more of them make planning slow.
+_READS_PER_JOB = 40
+# The observed digest travels by Spark's event bus, which drops events when it is overrun.
+_METRICS_TIMEOUT_S = 120
+
+_UNIT = names.UNIT_COLUMN
+# All our columns begin alike, and a data column that does so too is refused.
+_FILE, _KNOWN, _KEY, _ORDINAL, _TASK, _BLOCK, _ROW, _HASH, _MIXED = (
+    f"{names.UNIT_COLUMN}_{suffix}" for suffix in ("file", "known", "key", "ordinal", "task", "block", "row", "hash", "mixed")
+)
+_PLACE_SCHEMA = "struct<file: string, key: int, ordinal: int, task: int>"
+_BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true", "mergeSchema": "false"}
+
+Place = Tuple[str, int, int, int]
+
+
+class SparkRows:
+    """Each call works in a session of its own, so the settings of one form never meet another's."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    # ---- footers
+
+    def footers(self, format: str, units: Mapping[str, Sequence[FileInfo]]) -> Mapping[str, UnitFooters]:
+        paths = {unit: [file.path for file in files if file.length > 0] for unit, files in units.items()}
+        # Answer: {unit: {groups: [{form, rows: {path: n}, columns: {name: [values, nulls, low, high]}}], unreadable: [[path, why]]}}
+        bridge = self.gateway.bridge("FooterBridge")
+        with _rows_errors():
+            answer = json.loads(bridge.read(self.gateway.hadoop_conf, format, json.dumps(paths), _THREADS))
+        return {unit: _unit_footers(said) for unit, said in answer.items()}
+
+    # ---- writing
+
+    def write_stage(self, batch: StageBatch) -> StageResult:
+        with _rows_errors():
+            session = self._session(batch.format, batch.form)
+            schema = self._schema(session, batch.format, batch.form, batch.units[0].files[0].path)
+            job = _Writer(self, session, batch, schema)
+            return StageResult(job.write_one(batch.units[0]) if len(batch.units) == 1 else job.write_many())
+
+    def read_stage(self, batch: StageBatch) -> StageDigests:
+        with _rows_errors():
+            session = self._session(batch.format, batch.form)
+            output = session.read.format(batch.format).option("__globPaths__", "false").load(batch.target)
+            columns = StructType([field for field in output.schema.fields if field.name != _UNIT])
+            found = self._digest_by_key(output, columns, _UNIT)
+            return StageDigests({**{unit.number: Digest(0, 0, 0) for unit in batch.units}, **found.units}, found.mixed)
+
+    def digests(self, format: str, groups: Mapping[int, FooterGroup]) -> Mapping[int, Digest]:
+        found = {key: Digest(0, 0, 0) for key in groups}
+        with _rows_errors():
+            for form, members in _by_form(groups).items():
+                session = self._session(format, form)
+                places = [(path, key, 0, 0) for key in members for path in groups[key].rows]
+                schema = self._schema(session, format, form, places[0][0])
+                data = self._read_placed(session, format, schema, places)
+                found.update(self._digest_by_key(data, schema, _KEY).units)
+        return found
+
+    def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
+        units = list(groups)
+        reasons: Dict[str, str] = {}
+        with _rows_errors():
+            for form, members in _by_form({at: groups[unit] for at, unit in enumerate(units)}).items():
+                probes = find_probes(format, form)
+                if probes.refusal:
+                    reasons.update({units[at]: probes.refusal for at in members})
+                elif probes.columns:
+                    places = [(path, at, 0, 0) for at in members for path in groups[units[at]].rows]
+                    reasons.update({units[at]: reason for at, reason in self._probe(format, form, probes, places).items()})
+        return reasons
+
+    def _probe(self, format: str, form: Form, probes: Probes, places: Sequence[Place]) -> Dict[int, str]:
+        session = self._session(format, form)
+        # The vectorized reader does not give INT96 as bytes.
+        session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+        data = self._read_placed(session, format, probes.schema, places)
+        checks = [F.max(F.expr(check)).alias(f"c{index}") for index, (_, check) in enumerate(probes.columns)]
+        found = {}
+        for row in data.groupBy(_KEY).agg(*checks).collect():
+            guilty = [name for index, (name, _) in enumerate(probes.columns) if row[f"c{index}"]]
+            if guilty:
+                found[row[_KEY]] = f"the timestamps of {', '.join(guilty)} have nanoseconds; Spark keeps microseconds"
+        return found
+
+    # ---- what all jobs share
+
+    def _session(self, format: str, form: Form) -> SparkSession:
+        """A copy of the session with the settings of this form; other sessions see nothing of it."""
+        spark = self.gateway.spark
+        session = type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
+        for guard in GUARDS:
+            if guard.where is not Where.CORE:
+                session.conf.set(guard.key, guard.value)
+        for key, value in session_settings(format, form).items():
+            session.conf.set(key, value)
+        return session
+
+    def _schema(self, session: SparkSession, format: str, form: Form, path: str) -> StructType:
+        """The schema that Spark sees in one file of the form, with the field ids that it would drop."""
+        schema = self._load(session, format, [path], None).schema
+        clash = [field.name for field in schema.fields if field.name.lower().startswith(_UNIT)]
+        if clash:
+            raise RowsError(f"the column {clash[0]} has a name that we use ourselves")
+        return _with_field_ids(schema, parse_parquet(form.schema)) if format == PARQUET else schema
+
+    def _load(self, session: SparkSession, format: str, paths: Sequence[str], schema: Union[StructType, str, None]) -> DataFrame:
+        reader = session.read.format(format)
+        for key, value in _BY_NAME.items():
+            reader = reader.option(key, value)
+        if schema is not None:
+            reader = reader.schema(schema)
+        return DataFrame(reader._jreader.load(self.gateway.strings(paths)), session)
+
+    def _read_placed(self, session: SparkSession, format: str, schema: Union[StructType, str], places: Sequence[Place]) -> DataFrame:
+        """The rows of many files, each with the key, ordinal and task of its file. A row of an unknown file stops the job."""
+        data = self._load(session, format, [place[0] for place in places], schema)
+        data = data.select(
+            "*",
+            F.input_file_name().alias(_FILE),
+            F.expr("input_file_block_start()").alias(_BLOCK),
+            F.monotonically_increasing_id().alias(_ROW),
+        )
+        lines = self.gateway.bridge("StageBridge").lines(data._jdf.inputFiles(), json.dumps(places))
+        encoder = self.gateway.jvm.org.apache.spark.sql.Encoders.STRING()
+        mapping = DataFrame(session._jsparkSession.createDataset(lines, encoder).toDF(), session)
+        mapping = mapping.select(F.from_json("value", _PLACE_SCHEMA).alias("p")).select(
+            F.col("p.file").alias(_FILE), F.col("p.key").alias(_KNOWN), F.col("p.ordinal").alias(_ORDINAL), F.col("p.task").alias(_TASK)
+        )
+        joined = data.join(F.broadcast(mapping), _FILE, "left")
+        # An inner join would drop the rows of a file whose name Spark spells otherwise than we expect.
+        known = F.expr(f"IF({_KNOWN} IS NULL, CAST(raise_error(concat('rows of an unknown file: ', {_FILE})) AS INT), {_KNOWN})")
+        return joined.withColumn(_KEY, known)
+
+    def _digest_by_key(self, data: DataFrame, columns: StructType, key: str) -> StageDigests:
+        """Per key the digest of its rows, and over all the mixed digest, in one pass."""
+        hashed = data.select(F.expr(f"CAST({key} AS INT)").alias("key"), F.expr(digest.row_hash(_as_json(columns))).alias(_HASH))
+        hashed = hashed.withColumn(_MIXED, F.expr(digest.mixed(_HASH, "key")))
+        plain = [F.expr(text).alias(name) for name, text in digest.sums(_HASH).items()]
+        mixed = [F.expr(text).alias(f"m{name}") for name, text in digest.sums(_MIXED).items()]
+        found = hashed.groupBy("key").agg(*plain, *mixed).collect()
+        units = {row["key"]: _digest(row.asDict(), "") for row in found}
+        return StageDigests(units, add(_digest(row.asDict(), "m") for row in found))
+
+
+class _Writer:
+    """The jobs that write one batch."""
+
+    def __init__(self, rows: SparkRows, session: SparkSession, batch: StageBatch, schema: StructType) -> None:
+        self.rows, self.session, self.batch, self.schema = rows, session, batch, schema
+        self.bridge = rows.gateway.bridge("StageBridge")
+        self.writes = 0
+
+    def write_one(self, unit: StageUnit) -> Digest:
+        """One unit: no shuffle. Each output file is one task that reads the files of its bin whole."""
+        for key, value in whole_file_settings().items():
+            self.session.conf.set(key, value)
+        found = []
+        for start in range(0, unit.outputs, _READS_PER_JOB):
+            bins = range(start, min(start + _READS_PER_JOB, unit.outputs))
+            reads = [self._read_bin(unit, bin_number) for bin_number in bins]
+            data = reads[0]
+            for read in reads[1:]:
+                data = data.union(read)
+            found.append(self._write(data, self._directory(unit), unit))
+        self._complete()
+        return add(found)
+
+    def _read_bin(self, unit: StageUnit, bin_number: int) -> DataFrame:
+        paths = [file.path for file, assigned in zip(unit.files, unit.bins) if assigned == bin_number]
+        data = self.rows._load(self.session, self.batch.format, paths, self.schema).coalesce(1)
+        return data.sortWithinPartitions(*map(_column, self.batch.sort_columns)) if self.batch.sort_columns else data
+
+    def write_many(self) -> Digest:
+        """Many units: one job. Each output file is one task of the shuffle; within it, files keep their order and rows theirs."""
+        places = self._places()
+        data = self.rows._read_placed(self.session, self.batch.format, self.schema, places)
+        tasks = sum(unit.outputs for unit in self.batch.units)
+        order = list(map(_column, self.batch.sort_columns)) or [F.col(name) for name in (_ORDINAL, _BLOCK, _ROW)]
+        data = data.withColumnRenamed(_KEY, _UNIT).repartition(tasks, F.col(_TASK)).sortWithinPartitions(F.col(_UNIT), *order)
+        found = self._write(data.select(*map(_column, self.schema.names), _UNIT), self.batch.target)
+        self._complete()
+        return found
+
+    def _places(self) -> List[Place]:
+        keys = iter(task_keys(sum(unit.outputs for unit in self.batch.units)))
+        places = []
+        for unit in self.batch.units:
+            of_bin = [next(keys) for _ in range(unit.outputs)]
+            places += [(file.path, unit.number, ordinal, of_bin[unit.bins[ordinal]]) for ordinal, file in enumerate(unit.files)]
+        return places
+
+    def _write(self, data: DataFrame, target: str, unit: Optional[StageUnit] = None) -> Digest:
+        """Write rows of one unit, or of many that carry their unit's number, and observe the digest in the same pass.
+
+        The observation stands last, after any shuffle: before one, a stage that runs again would be counted twice.
+        """
+        watch = Observation()
+        hashed = digest.mixed(digest.row_hash(_as_json(self.schema)), str(unit.number) if unit else _UNIT)
+        data = data.observe(watch, *(F.expr(text).alias(name) for name, text in digest.sums(hashed).items()))
+        writer = data.write if unit else data.write.partitionBy(_UNIT)
+        for key, value in writer_options(self.batch.format, self.batch.form, self.batch.codec).items():
+            writer = writer.option(key, value)
+        writer.format(self.batch.format).mode("append").save(target)
+        self.writes += 1
+        # The name of the stage's own directory is unique in the run, and a number makes it unique among its writes.
+        mark = f"{self.batch.run}-{names.base(self.batch.target)}-{self.writes}"
+        self.bridge.mark(self.rows.gateway.hadoop_conf, self.batch.target, mark)
+        return _digest(_get(watch), "")
+
+    def _directory(self, unit: StageUnit) -> str:
+        return names.join(self.batch.target, f"{_UNIT}={unit.number}")
+
+    def _complete(self) -> None:
+        """Exactly the planned number of files: an output without rows is not written by Spark, so an empty file takes its place."""
+        found = json.loads(self.bridge.list(self.rows.gateway.hadoop_conf, self.batch.target))
+        for unit in self.batch.units:
+            written = found.pop(names.base(self._directory(unit)), [])
+            if len(written) > unit.outputs:
+                raise RowsError(f"{len(written)} files were written for unit {unit.number}, planned were {unit.outputs}")
+            for _ in range(unit.outputs - len(written)):
+                self._write_empty(unit)
+        if found:
+            raise RowsError(f"the stage holds more than its units: {', '.join(sorted(found))}")
+
+    def _write_empty(self, unit: StageUnit) -> None:
+        empty = self.rows._load(self.session, self.batch.format, [unit.files[0].path], self.schema).where("false").coalesce(1)
+        self._write(empty, self._directory(unit), unit)
+
+
+def add(digests: Iterable[Digest]) -> Digest:
+    """The digest of rows that were counted in parts. Sums wrap at 64 bits, as Spark's do."""
+    parts = list(digests)
+    return Digest(sum(part.rows for part in parts), _wrap(sum(part.high for part in parts)), _wrap(sum(part.low for part in parts)))
+
+
+def _wrap(number: int) -> int:
+    return number & 0xFFFFFFFFFFFFFFFF
+
+
+def _digest(values: Mapping[str, Any], prefix: str) -> Digest:
+    """Sums over no rows are NULL."""
+    count, high, low = (values.get(prefix + name) or 0 for name in (digest.COUNT, digest.HIGH, digest.LOW))
+    return Digest(count, _wrap(high), _wrap(low))
+
+
+def _get(watch: Observation) -> Dict[str, Any]:
+    found: List[Dict[str, Any]] = []
+    waiting = threading.Thread(target=lambda: found.append(watch.get), daemon=True)
+    waiting.start()
+    waiting.join(_METRICS_TIMEOUT_S)
+    if not found:
+        raise RowsError(f"Spark did not report the digest of what it read within {_METRICS_TIMEOUT_S} s (its event queue may have overrun)")
+    return found[0]
+
+
+def _column(name: str) -> Any:
+    return F.col(identifier(name))
+
+
+def _as_json(schema: StructType) -> Mapping[str, Any]:
+    return json.loads(schema.json())
+
+
+def _by_form(groups: Mapping[int, FooterGroup]) -> Dict[Form, List[int]]:
+    """The keys of the groups that hold files, by form: each form is a job."""
+    found: Dict[Form, List[int]] = {}
+    for key, group in groups.items():
+        if group.rows:
+            found.setdefault(group.form, []).append(key)
+    return found
+
+
+def _with_field_ids(schema: StructType, fields: Sequence[ParquetField]) -> StructType:
+    """Spark writes the ids that it finds in a field's metadata, but does not put them there when it reads a file."""
+    by_name = {field.name: field for field in fields}
+    out = []
+    for field in schema.fields:
+        physical = by_name[field.name]
+        metadata = field.metadata if physical.field_id is None else {**field.metadata, "parquet.field.id": physical.field_id}
+        kind = _with_field_ids(field.dataType, physical.children) if isinstance(field.dataType, StructType) else field.dataType
+        out.append(StructField(field.name, kind, field.nullable, metadata))
+    return StructType(out)
+
+
+def _unit_footers(said: Mapping[str, Any]) -> UnitFooters:
+    groups = []
+    for group in said["groups"]:
+        form = Form(**{**group["form"], "keys": tuple(group["form"]["keys"]), "blooms": tuple(group["form"]["blooms"])})
+        columns = {name: ColumnFacts(*facts) for name, facts in group["columns"].items()}
+        groups.append(FooterGroup(form, group["rows"], columns))
+    return UnitFooters(tuple(groups), tuple((path, reason) for path, reason in said["unreadable"]))
+
+
+@contextmanager
+def _rows_errors() -> Iterator[None]:
+    try:
+        yield
+    except (Py4JError, CapturedException) as error:
+        raise RowsError(cause_of(error)) from error
+    except digest.NoDigestError as error:
+        raise RowsError(str(error)) from error

@@ -1,0 +1,172 @@
+"""Opens the Spark session and fixes every setting that could change what is read or written.
+
+Whatever a site, a user or a running context says about those settings, ours win or the start is refused.
+It never touches a table, and the metastore is first asked by `metastore.py`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Dict, List, Mapping, NamedTuple
+
+from hivekeeper.errors import Unusable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Where(Enum):
+    """Which configuration a setting is read from."""
+
+    CORE = "SparkConf, read when the context starts"
+    SESSION = "the session's SQL configuration"
+    HADOOP = "the Hadoop configuration of jobs, where the session's SQL configuration wins"
+
+
+class Guard(NamedTuple):
+    key: str
+    value: str
+    where: Where
+    reason: str
+
+
+GUARDS = (
+    # Reading: every file or an error.
+    Guard("spark.files.ignoreCorruptFiles", "false", Where.CORE, "a damaged file would read as no rows"),
+    Guard("spark.files.ignoreMissingFiles", "false", Where.CORE, "a missing file would read as no rows"),
+    Guard("spark.sql.files.ignoreCorruptFiles", "false", Where.SESSION, "a damaged file would read as no rows"),
+    Guard("spark.sql.files.ignoreMissingFiles", "false", Where.SESSION, "a missing file would read as no rows"),
+    Guard("spark.sql.sources.useV1SourceList", "avro,csv,json,kafka,orc,parquet,text", Where.SESSION, "the proved reader and writer"),
+    Guard("spark.sql.parquet.aggregatePushdown", "false", Where.SESSION, "reading back means the rows, not the footers"),
+    Guard("spark.sql.orc.aggregatePushdown", "false", Where.SESSION, "reading back means the rows, not the footers"),
+    # Reading: each file by its own schema, nothing added and nothing guessed.
+    Guard("spark.sql.parquet.mergeSchema", "false", Where.SESSION, "files of one form share one schema"),
+    Guard("spark.sql.orc.mergeSchema", "false", Where.SESSION, "files of one form share one schema"),
+    Guard("spark.sql.parquet.respectSummaryFiles", "false", Where.SESSION, "a summary file may describe other files"),
+    Guard("spark.sql.caseSensitive", "true", Where.SESSION, "columns that differ only in case are two columns"),
+    Guard("spark.sql.parquet.fieldId.read.enabled", "false", Where.SESSION, "columns are found by their own names"),
+    Guard("spark.sql.parquet.fieldId.write.enabled", "true", Where.SESSION, "field ids are kept"),
+    Guard("spark.sql.parquet.binaryAsString", "false", Where.SESSION, "bytes stay bytes"),
+    Guard("spark.sql.parquet.int96AsTimestamp", "true", Where.SESSION, "INT96 is a timestamp"),
+    Guard("spark.sql.parquet.int96TimestampConversion", "false", Where.SESSION, "values are kept as stored, whoever wrote them"),
+    Guard("spark.sql.parquet.inferTimestampNTZ.enabled", "true", Where.SESSION, "timestamps without zone stay so"),
+    Guard("spark.sql.legacy.parquet.nanosAsLong", "false", Where.SESSION, "nanoseconds would become plain numbers"),
+    Guard("spark.sql.readSideCharPadding", "false", Where.SESSION, "values are not padded"),
+    Guard("spark.sql.legacy.charVarcharAsString", "false", Where.SESSION, "char and varchar are seen, and refused"),
+    Guard("spark.sql.orc.impl", "native", Where.SESSION, "the Hive reader converts through text and zone"),
+    Guard("spark.sql.sources.partitionColumnTypeInference.enabled", "true", Where.SESSION, "the stage's unit column is a number"),
+    Guard("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION", Where.SESSION, "ancient dates are refused, not shifted"),
+    Guard("spark.sql.parquet.int96RebaseModeInWrite", "EXCEPTION", Where.SESSION, "ancient dates are refused, not shifted"),
+    Guard("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION", Where.SESSION, "ancient dates are refused, not shifted"),
+    Guard("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION", Where.SESSION, "ancient dates are refused, not shifted"),
+    # Writing: the plain committer, version 1, and only data files.
+    Guard("spark.speculation", "false", Where.CORE, "two attempts may leave one task's file twice"),
+    Guard(
+        "spark.sql.sources.commitProtocolClass",
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol",
+        Where.SESSION,
+        "the proved committer",
+    ),
+    Guard(
+        "spark.sql.sources.outputCommitterClass",
+        "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
+        Where.SESSION,
+        "the proved committer",
+    ),
+    Guard(
+        "spark.sql.parquet.output.committer.class",
+        "org.apache.parquet.hadoop.ParquetOutputCommitter",
+        Where.SESSION,
+        "the proved committer",
+    ),
+    Guard("mapreduce.fileoutputcommitter.algorithm.version", "1", Where.HADOOP, "version 2 shows a failed attempt's files"),
+    Guard("mapreduce.fileoutputcommitter.cleanup.skipped", "false", Where.HADOOP, "a stage holds no leftovers"),
+    Guard("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false", Where.HADOOP, "_SUCCESS would be moved into the table"),
+    Guard("parquet.summary.metadata.level", "NONE", Where.HADOOP, "_metadata would describe files that later leave"),
+    Guard("parquet.writer.version", "v1", Where.HADOOP, "older readers cannot read version 2 pages"),
+    Guard("spark.sql.sources.partitionOverwriteMode", "STATIC", Where.SESSION, "dynamic mode writes through a staging directory"),
+    Guard("spark.sql.files.maxRecordsPerFile", "0", Where.SESSION, "files are as many as were planned"),
+    Guard("spark.sql.parquet.writeLegacyFormat", "false", Where.SESSION, "lists keep their shape; a form may ask otherwise"),
+    # Metadata: nothing is written to the metastore behind our back.
+    Guard("spark.sql.hive.caseSensitiveInferenceMode", "NEVER_INFER", Where.SESSION, "INFER_AND_SAVE alters the table"),
+    Guard("spark.sql.statistics.size.autoUpdate.enabled", "false", Where.SESSION, "statistics are set by us alone"),
+    Guard("spark.sql.statistics.updatePartitionStatsInAnalyzeTable.enabled", "false", Where.SESSION, "statistics are set by us alone"),
+    # Text of statements: what quoting.py relies on.
+    Guard("spark.sql.parser.escapedStringLiterals", "false", Where.SESSION, "back-slashes in literals are escapes"),
+    Guard("spark.sql.variable.substitute", "false", Where.SESSION, "a value that holds ${…} is a value"),
+    # Speed.
+    Guard("spark.sql.sources.parallelPartitionDiscovery.parallelism", "8", Where.SESSION, "paths by name would cost one task each"),
+)
+
+
+def open_session(options: Mapping[str, str], log_level: str = "WARN") -> SparkSession:
+    """The session of this process, with Hive support; `options` are Spark's own, and the guards win over them."""
+    builder_class = _find_builder()
+    builder = builder_class()
+    for key, value in {**options, **_configuration()}.items():
+        builder = builder.config(key, value)
+    spark = _start(builder.enableHiveSupport())
+    guard_session(spark)
+    _require_guards(spark)
+    spark.sparkContext.setLogLevel(log_level)
+    return spark
+
+
+def guard_session(spark: SparkSession) -> None:
+    """Fix the settings of one session, whatever it inherited from its context."""
+    for guard in GUARDS:
+        if guard.where is not Where.CORE:
+            spark.conf.set(guard.key, guard.value)
+
+
+def _configuration() -> Dict[str, str]:
+    """All guards as the SparkConf of a new context takes them, so that every session of the context begins with them."""
+    return {f"spark.hadoop.{guard.key}" if guard.where is Where.HADOOP else guard.key: guard.value for guard in GUARDS}
+
+
+def _find_builder() -> type:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise Unusable(
+            f"Spark's Python package cannot be imported ({error})",
+            next="run it through bin/hivekeeper, or with spark-submit",
+        ) from error
+    return SparkSession.Builder
+
+
+def _start(builder: SparkSession.Builder) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark.sql.utils import CapturedException
+
+    from hivekeeper.cluster.gateway import first_line, java_causes
+
+    try:
+        return builder.getOrCreate()
+    except (Py4JError, CapturedException) as error:
+        what = first_line(java_causes(error)) or "its Java process went away"
+        raise Unusable(f"Spark did not start: {what}", next=_NEXT_LOG) from error
+    except (RuntimeError, OSError) as error:
+        # PySpark starts Java through a shell script and sees no more than that it ended.
+        raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
+
+
+_NEXT_JAVA = "its own message is above: mostly JAVA_HOME (Java 8, 11 or 17; for Spark 4: 17 or 21) or HADOOP_CONF_DIR is not set"
+_NEXT_LOG = "read Spark's own messages above; a busy cluster or an expired ticket passes, so run again after klist"
+
+
+def _require_guards(spark: SparkSession) -> None:
+    """A context that ran before us keeps what it read when it started; that must not be the wrong thing."""
+    wrong: List[str] = []
+    core = spark.sparkContext.getConf()
+    for guard in GUARDS:
+        found = core.get(guard.key, "false") if guard.where is Where.CORE else spark.conf.get(guard.key, "")
+        if found is None or found.lower() != guard.value.lower():
+            wrong.append(f"{guard.key}={found}")
+    if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
+        wrong.append("spark.sql.catalogImplementation=in-memory")
+    if wrong:
+        raise Unusable(
+            f"a Spark context runs already, with settings that could lose rows: {', '.join(wrong)}",
+            next="start it in a process of its own, through bin/hivekeeper or spark-submit",
+        )

@@ -1,0 +1,213 @@
+"""compact-swap: analyze → plan → stage → prove → swap → record, unit by unit, after recovering what former runs left."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from hivekeeper.commands import each, selection
+from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
+from hivekeeper.commands.selection import Selection
+from hivekeeper.errors import Exit, Unusable
+from hivekeeper.model import StageBatch, Table
+from hivekeeper.plan import analysis, compaction, eligible
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.compaction import Candidate, CompactionPlan
+from hivekeeper.plan.records import Certificate, RecordedPlan, UnitRecord, plan_to_text, recorded
+from hivekeeper.plan.settings import Engine, Settings
+from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.seams import Cluster, Lock
+from hivekeeper.steps import journal, record, swap
+from hivekeeper.steps.journal import Run
+from hivekeeper.steps.observe import Wanted, observe_table
+from hivekeeper.steps.stage import Staged, Stager
+
+log = logging.getLogger(__name__)
+
+SettingsFor = Callable[[str], Settings]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one compact-swap command was asked to do."""
+
+    selection: Selection
+    settings_for: SettingsFor
+    backup_prefix: str
+    run: str
+    dry_run: bool = False
+
+
+def compact_swap(cluster: Cluster, request: Request) -> CommandResult:
+    """Compact every selected table."""
+    started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
+    tables, missing = selection.find_tables(cluster, request.selection, request.backup_prefix)
+    outcomes = [each.missing_outcome(name) for name in missing]
+    outcomes += each.for_each(tables, lambda table: compact_table(cluster, table, request), cluster.clock)
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    return CommandResult("compact-swap", request.run, started, seconds, request.selection.named, request.dry_run, tuple(outcomes))
+
+
+def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    settings = request.settings_for(table.full_name)
+    wanted = selection.wanted_in(table, request.selection.where)
+    observed = observe_table(cluster, table, settings, wanted)
+    if observed.reason:
+        return _refused(observed)
+    chosen = analysis.choose(observed.units, settings.max_units)
+    if request.dry_run:
+        plan = make_plan(cluster, observed, chosen, settings, request.run)
+        return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)
+    if not chosen and not observed.has_control:
+        return TableOutcome(table.full_name, None, _outcomes_left(observed, ()), observed)
+    with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
+        return _compact_held(cluster, observed, wanted, settings, request.run, lock)
+
+
+def _refused(observed: ObservedTable) -> TableOutcome:
+    reason, name = observed.reason, observed.table.full_name
+    assert reason is not None
+    return TableOutcome(name, observed=observed, problem=Problem(f"{name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED))
+
+
+def _compact_held(cluster: Cluster, observed: ObservedTable, wanted: Optional[Wanted], settings: Settings, run: str, lock: Lock) -> TableOutcome:
+    """With the lock: recover, look again, plan, act."""
+    recovered = settle_table(cluster, observed.table, observed.control, lock, run)
+    observed = observe_table(cluster, observed.table, settings, wanted)
+    if observed.reason is None and lift_in_swapped(cluster, observed):
+        observed = observe_table(cluster, observed.table, settings, wanted)
+    if observed.reason:
+        return _refused(observed)
+    chosen = analysis.choose(observed.units, settings.max_units)
+    plan = make_plan(cluster, observed, chosen, settings, run)
+    if not plan.units:
+        return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan.refused), observed, plan, recovered=recovered)
+    refuse_without_space(cluster, plan)
+    return carry_out(cluster, observed, plan, settings, lock, recovered)
+
+
+def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], settings: Settings, run: str) -> CompactionPlan:
+    """Read the footers of the chosen units and decide. Reads only."""
+    table = observed.table
+    format = eligible.format_of(table.storage) or ""
+    footers = cluster.rows.footers(format, {unit.unit.name: eligible.data_files(unit.snapshot) for unit in chosen})
+    attributes = cluster.files.attributes([unit.unit.live for unit in chosen])
+    single = {name: read.groups[0] for name, read in footers.items() if len(read.groups) == 1 and not read.unreadable}
+    hazards = cluster.rows.hazards(format, single)
+    candidates = [Candidate(unit, footers[unit.unit.name], attributes[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
+    engine = Engine(cluster.spark_version, cluster.time_zone)
+    return compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine)
+
+
+def refuse_without_space(cluster: Cluster, plan: CompactionPlan) -> None:
+    """The old files stay as the backup, so the new ones need room beside them."""
+    needed = sum(unit.total_bytes for unit in plan.units)
+    free = cluster.files.free_bytes(plan.table.location)
+    if free is not None and free < needed:
+        raise Unusable(
+            f"{plan.table.full_name}: not enough space: {needed} bytes are to be written, {free} are free",
+            state="untouched",
+            next="free space or raise the quota, or do less at once with --max-units or --where",
+        )
+
+
+def carry_out(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered) -> TableOutcome:
+    """The plan durably first; then batch by batch."""
+    run = _begin(cluster, observed, plan, lock)
+    stager, known = Stager(run, plan), recorded(plan)
+    staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
+    for number, batch in enumerate(plan.batches, start=1):
+        log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
+        of_batch = stager.stage(number, batch)
+        staged.failed.update(of_batch.failed)
+        staged.differing.update(of_batch.differing)
+        done = swap_batch(run, batch, known, of_batch.certificates, settings)
+        record.record_units(run, done)
+        units.extend(done)
+    units.extend(_not_staged(known, staged))
+    version = record.finish_run(run, units, actor_of(cluster), parameters_of(settings))
+    if settings.analyze_stats:
+        swapped = [unit.recorded.unit.name for unit in units if unit.outcome == record.SWAPPED]
+        cluster.metastore.analyze(plan.table, [name for name in swapped if name])
+    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan.refused)
+    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version)
+
+
+def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock) -> Run:
+    paths = journal.open_run(cluster, plan.table, observed.control, lock, plan.run)
+    journal.write_durably(cluster.files, paths.plan, plan_to_text(plan, cluster.clock.now_ms()))
+    return Run(cluster, plan.table, observed.control, paths, lock)
+
+
+def swap_batch(run: Run, batch: StageBatch, known: RecordedPlan, certificates: Dict[int, Certificate], settings: Settings) -> List[UnitRecord]:
+    """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
+    if not certificates:
+        return []
+    done = []
+    with run.cluster.metastore.hold(run.table, settings.hive_lock_wait_s if settings.hive_lock else 0) as why_not:
+        if why_not:
+            log.debug("table=%s step=hive-lock skipped reason=%r", run.table.full_name, why_not)
+        for unit in batch.units:
+            certificate = certificates.get(unit.number)
+            if certificate is None:
+                continue
+            result = swap.swap_unit(run, known.units[unit.number - 1], certificate)
+            gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
+            log.info("run=%s unit=%s step=swap done outcome=%r%s", known.run, result.recorded.unit.label, result.outcome, gap)
+            done.append(result)
+    return done
+
+
+def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
+    differing = [UnitRecord(known.units[number - 1], "differs", reason=why) for number, why in sorted(staged.differing.items())]
+    failed = [UnitRecord(known.units[number - 1], "failed", reason=why) for number, why in sorted(staged.failed.items())]
+    return differing + failed
+
+
+def parameters_of(settings: Settings) -> Dict[str, object]:
+    """What of the settings the log keeps."""
+    return {
+        "blockBytes": settings.block_bytes,
+        "ratioThreshold": settings.ratio,
+        "compression": settings.compression,
+        "sortColumns": list(settings.sort_columns),
+        "minQuietMs": settings.min_quiet_ms,
+    }
+
+
+def _outcome(unit: UnitRecord, plan: CompactionPlan) -> UnitOutcome:
+    planned, certificate = plan.unit(unit.recorded.number), unit.certificate
+    return UnitOutcome(
+        name=planned.unit.name,
+        outcome=unit.outcome,
+        files_before=planned.files,
+        bytes_before=planned.total_bytes,
+        files_after=len(certificate.file_rows) if certificate else None,
+        bytes_after=certificate.total_bytes if certificate else None,
+        rows=certificate.rows if certificate else None,
+        gap_ms=unit.gap_ms,
+        late_files=unit.late_files,
+        reason=unit.reason,
+        next="" if certificate else "run again; live is as it was",
+    )
+
+
+def _outcomes_left(observed: ObservedTable, refused: Sequence[Tuple[compaction.Unit, eligible.Reason]]) -> Tuple[UnitOutcome, ...]:
+    """Units that were not tried although they are not fine: refused by metadata or by their files, or too recent."""
+    left = []
+    by_files = {unit.name: reason for unit, reason in refused}
+    for judged in observed.units:
+        reason = by_files.get(judged.unit.name) or judged.reason
+        status = "refused" if judged.unit.name in by_files else judged.status
+        if status in ("refused", "recent") and reason is not None:
+            sizes = judged.sizes
+            left.append(UnitOutcome(judged.unit.name, status, sizes.files, sizes.total_bytes, reason=reason.what, next=reason.next))
+    return tuple(left)
+
+
+def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
+    planned = tuple(
+        UnitOutcome(unit.unit.name, "planned", unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units
+    )
+    return planned + _outcomes_left(observed, plan.refused)

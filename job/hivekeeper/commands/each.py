@@ -1,0 +1,54 @@
+"""Run one command on each selected table, so that one that fails leaves the others to go on.
+
+This is the one place where an error of a table becomes part of a result.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Callable, List, Sequence
+
+from hivekeeper.errors import Exit, HivekeeperError, Unusable
+from hivekeeper.model import Table
+from hivekeeper.report.results import Problem, TableOutcome
+from hivekeeper.seams import Clock, FilesError, MetastoreUnavailable, RowsError
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[Table], TableOutcome]
+
+
+def missing_outcome(name: str) -> TableOutcome:
+    problem = Problem(f"{name}: no such table", "nothing was changed", "look at the spelling; SHOW TABLES lists them", Exit.REFUSED)
+    return TableOutcome(name, problem=problem)
+
+
+def for_each(tables: Sequence[Table], work: Work, clock: Clock) -> List[TableOutcome]:
+    outcomes = []
+    for table in tables:
+        began = clock.monotonic_ms()
+        outcome = attempt(table, work)
+        outcome = replace(outcome, seconds=(clock.monotonic_ms() - began) / 1000)
+        log.info("table=%s step=table done code=%d seconds=%.1f", table.full_name, outcome.code, outcome.seconds)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def attempt(table: Table, work: Work) -> TableOutcome:
+    try:
+        return work(table)
+    except HivekeeperError as error:
+        return TableOutcome(table.full_name, problem=Problem.of(error))
+    except (FilesError, MetastoreUnavailable, RowsError) as error:
+        return TableOutcome(table.full_name, problem=Problem.of(_unusable(table, error)))
+
+
+def _unusable(table: Table, error: Exception) -> Unusable:
+    return Unusable(
+        f"{table.full_name}: {error}",
+        state="consistent; what was begun is finished or undone by the next run",
+        next=f"mend the cause, then run again or: hivekeeper recover --table {table.full_name}",
+    )
+
+

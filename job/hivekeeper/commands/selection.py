@@ -1,0 +1,82 @@
+"""Find the tables that a command line selects.
+
+Reads the metastore; changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.errors import Refused, UsageError
+from hivekeeper.model import Table
+from hivekeeper.plan import where
+from hivekeeper.seams import Cluster
+from hivekeeper.steps.observe import Wanted
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the command line names. `where` is the text of --where."""
+
+    database: Optional[str] = None
+    tables: Tuple[str, ...] = ()
+    exclude: Tuple[str, ...] = ()
+    where: Optional[str] = None
+
+    @property
+    def named(self) -> bool:
+        return bool(self.tables)
+
+
+def check(selection: Selection) -> None:
+    """Raise UsageError for a selection that no cluster could satisfy."""
+    if not selection.database and not selection.tables:
+        raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
+    for name in selection.tables:
+        if not names.TABLE.fullmatch(name):
+            raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")
+
+
+def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> Tuple[List[Table], List[str]]:
+    """The selected tables in the order they were named, and the names of those that do not exist."""
+    wanted: Dict[str, List[str]] = {}
+    for name in selection.tables:
+        database, table = name.lower().split(".")
+        wanted.setdefault(database, []).append(table)
+    if selection.database:
+        database = selection.database.lower()
+        inside = _tables_in(cluster, selection.database, backup_prefix)
+        wanted[database] = list(dict.fromkeys([*wanted.get(database, ()), *inside]))
+    tables, missing = [], []
+    for database, inside_names in wanted.items():
+        chosen = [name for name in inside_names if not _is_excluded(f"{database}.{name}", selection.exclude)]
+        found = cluster.metastore.tables(database, chosen)
+        tables.extend(found[name] for name in chosen if name in found)
+        missing.extend(f"{database}.{name}" for name in chosen if name not in found)
+    return tables, missing
+
+
+def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]:
+    try:
+        found = cluster.metastore.table_names(database.lower())
+    except KeyError as error:
+        raise Refused(f"the database {database} does not exist", next="look at the spelling; SHOW DATABASES lists them") from error
+    return sorted(name for name in found if not names.is_backup(name, backup_prefix))
+
+
+def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
+    """A pattern with a dot is matched against database.table, one without against the table alone."""
+    table = full_name.partition(".")[2]
+    return any(fnmatchcase(full_name if "." in pattern else table, pattern.lower()) for pattern in patterns)
+
+
+def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
+    """The filter that --where means for this table. Raises UsageError."""
+    if text is None:
+        return None
+    if not table.partitioned:
+        raise UsageError(f"--where: {table.full_name} has no partitions", next="leave --where away for this table")
+    return where.parse(text, table.partition_columns).matches

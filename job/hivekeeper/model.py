@@ -1,0 +1,250 @@
+"""The values that the program passes around: frozen, printable, without any cluster object.
+
+Paths are Hadoop paths as `Path.toString()` gives them: fully qualified, not URI-encoded, without a
+trailing slash (`hdfs://nn:8020/a b/dt=x%2Fy`, `file:/a b`). Times are milliseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Tuple
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """One entry of a directory listing.
+
+    `file_id` is the inode: with HDFS and local files it survives a rename and is never that of another
+    file at the same time. `uri` is the URI-encoded path, as Spark's `input_file_name()` gives it.
+    `is_open`: somebody holds the file open for write (always False where the file system cannot tell).
+    """
+
+    path: str
+    length: int
+    mtime_ms: int
+    is_dir: bool
+    file_id: int
+    uri: str = ""
+    block_size: int = 0
+    replication: int = 1
+    owner: str = ""
+    group: str = ""
+    mode: int = 0
+    is_open: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """What a directory or file carries besides its content; None or empty where the file system has none.
+
+    `file_mode` is the mode of the directory's data files. `acl` holds the entries as Hadoop prints them
+    (`user::rwx`, `default:group:etl:r-x`), base entries included, empty where there is no extended ACL.
+    """
+
+    owner: str
+    group: str
+    mode: int
+    file_mode: int
+    acl: Tuple[str, ...] = ()
+    file_acl: Tuple[str, ...] = ()
+    xattrs: Tuple[Tuple[str, str], ...] = ()
+    storage_policy: Optional[str] = None
+    ec_policy: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How the metastore says that files are to be read."""
+
+    input_format: str
+    output_format: str
+    serde: str
+    serde_parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …"""
+
+    database: str
+    name: str
+    kind: str
+    location: str
+    storage: Storage
+    columns: Tuple[Column, ...]
+    partition_columns: Tuple[Column, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    bucket_columns: Tuple[str, ...] = ()
+    buckets: int = -1
+    sort_columns: Tuple[str, ...] = ()
+    skewed_columns: Tuple[str, ...] = ()
+    owner: str = ""
+    create_time: int = 0
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+    @property
+    def partitioned(self) -> bool:
+        return bool(self.partition_columns)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition of the metastore; `name` is Hive's escaped name, `dt=2026-01-01/ref=F R`."""
+
+    name: str
+    values: Tuple[str, ...]
+    location: str
+    storage: Storage
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is swapped in one go: a partition, or a whole unpartitioned table (name and values empty)."""
+
+    table: str
+    name: str
+    values: Tuple[str, ...]
+    live: str
+    storage: Storage
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"{self.table}/{self.name}" if self.name else self.table
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was seen of a unit's directory at one moment.
+
+    `file_id` and `mtime_ms` are the directory's own, read before its listing. `entries` is the raw
+    listing, hidden names included; empty where the directory is missing (`exists` is False then).
+    """
+
+    exists: bool
+    file_id: int = 0
+    mtime_ms: int = 0
+    entries: Tuple[FileInfo, ...] = ()
+
+
+@dataclass(frozen=True)
+class Form:
+    """What all files of a rewrite must share, so that one schema and one set of writer settings fit them all.
+
+    `schema` is the physical schema as the format's own library prints it, `required` taken for
+    `optional`. `calendar` is none, unknown, corrected or legacy. `writer` is the kind of writer (spark,
+    parquet-mr, impala, arrow, hive, …). `codec` is a lower-case name (`snappy`, `zlib`, `none`) or, where
+    the row groups of one file differ, all of them joined by `+`. `zone` is the writer's time zone of ORC
+    files with timestamps. `keys` are the names of the footers' key-value metadata. `blooms` are the
+    columns with bloom filters.
+    """
+
+    schema: str
+    codec: str
+    writer: str
+    calendar: str = "none"
+    zone: str = ""
+    keys: Tuple[str, ...] = ()
+    blooms: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """Footer statistics of one leaf column over many files.
+
+    `values` counts entries, nulls included. `nulls`, `low` and `high` are None where any file does not
+    tell; bounds are merged by the column's own order and printed by the format's library.
+    """
+
+    values: int
+    nulls: Optional[int] = None
+    low: Optional[str] = None
+    high: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class FooterGroup:
+    """The files of a unit that share one form, and their footers' totals. `rows` maps path to row count."""
+
+    form: Form
+    rows: Mapping[str, int]
+    columns: Mapping[str, ColumnFacts]
+
+    @property
+    def row_count(self) -> int:
+        return sum(self.rows.values())
+
+
+@dataclass(frozen=True)
+class UnitFooters:
+    """What the footers of a unit's files say. `unreadable` holds (path, reason)."""
+
+    groups: Tuple[FooterGroup, ...] = ()
+    unreadable: Tuple[Tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Digest:
+    """An order-insensitive fingerprint of rows: their number and two sums over a 64-bit hash of each row."""
+
+    rows: int
+    high: int
+    low: int
+
+
+@dataclass(frozen=True)
+class StageUnit:
+    """The part of a stage batch that is one unit: its files in reading order, each with its output file (bin)."""
+
+    number: int
+    files: Tuple[FileInfo, ...]
+    bins: Tuple[int, ...]
+
+    @property
+    def outputs(self) -> int:
+        return max(self.bins) + 1
+
+
+@dataclass(frozen=True)
+class StageBatch:
+    """One Spark job: units of one form, written to `target`, one directory `__hivekeeper_unit=N` per unit.
+
+    `codec` is the codec to write, already resolved. `run` goes into the output names.
+    """
+
+    format: str
+    form: Form
+    target: str
+    units: Tuple[StageUnit, ...]
+    codec: str
+    run: str
+    sort_columns: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What one stage job read, as its own pass saw it: the digest over all rows, each mixed with its unit's number."""
+
+    source: Digest
+
+
+@dataclass(frozen=True)
+class StageDigests:
+    """What a full re-read of a batch's output found: per unit its content digest; over all the mixed digest of StageResult."""
+
+    units: Mapping[int, Digest]
+    mixed: Digest

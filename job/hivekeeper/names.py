@@ -1,0 +1,158 @@
+"""Names that Hivekeeper builds and reads back, each matched whole, never by prefix.
+
+Pure. The disk layout behind these names is described in docs/on-disk.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Optional
+
+RUN = re.compile(r"(?P<time>\d{8}t\d{6}z)-(?P<salt>[0-9a-f]{4})")
+RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9]\d*))?")
+UNIT = re.compile(r"u(?P<number>\d{5,})")
+RECREATED = re.compile(r"u(?P<number>\d{5,})\.(?P<nth>\d+)")
+LOG_ENTRY = re.compile(r"(?P<version>\d{20})\.json")
+TABLE = re.compile(r"(?P<database>[^.]+)\.(?P<table>[^.]+)")
+
+# What writers leave in a table while they work: Spark and MapReduce committers, Hive, Spark's dynamic
+# overwrite, Impala. Matched as prefixes because each adds an id of its own.
+WRITER_DIRECTORIES = ("_temporary", ".hive-staging", ".spark-staging-", "_impala_insert_staging", "_tmp.", "-ext-", "_task_tmp.")
+
+CONTROL = ".hivekeeper"
+UNIT_COLUMN = "__hivekeeper_unit"
+
+
+def run_id(now: datetime, salt: str) -> str:
+    """`20260101t020304z-1f0c`: UTC to the second and four hex digits."""
+    return f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}"
+
+
+def unit_directory(number: int) -> str:
+    return f"u{number:05d}"
+
+
+def unit_number(name: str) -> Optional[int]:
+    match = UNIT.fullmatch(name)
+    return int(match["number"]) if match else None
+
+
+def log_entry(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def log_version(name: str) -> Optional[int]:
+    match = LOG_ENTRY.fullmatch(name)
+    return int(match["version"]) if match else None
+
+
+def backup_pattern(prefix: str) -> re.Pattern[str]:
+    """Matches the names of backup tables: `PREFIX TABLE _YYYYMMDD_HHMMSS`."""
+    return re.compile(rf"{re.escape(prefix)}(?P<table>.+)_(?P<day>\d{{8}})_(?P<time>\d{{6}})")
+
+
+def is_backup(name: str, prefix: str) -> bool:
+    return backup_pattern(prefix).fullmatch(name) is not None
+
+
+def is_writer_directory(name: str) -> bool:
+    return name.startswith(WRITER_DIRECTORIES)
+
+
+def is_hive_subdirectory(name: str) -> bool:
+    """Directories that Hive itself makes inside a unit (Tez UNION ALL, list bucketing): theirs, never to be lifted."""
+    return name.startswith("HIVE_UNION_SUBDIR_") or "=" in name
+
+
+def is_hidden(name: str) -> bool:
+    """Hidden from Hive, Impala and Spark: a leading dot or underscore.
+
+    Spark shows `_a=b` all the same, because it might be a partition (hazards 3), but never inside a unit's
+    directory, where we use this.
+    """
+    return name.startswith((".", "_"))
+
+
+def base(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def parent(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[0]
+
+
+def join(*parts: str) -> str:
+    return "/".join([parts[0].rstrip("/"), *(part.strip("/") for part in parts[1:])])
+
+
+@dataclass(frozen=True)
+class ControlPaths:
+    """Where Hivekeeper keeps what it knows of one table."""
+
+    top: str
+
+    @classmethod
+    def of(cls, location: str, partitioned: bool) -> ControlPaths:
+        """Inside a partitioned table's root; beside an unpartitioned one, whose root is itself swapped."""
+        if partitioned:
+            return cls(join(location, CONTROL))
+        return cls(join(parent(location), f"{CONTROL}-{base(location)}"))
+
+    @property
+    def lock(self) -> str:
+        return join(self.top, "lock")
+
+    @property
+    def log(self) -> str:
+        return join(self.top, "log")
+
+    @property
+    def runs(self) -> str:
+        return join(self.top, "runs")
+
+    def run(self, directory: str) -> RunPaths:
+        return RunPaths(join(self.runs, directory))
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The directories of one run. Where a unit's directory lies is its state."""
+
+    top: str
+
+    @property
+    def plan(self) -> str:
+        return join(self.top, "plan.json")
+
+    @property
+    def entry(self) -> str:
+        """The log entry, written aside here before it is renamed to its number."""
+        return join(self.top, "entry.json")
+
+    def certificates(self, batch: int) -> str:
+        return join(self.top, f"certificates-{batch}.jsonl")
+
+    @property
+    def stages(self) -> str:
+        return join(self.top, "stage")
+
+    def stage(self, batch: int) -> str:
+        """What one Spark job writes: `stage/b00003/__hivekeeper_unit=42/part-….parquet`."""
+        return join(self.stages, f"b{batch:05d}")
+
+    def staged(self, batch: int, number: int) -> str:
+        return join(self.stage(batch), f"{UNIT_COLUMN}={number}")
+
+    def state(self, state: str) -> str:
+        return join(self.top, state)
+
+    def ready(self, number: int) -> str:
+        return join(self.top, "ready", unit_directory(number))
+
+    def retired(self, number: int) -> str:
+        return join(self.top, "retired", unit_directory(number))
+
+    def recreated(self, number: int, nth: int) -> str:
+        return join(self.top, "recreated", f"{unit_directory(number)}.{nth}")

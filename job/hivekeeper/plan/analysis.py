@@ -1,0 +1,138 @@
+"""Judge tables and units by metadata alone, and predict what compacting them would save.
+
+Pure: listings and settings in, judgements out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+
+from hivekeeper.model import FileInfo, Snapshot, Table, Unit
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligible, ranking, sizing
+from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan.settings import Settings
+
+
+@dataclass(frozen=True)
+class UnitAnalysis:
+    """What metadata alone tells of one unit. `status` is one of compact, fine, empty, missing, recent, refused."""
+
+    unit: Unit
+    snapshot: Snapshot
+    sizes: sizing.Sizes
+    target_files: int
+    status: str
+    reason: Optional[Reason] = None
+
+    @property
+    def files(self) -> Tuple[FileInfo, ...]:
+        return eligible.data_files(self.snapshot)
+
+    @property
+    def files_removed(self) -> int:
+        return self.sizes.files - self.target_files if self.status == "compact" else 0
+
+
+def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
+    """Judge one unit by its listing. `refusal`: why it is unfit already, from its definition."""
+    files = eligible.data_files(snapshot)
+    sizes = sizing.measure([file.length for file in files], settings.block_bytes)
+    target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if files else 0
+    reason = refusal or (eligible.refuse_directory(snapshot) if snapshot.exists else None)
+    status = _status(snapshot, sizes, reason, settings)
+    if status == "compact":
+        quiet_ms = now_ms - eligible.newest_ms(snapshot)
+        if quiet_ms < settings.min_quiet_ms:
+            wait = Reason(f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet", passing=True)
+            return UnitAnalysis(unit, snapshot, sizes, target, "recent", wait)
+    return UnitAnalysis(unit, snapshot, sizes, target if status == "compact" else sizes.files, status, reason)
+
+
+def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> str:
+    if reason:
+        return "refused"
+    if not snapshot.exists:
+        return "missing"
+    if sizes.files == 0:
+        return "empty"
+    return "compact" if sizing.is_worthwhile(sizes, settings.block_bytes, settings.ratio) else "fine"
+
+
+def choose(analyses: Iterable[UnitAnalysis], max_units: Optional[int]) -> List[UnitAnalysis]:
+    """The units worth doing, best first, as many as allowed."""
+    worthwhile = [analysis for analysis in analyses if analysis.status == "compact"]
+    ranked = ranking.rank(worthwhile, lambda a: a.files_removed, lambda a: a.sizes.total_bytes, lambda a: a.unit.name)
+    return ranked if max_units is None else ranked[:max_units]
+
+
+@dataclass(frozen=True)
+class ObservedTable:
+    """One table as it is now. `reason`: why the whole table is left alone; its units are empty then."""
+
+    table: Table
+    control: ControlPaths
+    settings: Settings
+    units: Tuple[UnitAnalysis, ...] = ()
+    reason: Optional[Reason] = None
+    has_control: bool = False
+
+    @property
+    def statuses(self) -> Dict[str, int]:
+        counts: Dict[str, int] = {}
+        for unit in self.units:
+            counts[unit.status] = counts.get(unit.status, 0) + 1
+        return counts
+
+    @property
+    def status(self) -> str:
+        """One word for the table: refused, compact, else the word of most of its units."""
+        if self.reason:
+            return "refused"
+        counts = self.statuses
+        if not counts:
+            return "empty"
+        return "compact" if "compact" in counts else max(sorted(counts), key=lambda word: counts[word])
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What compacting would do. Objects are the NameNode's: inodes and blocks, ours counted."""
+
+    files_now: int
+    files_after: int
+    bytes_rewritten: int
+    objects_now: int
+    objects_after: int
+    objects_after_cleanup: int
+
+    @property
+    def files_removed(self) -> int:
+        return self.files_now - self.files_after
+
+
+def predict(observed: ObservedTable) -> Prediction:
+    """For one table; until cleanup the old files stay as the backup, so the objects first grow."""
+    block, units = observed.settings.block_bytes, observed.units
+    work = [unit for unit in units if unit.status == "compact"]
+    now = sum(unit.sizes.objects for unit in units if unit.snapshot.exists)
+    replaced = sum(unit.sizes.objects for unit in work)
+    written = sum(sizing.predicted_objects(unit.sizes.total_bytes, unit.target_files, block) for unit in work)
+    batches = count_batches([unit.sizes.total_bytes for unit in work], observed.settings)
+    ours_until, ours_kept = sizing.control_objects(len(work), batches, first_run=not observed.has_control)
+    return Prediction(
+        files_now=sum(unit.sizes.files for unit in units),
+        files_after=sum(unit.target_files for unit in units),
+        bytes_rewritten=sum(unit.sizes.total_bytes for unit in work),
+        objects_now=now,
+        objects_after=now + written + ours_until,
+        objects_after_cleanup=now - replaced + written + ours_kept,
+    )
+
+
+def count_batches(sizes: Sequence[int], settings: Settings) -> int:
+    """Stage jobs that so many bytes need if all units share one form."""
+    if not sizes:
+        return 0
+    return max(-(-len(sizes) // settings.batch_units), -(-sum(sizes) // settings.batch_bytes))

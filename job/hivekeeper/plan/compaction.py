@@ -1,0 +1,165 @@
+"""Decide what one run of compact-swap does to one table.
+
+Pure: what was observed and the settings in, a frozen plan out. The plan is what `--dry-run` prints and what
+`plan.json` records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper.model import Attributes, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
+from hivekeeper.names import RunPaths
+from hivekeeper.plan import eligible, fidelity, sizing
+from hivekeeper.plan.analysis import UnitAnalysis
+from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan.look import RecordedFile
+from hivekeeper.plan.settings import Engine, Settings
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """One unit of a plan, as `plan.json` records it: the manifest holds every entry of live, markers are made anew."""
+
+    number: int
+    unit: Unit
+    manifest: Tuple[RecordedFile, ...]
+    markers: Tuple[str, ...]
+    outputs: int
+    files: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """All that a run will do to a table. `batches` hold the unit numbers that `units` explain."""
+
+    run: str
+    table: Table
+    units: Tuple[PlannedUnit, ...]
+    batches: Tuple[StageBatch, ...] = ()
+    sources: Mapping[int, FooterGroup] = field(default_factory=dict)
+    attributes: Mapping[int, Attributes] = field(default_factory=dict)
+    refused: Tuple[Tuple[Unit, Reason], ...] = ()
+
+    def unit(self, number: int) -> PlannedUnit:
+        return self.units[number - 1]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A unit that passed the metadata checks, with what its files say."""
+
+    analysis: UnitAnalysis
+    footers: UnitFooters
+    attributes: Attributes
+    hazard: Optional[str] = None
+
+
+def refuse_candidate(candidate: Candidate, format: str, engine: Engine) -> Optional[Reason]:
+    """Why a unit's files cannot be rewritten together, or not faithfully."""
+    footers, leave_out = candidate.footers, "leave the unit out with --where"
+    if footers.unreadable:
+        path, why = footers.unreadable[0]
+        more = f"{len(footers.unreadable)} files cannot be read" if len(footers.unreadable) > 1 else "a file cannot be read"
+        return Reason(f"{more} (first: {path.rpartition('/')[2]}: {why})", "repair the files or move them away, then run again")
+    if len(footers.groups) > 1:
+        return Reason(f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
+    form = footers.groups[0].form
+    reason = fidelity.unfaithful(form, format, engine.spark_version, engine.time_zone) or candidate.hazard
+    return Reason(reason, leave_out) if reason else None
+
+
+def describe_difference(groups: Sequence[FooterGroup]) -> str:
+    """In which respects, and how many files each."""
+    first, second = groups[0].form, groups[1].form
+    respects = [name for name in Form.__dataclass_fields__ if getattr(first, name) != getattr(second, name)]
+    counts = " and ".join(str(len(group.rows)) for group in groups)
+    details = "; ".join(f"{name} {getattr(first, name)} / {getattr(second, name)}" for name in respects if name != "schema")
+    return f"{counts} files differ in {', '.join(respects)}" + (f" ({details})" if details else "")
+
+
+def plan_compaction(run: str, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine) -> CompactionPlan:
+    """Number the units, group those of one form into batches, refuse what cannot be kept."""
+    format = eligible.format_of(table.storage) or ""
+    fit: List[Candidate] = []
+    refused: List[Tuple[Unit, Reason]] = []
+    for candidate in candidates:
+        reason = refuse_candidate(candidate, format, engine) or refuse_codec(_codec(candidate, table, settings), format)
+        if reason:
+            refused.append((candidate.analysis.unit, reason))
+        else:
+            fit.append(candidate)
+    groups = _group(fit, table, settings)
+    units, batches, sources, attributes = [], [], {}, {}
+    for codec, members in groups:
+        stage_units = []
+        for candidate in members:
+            number = len(units) + 1
+            planned, staged = _plan_unit(number, candidate)
+            units.append(planned)
+            stage_units.append(staged)
+            sources[number], attributes[number] = candidate.footers.groups[0], candidate.attributes
+        form = members[0].footers.groups[0].form
+        target = paths.stage(len(batches) + 1)
+        batches.append(StageBatch(format, form, target, tuple(stage_units), codec, run, settings.sort_columns))
+    return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, tuple(refused))
+
+
+def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:
+    analysis = candidate.analysis
+    files = eligible.data_files(analysis.snapshot)
+    bins = sizing.assign_bins([file.length for file in files], analysis.target_files)
+    staged = StageUnit(number, files, bins)
+    planned = PlannedUnit(
+        number=number,
+        unit=analysis.unit,
+        manifest=tuple(RecordedFile.of(entry) for entry in analysis.snapshot.entries),
+        markers=eligible.marker_files(analysis.snapshot),
+        outputs=staged.outputs,
+        files=len(files),
+        total_bytes=analysis.sizes.total_bytes,
+    )
+    return planned, staged
+
+
+CODECS = {
+    eligible.PARQUET: frozenset(["none", "snappy", "gzip", "zstd", "lz4", "lz4_raw"]),
+    eligible.ORC: frozenset(["none", "snappy", "zlib", "zstd", "lz4"]),
+}
+
+
+def refuse_codec(codec: str, format: str) -> Optional[Reason]:
+    if codec in CODECS.get(format, ()):
+        return None
+    return Reason(f"Spark cannot write {format} with the codec {codec}", f"set compression to one of {', '.join(sorted(CODECS[format]))}")
+
+
+def _codec(candidate: Candidate, table: Table, settings: Settings) -> str:
+    """`source`: as the files have it; `table`: as the table's properties say, else as the files; or a name."""
+    source = candidate.footers.groups[0].form.codec
+    if settings.compression == "source":
+        return source
+    if settings.compression == "table":
+        stated = {key.lower(): value.lower() for key, value in {**table.storage.serde_parameters, **table.parameters}.items()}
+        name = stated.get("parquet.compression") or stated.get("orc.compress") or stated.get("compression") or source
+        return "none" if name == "uncompressed" else name
+    return "none" if settings.compression == "uncompressed" else settings.compression
+
+
+def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) -> List[Tuple[str, List[Candidate]]]:
+    """Batches of (codec, candidates): one form, one codec, and like attributes, because some act when files are made."""
+    open_batches: Dict[object, List[Candidate]] = {}
+    finished: List[Tuple[str, List[Candidate]]] = []
+    for candidate in candidates:
+        codec = _codec(candidate, table, settings)
+        key = (codec, candidate.footers.groups[0].form, candidate.attributes)
+        batch = open_batches.setdefault(key, [])
+        size = sum(member.analysis.sizes.total_bytes for member in batch) + candidate.analysis.sizes.total_bytes
+        if batch and (size > settings.batch_bytes or len(batch) >= settings.batch_units):
+            finished.append((codec, batch))
+            open_batches[key] = batch = []
+        batch.append(candidate)
+    finished.extend((key[0], batch) for key, batch in open_batches.items())  # type: ignore[index]
+    return finished

@@ -1,0 +1,195 @@
+"""Decide what is fit for compaction: tables, units, directories.
+
+Pure. Each answer is None or a reason; when in doubt there is a reason. The cases and their sources are
+listed in docs/refusals.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo, Partition, Snapshot, Storage, Table
+
+PARQUET = "parquet"
+ORC = "orc"
+
+# Exactly these triples: a Hudi table has Hive's Parquet SerDe and another input format (hazards 1).
+FORMATS: Mapping[Tuple[str, str, str], str] = {
+    (
+        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+        "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+        "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    ): PARQUET,
+    (
+        "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+        "org.apache.hadoop.hive.ql.io.orc.OrcOutputFormat",
+        "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+    ): ORC,
+}
+
+FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
+UNFINISHED_SUFFIXES = ("._COPYING_", ".tmp", ".inprogress", ".copying", ".pending")
+
+# Parquet summary files describe the old files; readers take their schema from them, so they must not stay (hazards 2.1).
+SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something is left alone. `passing`: it may be fit later without anybody's help (a writer at work)."""
+
+    what: str
+    next: str
+    passing: bool = False
+
+
+def format_of(storage: Storage) -> Optional[str]:
+    return FORMATS.get((storage.input_format, storage.output_format, storage.serde))
+
+
+def refuse_table(table: Table) -> Optional[Reason]:
+    """Why the whole table is unfit, from its definition alone."""
+    leave_out = "leave it out of the selection"
+    parameters = {key.lower(): value for key, value in table.parameters.items()}
+    if "VIEW" in table.kind:
+        return Reason("it is a view", "name the table behind it")
+    if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):
+        return Reason(f"its type is {table.kind}, neither external nor managed", leave_out)
+    if parameters.get("hivekeeper.skip", "").lower() == "true":
+        return Reason("its property hivekeeper.skip is true", "unset the property if it is to be compacted")
+    if parameters.get("transactional", "").lower() == "true":
+        return Reason("it is transactional (ACID)", "let Hive compact it: ALTER TABLE … COMPACT")
+    other_engine = _other_engine(parameters)
+    if other_engine:
+        return Reason(f"it belongs to {other_engine}", f"use the maintenance of {other_engine} itself")
+    if table.buckets > 0 or table.bucket_columns or "spark.sql.sources.schema.numbuckets" in parameters:
+        return Reason("it is bucketed, and file names carry the bucket", leave_out)
+    if table.skewed_columns:
+        return Reason("it is skewed (list bucketing)", leave_out)
+    if table.sort_columns:
+        return Reason("it is declared SORTED BY, which a rewrite would break", leave_out)
+    if format_of(table.storage) is None:
+        return Reason(f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
+    if not table.location:
+        return Reason("it has no location", leave_out)
+    return None
+
+
+def _other_engine(parameters: Mapping[str, str]) -> Optional[str]:
+    provider = parameters.get("spark.sql.sources.provider", "").lower()
+    handler = parameters.get("storage_handler", "").lower()
+    for engine in ("iceberg", "delta", "hudi"):
+        if provider == engine or engine in handler or parameters.get("table_type", "").lower() == engine:
+            return engine.capitalize()
+    if handler:
+        return f"the storage handler {parameters['storage_handler']}"
+    if provider and provider not in (PARQUET, ORC, "hive"):
+        return f"Spark's data source {provider}"
+    return None
+
+
+def refuse_partition(table: Table, partition: Partition) -> Optional[Reason]:
+    """Why one partition is unfit, from its definition (location qualified)."""
+    if format_of(partition.storage) is None:
+        return Reason(f"its own format is not Parquet or ORC (SerDe {partition.storage.serde})", "leave it out with --where")
+    if format_of(partition.storage) != format_of(table.storage):
+        return Reason("its format differs from the table's", "leave it out with --where")
+    if not is_below(partition.location, table.location):
+        return Reason(f"it lies outside the table's directory ({partition.location})", "leave it out with --where")
+    return None
+
+
+def is_below(path: str, top: str) -> bool:
+    return path.startswith(top.rstrip("/") + "/")
+
+
+def find_shared_locations(partitions: Sequence[Partition]) -> Dict[str, Reason]:
+    """Partitions whose directory equals, contains or lies inside another's (hazards 5.7), by name."""
+    by_location: Dict[str, List[str]] = {}
+    for partition in partitions:
+        by_location.setdefault(partition.location, []).append(partition.name)
+    found: Dict[str, Reason] = {}
+    for location, sharing in by_location.items():
+        if len(sharing) > 1:
+            found.update({name: Reason(f"it shares its directory with {_other(sharing, name)}", _GIVE_OWN) for name in sharing})
+        for outer in _ancestors(location):
+            for name in by_location.get(outer, ()):
+                found.setdefault(name, Reason(f"its directory contains that of {sharing[0]}", _GIVE_OWN))
+                found.update({inner: Reason(f"its directory lies inside that of {name}", _GIVE_OWN) for inner in sharing})
+    return found
+
+
+_GIVE_OWN = "give each partition a directory of its own"
+
+
+def _other(sharing: Sequence[str], name: str) -> str:
+    return next(other for other in sharing if other != name)
+
+
+def _ancestors(path: str) -> Iterable[str]:
+    while "/" in path.rstrip("/"):
+        path = names.parent(path)
+        if path:
+            yield path
+
+
+def refuse_directory(snapshot: Snapshot) -> Optional[Reason]:
+    """Why a unit's directory is unfit, from its raw listing."""
+    for entry in snapshot.entries:
+        reason = _refuse_subdirectory(entry) if entry.is_dir else _refuse_file(entry)
+        if reason:
+            return reason
+    return None
+
+
+def _refuse_subdirectory(entry: FileInfo) -> Reason:
+    if names.is_writer_directory(entry.name):
+        return writer_at_work(entry.name)
+    if entry.name in FOREIGN_LOGS:
+        return Reason(f"it has a commit log of another engine ({entry.name})", "use that engine's own maintenance")
+    if entry.name.startswith(("base_", "delta_", "delete_delta_")):
+        return Reason(f"it has an ACID directory ({entry.name})", "let Hive compact it")
+    return Reason(
+        f"it has a sub-directory ({entry.name}), whose rows Hive and Spark see differently",
+        "move its files up or away, or leave the unit out with --where",
+    )
+
+
+def writer_at_work(name: str) -> Reason:
+    return Reason(f"a writer is at work ({name})", "run again when it is done; if nobody is writing, remove its directory", passing=True)
+
+
+def _refuse_file(entry: FileInfo) -> Optional[Reason]:
+    if entry.is_open:
+        return Reason(f"a file is open for writing ({entry.name})", "run again when it is closed", passing=True)
+    if entry.name == "_orc_acid_version":
+        return Reason("it has an ACID directory (_orc_acid_version)", "let Hive compact it")
+    if entry.name.endswith(UNFINISHED_SUFFIXES):
+        return Reason(f"a file looks unfinished ({entry.name})", "rename or remove it")
+    if names.is_hidden(entry.name) and entry.length > 0 and entry.name not in SUMMARY_FILES:
+        return Reason(f"it has a hidden file that we do not know ({entry.name})", "move it away if it is not needed")
+    return None
+
+
+def find_writer(entries: Iterable[FileInfo]) -> Optional[str]:
+    """The first temporary directory of a writer, in a table's root or above its units."""
+    return next((entry.name for entry in entries if entry.is_dir and names.is_writer_directory(entry.name)), None)
+
+
+def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
+    """The files that hold rows, in the order of their names: not hidden, not empty."""
+    return tuple(
+        sorted((entry for entry in snapshot.entries if not entry.is_dir and not names.is_hidden(entry.name) and entry.length > 0), key=lambda f: f.name)
+    )
+
+
+def marker_files(snapshot: Snapshot) -> Tuple[str, ...]:
+    """Empty hidden files such as `_SUCCESS`, for which schedulers wait: they are made anew beside the output."""
+    return tuple(sorted(entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0))
+
+
+def newest_ms(snapshot: Snapshot) -> int:
+    """When the directory or any of its files was last written."""
+    return max([snapshot.mtime_ms, *(entry.mtime_ms for entry in snapshot.entries)])

@@ -1,0 +1,268 @@
+"""Decide whether Spark can write files of one form back with the same physical schema and the same meaning.
+
+Pure: a form in, None or the reason why not out. What is not understood is a reason. Each rule stands for a
+measured change of values or of what another engine reads.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Iterable, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import Form
+from hivekeeper.schemas import (
+    ORC,
+    PARQUET,
+    OrcType,
+    ParquetField,
+    SchemaTextError,
+    needs_legacy_decimals,
+    parse_orc,
+    parse_parquet,
+    timestamp_encoding,
+)
+
+# Keys that say nothing about how values are to be read.
+_IDLE_KEYS = frozenset(["writer.model.name"])
+# Spark writes its own row metadata again, from the schema that it took from one of the files.
+_KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
+# Hive 3.1.2 and later read dates and timestamps by them; Spark cannot write them.
+_TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
+_CODECS = {PARQUET: ("none", "snappy", "gzip", "zstd", "lz4", "lz4_raw"), ORC: ("none", "snappy", "zlib", "zstd", "lz4")}
+_UTC = frozenset(["UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "Z"])
+_ACID = ("operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row")
+_ORC_PLAIN = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp"])
+_SURPRISING = re.compile(r"[\x00-\x1f]")
+
+
+def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> Optional[str]:
+    """Why files of this form cannot be rewritten faithfully; `time_zone` is that of the driver's and executors' JVM."""
+    try:
+        if format == PARQUET:
+            return _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
+        if format == ORC:
+            return _refuse_codec(form, format, spark_version) or _refuse_orc(form, spark_version, time_zone)
+    except SchemaTextError as error:
+        return f"its schema is not understood ({error})"
+    return f"its format is {format}"
+
+
+def _version(text: str) -> Tuple[int, int]:
+    major, minor = (re.findall(r"\d+", text) + ["0", "0"])[:2]
+    return int(major), int(minor)
+
+
+def _refuse_codec(form: Form, format: str, spark_version: str) -> Optional[str]:
+    if "+" in form.codec:
+        return f"one file mixes the codecs {form.codec.replace('+', ' and ')}"
+    if form.codec not in _CODECS[format] or (form.codec == "lz4_raw" and _version(spark_version) < (3, 5)):
+        return f"Spark {spark_version} cannot write the codec {form.codec}"
+    return None
+
+
+# ---- Parquet
+
+
+def _refuse_parquet(form: Form, spark_version: str) -> Optional[str]:
+    fields = parse_parquet(form.schema)
+    leaves = [leaf for field in fields for leaf in field.leaves]
+    return (
+        _refuse_names([field.name for field in fields])
+        or _first(_refuse_field(field, spark_version) for field in fields)
+        or _refuse_mixture(fields, leaves)
+        or _refuse_times(form, leaves)
+        or _refuse_keys(form, leaves)
+    )
+
+
+def _first(reasons: Iterable[Optional[str]]) -> Optional[str]:
+    return next((reason for reason in reasons if reason), None)
+
+
+def _refuse_names(found: Sequence[str]) -> Optional[str]:
+    if not found:
+        return "its files have no columns"
+    for name in found:
+        if name.lower().startswith(names.UNIT_COLUMN):
+            return f"the column {name} has a name that we use ourselves"
+        if _SURPRISING.search(name):
+            return f"the column name {name!r} holds a control character"
+    if len(set(found)) < len(found):
+        return "two of its columns have the same name"
+    return None
+
+
+def _refuse_field(field: ParquetField, spark_version: str) -> Optional[str]:
+    if field.repetition == "repeated":
+        return f"the column {field.name} is a list without the LIST annotation"
+    if field.physical != "group":
+        return _refuse_leaf(field, spark_version)
+    if field.annotation == "LIST":
+        return _refuse_list(field, spark_version)
+    if field.annotation == "MAP":
+        return _refuse_map(field, spark_version)
+    if field.annotation:
+        return f"the column {field.name} is of the type {field.annotation}, which Spark does not write"
+    children = field.children
+    return _refuse_names([child.name for child in children]) or _first(_refuse_field(child, spark_version) for child in children)
+
+
+def _refuse_list(field: ParquetField, spark_version: str) -> Optional[str]:
+    """Only the three-level form comes back as it was: `repeated group list { optional T element }`."""
+    level = field.children[0] if len(field.children) == 1 else None
+    if level is None or (level.repetition, level.physical, level.name, level.annotation) != ("repeated", "group", "list", ""):
+        return f"the list {field.name} has not the three-level form that Spark writes"
+    if [child.name for child in level.children] != ["element"]:
+        return f"the list {field.name} has not the three-level form that Spark writes"
+    return _refuse_inner_ids(field) or _refuse_field(level.children[0], spark_version)
+
+
+def _refuse_map(field: ParquetField, spark_version: str) -> Optional[str]:
+    level = field.children[0] if len(field.children) == 1 else None
+    if level is None or (level.repetition, level.physical, level.name, level.annotation) != ("repeated", "group", "key_value", ""):
+        return f"the map {field.name} has not the form that Spark writes"
+    if [child.name for child in level.children] != ["key", "value"]:
+        return f"the map {field.name} has not the form that Spark writes"
+    return _refuse_inner_ids(field) or _first(_refuse_field(child, spark_version) for child in level.children)
+
+
+def _refuse_inner_ids(field: ParquetField) -> Optional[str]:
+    """Spark has no place for the field ids of elements, keys and values."""
+    level = field.children[0]
+    if any(inner.field_id is not None for inner in (level, *level.children)):
+        return f"the elements of {field.name} have field ids, which Spark cannot write"
+    return None
+
+
+# What Spark reads and writes back as the same type: physical type and annotation.
+_FAITHFUL_LEAVES = frozenset(
+    [
+        ("boolean", ""),
+        ("int32", ""),
+        ("int32", "INTEGER(8,true)"),
+        ("int32", "INTEGER(16,true)"),
+        ("int32", "DATE"),
+        ("int64", ""),
+        ("int64", "TIMESTAMP(MICROS,true)"),
+        ("int64", "TIMESTAMP(MILLIS,true)"),
+        ("int64", "TIMESTAMP(MICROS,false)"),
+        ("int96", ""),
+        ("float", ""),
+        ("double", ""),
+        ("binary", ""),
+        ("binary", "STRING"),
+    ]
+)
+
+
+def _refuse_leaf(field: ParquetField, spark_version: str) -> Optional[str]:
+    decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", field.annotation)
+    if decimal:
+        return _refuse_decimal(field, int(decimal[1]))
+    if (field.physical, field.annotation) not in _FAITHFUL_LEAVES:
+        what = f"{field.physical} {field.annotation}".strip()
+        return f"the column {field.name} is of the type {what}, which Spark does not write back as it is"
+    if field.annotation.endswith(",false)") and _version(spark_version) < (3, 4):
+        return f"the column {field.name} is a timestamp without time zone, which Spark {spark_version} would shift"
+    return None
+
+
+def _refuse_decimal(field: ParquetField, precision: int) -> Optional[str]:
+    expected = [f"fixed_len_byte_array({decimal_bytes(precision)})"]
+    if precision <= 9:
+        expected.append("int32")
+    elif precision <= 18:
+        expected.append("int64")
+    if field.physical in expected:
+        return None
+    return f"the decimal {field.name} is stored as {field.physical}, which Spark does not write for {precision} digits"
+
+
+def decimal_bytes(precision: int) -> int:
+    """The fewest bytes that hold so many decimal digits and a sign, as all writers choose them."""
+    size = 1
+    while 2 ** (8 * size - 1) < 10**precision:
+        size += 1
+    return size
+
+
+def _refuse_mixture(fields: Sequence[ParquetField], leaves: Sequence[ParquetField]) -> Optional[str]:
+    """Settings of Spark's writer hold for a whole file; two columns may need opposite ones."""
+    encodings = {timestamp_encoding(leaf) for leaf in leaves} - {""}
+    if len(encodings) > 1:
+        return f"its timestamps have several encodings ({', '.join(sorted(encodings))})"
+    if not needs_legacy_decimals(leaves):
+        return None
+    if any(leaf.physical in ("int32", "int64") and leaf.annotation.startswith("DECIMAL") for leaf in leaves):
+        return "its decimals are stored in two ways (whole numbers and fixed-length bytes)"
+    if any(_has_repetition(field) for field in fields):
+        return "it has both lists or maps and decimals in fixed-length bytes, of which Spark can keep only one"
+    return None
+
+
+def _has_repetition(field: ParquetField) -> bool:
+    return field.repetition == "repeated" or any(_has_repetition(child) for child in field.children)
+
+
+def _refuse_times(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
+    if form.calendar == "legacy":
+        return "its dates or timestamps are written in the old (Julian) calendar of Spark 2 or of the LEGACY mode"
+    if form.calendar not in ("none", "corrected", "unknown"):
+        return f"the calendar of its dates is not understood ({form.calendar})"
+    if any(leaf.physical == "int96" for leaf in leaves) and form.writer not in ("spark", "parquet-mr"):
+        return f"its INT96 timestamps were written by {form.writer}, and Hive shifts those of Spark by the time zone"
+    return None
+
+
+def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
+    timed = any(leaf.physical == "int96" or leaf.annotation.startswith(("DATE", "TIMESTAMP")) for leaf in leaves)
+    for key in form.keys:
+        if key in _IDLE_KEYS or key.startswith(_KEPT_KEYS) or (key in _TIME_KEYS and not timed):
+            continue
+        if key in _TIME_KEYS:
+            return f"its footers say by {key} how dates and timestamps are to be read, which Spark cannot write"
+        return f"its footers carry metadata that Spark would drop ({key})"
+    return None
+
+
+# ---- ORC
+
+
+def _refuse_orc(form: Form, spark_version: str, time_zone: str) -> Optional[str]:
+    text, *attributes = form.schema.split(" /")
+    for attribute in attributes:
+        if not re.fullmatch(r"\d+\.spark\.sql\.catalyst\.type=\w+", attribute) or _version(spark_version) < (3, 4):
+            return f"its columns carry attributes that Spark may not write back ({attribute})"
+    root = parse_orc(text)
+    if root.kind != "struct":
+        return f"its rows are of the type {root.kind}, not a struct"
+    if tuple(name.lower() for name in root.names) == _ACID:
+        return "its files are those of a transactional (ACID) table"
+    return _first(_refuse_orc_type(kind) for kind in root.all) or _refuse_zone(form, root, time_zone) or _refuse_orc_keys(form)
+
+
+def _refuse_orc_type(kind: OrcType) -> Optional[str]:
+    if kind.kind == "struct":
+        return _refuse_names(kind.names)
+    children = {"array": 1, "map": 2}.get(kind.kind, 0)
+    if len(kind.children) != children:
+        return f"the type {kind.kind} is not written by Spark"
+    if kind.kind in _ORC_PLAIN or children or re.fullmatch(r"decimal\(\d+,\d+\)", kind.kind):
+        return None
+    return f"the type {kind.kind} is not written back by Spark as it is"
+
+
+def _refuse_zone(form: Form, root: OrcType, time_zone: str) -> Optional[str]:
+    """ORC stores the wall clock and the writer's zone: rewritten in another zone, times in a gap of its summer time move."""
+    if not any(kind.kind == "timestamp" for kind in root.all) or not form.zone:
+        return None
+    ours = "UTC" if time_zone in _UTC else time_zone
+    if form.zone != ours:
+        return f"its timestamps were written in the time zone {form.zone}, and this job runs in {ours}"
+    return None
+
+
+def _refuse_orc_keys(form: Form) -> Optional[str]:
+    return f"its footers carry metadata that Spark would drop ({form.keys[0]})" if form.keys else None
+

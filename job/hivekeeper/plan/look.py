@@ -1,0 +1,97 @@
+"""Decide from a listing what happened to a unit's directory since it was recorded.
+
+Pure. This is the judgement that steps 4 and 5 of the safe order and the recovery table share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Iterable, Mapping, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo, Snapshot
+
+
+class Seen(Enum):
+    SAME = "same"
+    LATE = "late files"
+    SPOILED = "spoiled"
+
+
+@dataclass(frozen=True)
+class RecordedFile:
+    """A file as a manifest holds it."""
+
+    name: str
+    length: int
+    mtime_ms: int
+    file_id: int
+
+    @classmethod
+    def of(cls, entry: FileInfo) -> RecordedFile:
+        return cls(entry.name, entry.length, entry.mtime_ms, entry.file_id)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a listing shows against a manifest. `late` holds the new complete files; `why` names the first thing that spoils it."""
+
+    seen: Seen
+    late: Tuple[FileInfo, ...] = ()
+    why: str = ""
+
+
+def judge(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Judgement:
+    """SAME: exactly the manifest. LATE: that and new complete files. SPOILED: anything else.
+
+    Anything else is a file gone or changed, a directory (a committer's), a hidden or an open file: whoever
+    made it is not done, and needs the directory at its place.
+    """
+    expected: Mapping[str, RecordedFile] = {file.name: file for file in manifest}
+    late, present = [], set()
+    for entry in entries:
+        recorded = expected.get(entry.name)
+        if recorded is not None and not entry.is_dir:
+            if RecordedFile.of(entry) != recorded:
+                return Judgement(Seen.SPOILED, why=f"{entry.name} was changed")
+            if entry.is_open:
+                return Judgement(Seen.SPOILED, why=f"{entry.name} is open for writing")
+            present.add(entry.name)
+        elif entry.is_dir or names.is_hidden(entry.name) or entry.is_open:
+            return Judgement(Seen.SPOILED, why=f"{entry.name} appeared: a writer is at work")
+        else:
+            late.append(entry)
+    missing = sorted(set(expected) - present)
+    if missing:
+        return Judgement(Seen.SPOILED, why=f"{missing[0]} is gone")
+    return Judgement(Seen.LATE if late else Seen.SAME, late=tuple(late))
+
+
+def is_young(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
+    """Whether the directory's time cannot prove that nothing came after it.
+
+    `clock_ms` is a time that the same NameNode gave before the directory was looked at, so no two clocks
+    are compared.
+    """
+    return mark.mtime_ms >= clock_ms - grain_ms
+
+
+def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) -> bool:
+    """Whether the directory, renamed since, is certainly as it was when `mark` was taken.
+
+    HDFS keeps a directory's id and time over its own rename, and any file created, renamed or deleted
+    in it changes the time (measured on 3.3.6).
+    """
+    same = now.file_id == mark.file_id and now.mtime_ms == mark.mtime_ms
+    return same and mark.file_id != 0 and not is_young(mark, clock_ms, grain_ms)
+
+
+def holds(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:
+    """Whether all files of a certificate (name → length) are there; others may be there too."""
+    present = {entry.name: entry.length for entry in entries if not entry.is_dir}
+    return all(present.get(name) == length for name, length in expected.items())
+
+
+def holds_exactly(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:
+    return {entry.name: entry.length for entry in entries} == dict(expected)

@@ -1,0 +1,100 @@
+"""Decide how many files a unit should have and what that saves the NameNode.
+
+Pure: file sizes in, numbers out. Sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Sequence, Tuple
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of one unit's data files, condensed."""
+
+    files: int
+    total_bytes: int
+    average_bytes: float
+    median_bytes: float
+    objects: int
+
+    @property
+    def typical_bytes(self) -> float:
+        """The smaller of average and median: one huge file among thousands of small ones must not hide them."""
+        return min(self.average_bytes, self.median_bytes)
+
+
+def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
+    """Condense file lengths; `block_bytes` is the HDFS block size, for counting NameNode objects."""
+    total = sum(lengths)
+    return Sizes(
+        files=len(lengths),
+        total_bytes=total,
+        average_bytes=total / len(lengths) if lengths else 0.0,
+        median_bytes=float(median(lengths)) if lengths else 0.0,
+        objects=sum(file_objects(length, block_bytes) for length in lengths) + 1,
+    )
+
+
+def file_objects(length: int, block_bytes: int) -> int:
+    """An inode and its blocks; an empty file has none."""
+    return 1 + -(-length // block_bytes)
+
+
+def threshold_bytes(block_bytes: int, ratio: float) -> float:
+    """Files smaller than this are small. (The rule of Lakekeeper 0.0.6, which our users know.)"""
+    return block_bytes / ratio
+
+
+def target_files(total_bytes: int, block_bytes: int) -> int:
+    """As few files as give at most one block each."""
+    return max(1, -(-total_bytes // block_bytes))
+
+
+def is_worthwhile(sizes: Sizes, block_bytes: int, ratio: float) -> bool:
+    """Small files, and fewer of them afterwards: a single file or an already compacted unit is never work."""
+    small = sizes.typical_bytes < threshold_bytes(block_bytes, ratio)
+    return small and target_files(sizes.total_bytes, block_bytes) < sizes.files
+
+
+def predicted_objects(total_bytes: int, files: int, block_bytes: int) -> int:
+    """NameNode objects of a unit of so many equal files, its directory included."""
+    each = -(-total_bytes // files) if files else 0
+    return files * file_objects(each, block_bytes) + 1
+
+
+def control_objects(units: int, batches: int, first_run: bool) -> Tuple[int, int]:
+    """Our own NameNode objects for one run: (until cleanup, after it).
+
+    A run has its directory, `retired` and `ready`, a plan and one file of certificates per batch (an inode and a
+    block each), and one directory per retired unit. The log entry stays, and so do the control
+    directory, lock, log and runs that the first run makes.
+    """
+    if not units:
+        return 0, 0
+    kept = 2 + (4 if first_run else 0)
+    return kept + 3 + 2 + 2 * batches + units, kept
+
+
+def assign_bins(lengths: Sequence[int], bins: int) -> Tuple[int, ...]:
+    """The output file of each input, in reading order: contiguous runs of about equal size.
+
+    Every bin from 0 to the largest gets at least one file, so there are min(bins, len(lengths)) of them.
+    Contiguous, so that rows stay in the order of their files and bounds stay narrow.
+    """
+    bins = min(bins, len(lengths))
+    remaining, assigned, current, filled = sum(lengths), [], 0, 0
+    share = remaining / bins if bins else 0
+    for index, length in enumerate(lengths):
+        left = len(lengths) - index
+        must_advance = left == bins - current - 1 and filled > 0
+        may_advance = current < bins - 1 and filled > 0 and filled + length / 2 > share
+        if must_advance or may_advance:
+            remaining -= filled
+            current, filled = current + 1, 0
+            share = remaining / (bins - current)
+        filled += length
+        assigned.append(current)
+    return tuple(assigned)

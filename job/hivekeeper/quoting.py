@@ -1,0 +1,52 @@
+"""The one place that quotes text meant for another language (Spark SQL, Hive partition names)."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Mapping, Sequence
+
+# The characters that Hive escapes in partition directory names (FileUtils.charToEscape, Hive 2 and 3).
+HIVE_ESCAPED = frozenset([chr(code) for code in range(32)] + list("\"#%'*/:=?\\\x7f{[]^"))
+
+# The directory that Hive gives to a NULL or empty partition value (hive.exec.default.partition.name).
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def identifier(name: str) -> str:
+    """A Spark SQL identifier: any name, back-quotes doubled."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A Spark SQL string literal.
+
+    Back-slash escapes are what Spark's parser undoes while `spark.sql.parser.escapedStringLiterals` is
+    false, which is its default and what our session sets.
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def partition_spec(values: Mapping[str, str]) -> str:
+    """The inside of a PARTITION (…) clause of Spark SQL. A NULL partition goes by its text, HIVE_NULL."""
+    return ", ".join(f"{identifier(name)}={literal(value)}" for name, value in values.items())
+
+
+def partition_name(columns: Sequence[str], values: Sequence[str]) -> str:
+    """Hive's name of a partition, `dt=2026-01-01/ref=F R`, escaped as Hive's makePartName does."""
+    return "/".join(f"{escape(column.lower())}={escape(value or HIVE_NULL)}" for column, value in zip(columns, values))
+
+
+def escape(text: str) -> str:
+    """One component of a partition name, escaped by Hive's rules."""
+    return "".join(f"%{ord(char):02X}" if char in HIVE_ESCAPED else char for char in text)
+
+
+def unescape(text: str) -> str:
+    """The value behind one component of a partition name."""
+    return re.sub("%([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+def partition_values(name: str) -> Dict[str, str]:
+    """The columns and values behind a partition name, in its order."""
+    pairs = (part.partition("=") for part in name.split("/"))
+    return {unescape(column): unescape(value) for column, _, value in pairs}

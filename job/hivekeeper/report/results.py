@@ -1,0 +1,121 @@
+"""What commands return: frozen results, rendered once by `report/`, and the exit code that follows from them.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Iterable, Mapping, Optional, Tuple
+
+from hivekeeper.errors import Exit, HivekeeperError
+from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.compaction import CompactionPlan
+
+# Which code wins when tables end differently: what needs a person first.
+SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
+
+DONE_OUTCOMES = frozenset(["swapped", "overwritten"])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error as a value: what happened, the state of the table, what to do next."""
+
+    what: str
+    state: str
+    next: str
+    code: Exit
+
+    @classmethod
+    def of(cls, error: HivekeeperError) -> Problem:
+        return cls(error.what, error.state, error.next, error.code)
+
+
+@dataclass(frozen=True)
+class UnitOutcome:
+    """What became of one unit. `outcome`: swapped, overwritten, put back, given up, differs, failed, refused, recent.
+
+    Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away.
+    """
+
+    name: str
+    outcome: str
+    files_before: int
+    bytes_before: int
+    files_after: Optional[int] = None
+    bytes_after: Optional[int] = None
+    rows: Optional[int] = None
+    gap_ms: Optional[float] = None
+    late_files: Tuple[str, ...] = ()
+    reason: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """What became of one table. `recovered` holds (run, outcomes in words) of interrupted runs that were finished first."""
+
+    table: str
+    run: Optional[str] = None
+    units: Tuple[UnitOutcome, ...] = ()
+    observed: Optional[ObservedTable] = None
+    plan: Optional[CompactionPlan] = None
+    problem: Optional[Problem] = None
+    recovered: Tuple[Tuple[str, Mapping[str, int]], ...] = ()
+    log_version: Optional[int] = None
+    seconds: float = 0.0
+
+    @property
+    def code(self) -> Exit:
+        if self.problem:
+            return self.problem.code
+        return code_of_units(unit.outcome for unit in self.units)
+
+    @property
+    def did_something(self) -> bool:
+        return bool(self.recovered) or any(unit.outcome in DONE_OUTCOMES for unit in self.units)
+
+    def count(self, outcome: str) -> int:
+        return sum(1 for unit in self.units if unit.outcome == outcome)
+
+
+def code_of_units(outcomes: Iterable[str]) -> Exit:
+    """The code of one table without a problem of its own."""
+    found = set(outcomes) - {"recent"}
+    if "differs" in found:
+        return Exit.DIFFERENT
+    if found & {"put back", "given up", "failed"}:
+        return Exit.PARTIAL
+    if "refused" in found:
+        return Exit.PARTIAL if found & DONE_OUTCOMES else Exit.REFUSED
+    return Exit.DONE
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """The result of one command. `named`: the tables were named one by one, so a refusal is an error."""
+
+    command: str
+    run: str
+    started_ms: int
+    seconds: float
+    named: bool
+    dry_run: bool = False
+    tables: Tuple[TableOutcome, ...] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def code(self) -> Exit:
+        return code_of_tables(self.tables, self.named)
+
+
+def code_of_tables(tables: Iterable[TableOutcome], named: bool) -> Exit:
+    """The worst of all; 6 where some tables were done and some were not; refusals inside a database are no error."""
+    tables = tuple(tables)
+    codes = [table.code for table in tables]
+    if not named and any(code is not Exit.REFUSED for code in codes):
+        codes = [Exit.DONE if code is Exit.REFUSED else code for code in codes]
+    worst = min(codes, key=SEVERITY.index, default=Exit.DONE)
+    softened = worst in (Exit.LOCKED, Exit.REFUSED, Exit.UNUSABLE)
+    return Exit.PARTIAL if softened and any(table.did_something for table in tables) else worst

@@ -1,0 +1,182 @@
+"""Results as text for a person.
+
+Pure: a result and a width in, text out.
+"""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+from hivekeeper.config import Config
+from hivekeeper.plan import ranking
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
+from hivekeeper.plan.sizing import threshold_bytes
+from hivekeeper.report import text
+from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+
+MOST_LISTED = 20
+HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 2**20)
+
+
+def render(result: CommandResult, partitions: bool = False, width: int = 120) -> str:
+    """The answer of a command."""
+    blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover}
+    lines = blocks[result.command](result, partitions, width)
+    lines += _problems(result)
+    return "\n".join(lines)
+
+
+def render_problem(problem: Problem) -> str:
+    return f"hivekeeper: {problem.what}\n  state: {problem.state}\n  next:  {problem.next}"
+
+
+def render_config(config: Config) -> str:
+    rows = [[name, _plain(entry.value), entry.origin] for name, entry in config.winners.items()]
+    return text.table(rows, ["KEY", "VALUE", "FROM"], "")
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(item) for item in value)
+    return str(value)
+
+
+def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
+    observed = [table.observed for table in result.tables if table.observed is not None and table.observed.reason is None]
+    ranked = ranking.rank(observed, lambda o: predict(o).files_removed, lambda o: predict(o).bytes_rewritten, lambda o: o.table.full_name)
+    rows = [_analysis_row(one) for one in ranked]
+    lines = [text.table(rows, _ANALYSIS_HEADERS, _ANALYSIS_ALIGN, width)] if rows else ["nothing to show"]
+    if ranked:
+        lines += ["", *_prediction(ranked)]
+    for one in ranked:
+        if partitions:
+            lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
+        if one.status == "compact":
+            lines += ["", *_histogram(one, width)]
+    return lines
+
+
+_ANALYSIS_HEADERS = ["TABLE", "STATUS", "UNITS", "WORK", "FILES", "AFTER", "SIZE", "AVERAGE", "MEDIAN", "THRESHOLD"]
+_ANALYSIS_ALIGN = "<<>>>>>>>>"
+
+
+def _analysis_row(observed: ObservedTable) -> List[str]:
+    prediction, settings = predict(observed), observed.settings
+    lengths = _lengths(observed)
+    total = sum(lengths)
+    return [
+        observed.table.full_name,
+        observed.status,
+        text.count_text(len(observed.units)),
+        text.count_text(observed.statuses.get("compact", 0)),
+        text.count_text(prediction.files_now),
+        text.count_text(prediction.files_after),
+        text.bytes_text(total),
+        text.bytes_text(round(total / len(lengths))) if lengths else "-",
+        text.bytes_text(sorted(lengths)[len(lengths) // 2]) if lengths else "-",
+        text.bytes_text(round(threshold_bytes(settings.block_bytes, settings.ratio))),
+    ]
+
+
+def _lengths(observed: ObservedTable) -> List[int]:
+    return [entry.length for unit in observed.units for entry in unit.files]
+
+
+def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
+    predictions = [predict(one) for one in observed]
+    files_now, files_after = sum(p.files_now for p in predictions), sum(p.files_after for p in predictions)
+    now, after, cleaned = (sum(getattr(p, name) for p in predictions) for name in ("objects_now", "objects_after", "objects_after_cleanup"))
+    return [
+        f"files            {text.count_text(files_now)} now, {text.count_text(files_after)} after compact-swap",
+        f"NameNode objects {text.count_text(now)} now, {text.count_text(after)} after compact-swap "
+        f"(the old files stay as the backup), {text.count_text(cleaned)} after cleanup",
+        f"to be rewritten  {text.bytes_text(sum(p.bytes_rewritten for p in predictions))}",
+    ]
+
+
+def _unit_table(observed: ObservedTable) -> str:
+    ranked = ranking.rank(observed.units, lambda u: u.files_removed, lambda u: u.sizes.total_bytes, lambda u: u.unit.name)
+    return text.table([_unit_row(unit) for unit in ranked], ["PARTITION", "STATUS", "FILES", "AFTER", "SIZE", "AVERAGE", "MEDIAN", "WHY"], "<<>>>>><")
+
+
+def _unit_row(unit: UnitAnalysis) -> List[str]:
+    return [
+        unit.unit.name or "(whole table)",
+        unit.status,
+        text.count_text(unit.sizes.files),
+        text.count_text(unit.target_files),
+        text.bytes_text(unit.sizes.total_bytes),
+        text.bytes_text(round(unit.sizes.average_bytes)),
+        text.bytes_text(round(unit.sizes.median_bytes)),
+        unit.reason.what if unit.reason else "",
+    ]
+
+
+def _histogram(observed: ObservedTable, width: int) -> List[str]:
+    title = f"{observed.table.full_name}: file sizes"
+    return [title, text.histogram(_lengths(observed), HISTOGRAM_BOUNDS, max(10, width - 50))]
+
+
+def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
+    lines = []
+    for table in result.tables:
+        if table.problem is None:
+            lines += [*_table_outcome(table, result.dry_run, partitions, width), ""]
+    return lines or ["no table was compacted"]
+
+
+def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:
+    lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
+    done = [unit for unit in table.units if unit.outcome in ("swapped", "overwritten", "planned")]
+    left = [unit for unit in table.units if unit not in done]
+    if not done and not left:
+        return [*lines, f"{table.table}: nothing to do"]
+    if done:
+        lines += _done_lines(table, done, dry_run, width)
+    shown = left if partitions else left[:MOST_LISTED]
+    for unit in shown:
+        name = f"{table.table}/{unit.name}" if unit.name else table.table
+        lines.append(f"  {name}: {unit.outcome}: {unit.reason}" + (f" — {unit.next}" if unit.next else ""))
+    if len(left) > len(shown):
+        lines.append(f"  … and {len(left) - len(shown)} more (all of them with --json)")
+    return lines
+
+
+def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool, width: int) -> List[str]:
+    before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
+    verb = "would compact" if dry_run else "compacted"
+    noun = "unit" if len(done) == 1 else "units"
+    size = text.bytes_text(sum(unit.bytes_before for unit in done))
+    lines = [f"{table.table}: {verb} {len(done)} {noun}: {text.count_text(before)} → {text.count_text(after)} files, {size}"]
+    lines.append("  " + text.bar(before, after, max(20, min(60, width - 30))))
+    if dry_run:
+        return lines
+    gaps = [unit.gap_ms for unit in done if unit.gap_ms is not None]
+    lines[0] += f" → {text.bytes_text(sum(unit.bytes_after or 0 for unit in done))}, {text.duration_text(table.seconds)}"
+    rows = sum(unit.rows or 0 for unit in done)
+    longest = f"longest gap {max(gaps):.1f} ms, " if gaps else ""
+    lines.append(f"  {text.count_text(rows)} rows proved by digest, {longest}run {table.run}")
+    late = sum(len(unit.late_files) for unit in done)
+    if late:
+        lines.append(f"  {late} files arrived during the run and were carried over")
+    return lines
+
+
+def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
+    lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for table in result.tables for run, counts in table.recovered]
+    return lines or ["nothing to recover"]
+
+
+def _counts(counts: object) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in dict(counts).items()) or "it had changed nothing"  # type: ignore[call-overload]
+
+
+def _problems(result: CommandResult) -> List[str]:
+    problems = [table.problem for table in result.tables if table.problem is not None]
+    if not problems:
+        return []
+    return ["", "left alone:" if not result.named else "not done:", *(f"  {problem.what} — {problem.next}" for problem in problems)]

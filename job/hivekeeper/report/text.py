@@ -1,0 +1,178 @@
+"""Put numbers, tables and bars into plain terminal text.
+
+Pure: values in, text out. Sizes are powers of 1024 and say so (KiB, MiB, GiB). Names that come from a cluster are
+cleaned, so that a partition value cannot steer a terminal; colour is given only where it is asked for.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import List, Sequence
+
+SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "bold": 1, "dim": 2}
+GAP = "  "
+SHORTEST_COLUMN = 8
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The characters that bars are drawn with."""
+
+    full: str
+    light: str
+    ellipsis: str
+
+
+UNICODE = Blocks("█", "░", "…")
+ASCII = Blocks("#", ".", "~")
+
+
+def bytes_text(size_bytes: float) -> str:
+    """`0 B`, `1.2 GiB`, `128 MiB`: one decimal below 100, none from there on and for exact multiples."""
+    if size_bytes < 0:
+        return "-" + bytes_text(-size_bytes)
+    value, unit = float(size_bytes), 0
+    # 1023.6 KiB would be shown as 1024 KiB, so it goes up to 1.0 MiB.
+    while value >= 1023.5 and unit < len(SIZE_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    decimals = 0 if value >= 99.95 or value == int(value) else 1
+    return f"{value:.{decimals}f} {SIZE_UNITS[unit]}"
+
+
+def count_text(count: int) -> str:
+    return f"{count:,}"
+
+
+def duration_text(seconds: float) -> str:
+    """`3 ms`, `4.2 s`, `42 s`, `3 min 05 s`, `2 h 05 min`, `3 d 04 h`."""
+    if round(seconds * 1000) < 1000:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = round(seconds / 3600)
+    return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def factor_text(before: float, after: float) -> str:
+    """How many times fewer: `50x`, `1.5x`; `-` where there is nothing to divide by."""
+    if after <= 0:
+        return "-"
+    factor = before / after
+    return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"
+
+
+def clean_text(text: str) -> str:
+    """Control and direction characters made visible as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def paint_text(text: str, colour: str, on: bool) -> str:
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if on else text
+
+
+def measure_text(text: str) -> int:
+    """Columns on a terminal: wide East Asian characters take two, combining ones none."""
+    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def shorten_text(text: str, width: int, blocks: Blocks = UNICODE) -> str:
+    """At most `width` columns; the middle goes, because names of partitions differ at both ends."""
+    if measure_text(text) <= width:
+        return text
+    if width <= 1:
+        return blocks.ellipsis[:width]
+    tail = _take_columns(text[::-1], (width - 1) // 2)[::-1]
+    return _take_columns(text, width - 1 - measure_text(tail)) + blocks.ellipsis + tail
+
+
+def _take_columns(text: str, width: int) -> str:
+    taken, used = [], 0
+    for char in text:
+        used += measure_text(char)
+        if used > width:
+            break
+        taken.append(char)
+    return "".join(taken)
+
+
+def pad_text(text: str, width: int, align: str) -> str:
+    blanks = " " * (width - measure_text(text))
+    return blanks + text if align == ">" else text + blanks
+
+
+def table(rows: Sequence[Sequence[object]], headers: Sequence[str], align: str = "", width: int = 0, blocks: Blocks = UNICODE) -> str:
+    """Columns under a rule. `align` holds `<` or `>` for each column, `<` where it ends early.
+
+    Where the lines would be longer than `width` (0: no limit), the widest left-aligned columns are shortened.
+    """
+    align = align.ljust(len(headers), "<")
+    cells = [[clean_text(str(cell)) for cell in row] for row in rows]
+    widths = [max(measure_text(line[index]) for line in [list(headers), *cells]) for index in range(len(headers))]
+    if width:
+        _narrow_columns(widths, align, width)
+    lines = [list(headers), ["-" * columns for columns in widths], *cells]
+    return "\n".join(_join_cells(line, widths, align, blocks) for line in lines)
+
+
+def _narrow_columns(widths: List[int], align: str, width: int) -> None:
+    """Take columns one by one from the widest that may be shortened, never below a readable rest."""
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    while excess > 0:
+        candidates = [index for index, side in enumerate(align) if side == "<" and widths[index] > SHORTEST_COLUMN]
+        if not candidates:
+            return
+        widths[max(candidates, key=lambda index: widths[index])] -= 1
+        excess -= 1
+
+
+def _join_cells(cells: Sequence[str], widths: Sequence[int], align: str, blocks: Blocks) -> str:
+    padded = [pad_text(shorten_text(cell, columns, blocks), columns, side) for cell, columns, side in zip(cells, widths, align)]
+    return GAP.join(padded).rstrip()
+
+
+def bar(before: float, after: float, width: int, blocks: Blocks = UNICODE) -> str:
+    """What is left of something, as the full part of a bar: `██░░░░░░`. What is not quite gone shows one block."""
+    if before <= 0:
+        return blocks.light * width
+    full = min(width, round(width * after / before))
+    if after > 0:
+        full = max(1, full)
+    return blocks.full * full + blocks.light * (width - full)
+
+
+def histogram(sizes_bytes: Sequence[int], bounds_bytes: Sequence[int], width: int, blocks: Blocks = UNICODE) -> str:
+    """How many files are of which size: one line for each range between ascending bounds, the longest bar `width` long.
+
+    Empty ranges below the smallest and above the largest file are left out.
+    """
+    if not sizes_bytes:
+        return "no files"
+    counts = [0] * (len(bounds_bytes) + 1)
+    for size in sizes_bytes:
+        counts[bisect_right(bounds_bytes, size)] += 1
+    labels = [f"below {bytes_text(bounds_bytes[0])}"]
+    labels += [f"{bytes_text(low)} to {bytes_text(high)}" for low, high in zip(bounds_bytes, bounds_bytes[1:])]
+    labels.append(f"from {bytes_text(bounds_bytes[-1])}")
+    filled = [index for index, count in enumerate(counts) if count]
+    labels, counts = labels[filled[0] : filled[-1] + 1], counts[filled[0] : filled[-1] + 1]
+    most, label_width = max(counts), max(map(len, labels))
+    count_width = len(count_text(most))
+    return "\n".join(
+        f"{label:>{label_width}}  {count_text(count):>{count_width}}  {blocks.full * _scale_count(count, most, width)}".rstrip()
+        for label, count in zip(labels, counts)
+    )
+
+
+def _scale_count(count: int, most: int, width: int) -> int:
+    return max(1, round(width * count / most)) if count else 0

@@ -1,0 +1,184 @@
+"""A table's lock, run directories and log: taken, fenced, read and written here.
+
+Never touches live data.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Optional
+
+from hivekeeper import names
+from hivekeeper.errors import AskAPerson, Locked
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths, RunPaths
+from hivekeeper.plan import recovery
+from hivekeeper.plan.records import (
+    Actor,
+    Certificate,
+    LogState,
+    RecordedPlan,
+    RunRecord,
+    UnreadableRecord,
+    certificates_from_text,
+    entry_to_text,
+    plan_from_text,
+    read_log,
+)
+from hivekeeper.seams import Cluster, Files, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
+
+MOST_COMMIT_TRIES = 1000
+
+
+class Fenced(Locked):
+    """Another run took this one over: it finishes or undoes what was begun here."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every step of one run on one table needs."""
+
+    cluster: Cluster
+    table: Table
+    control: ControlPaths
+    paths: RunPaths
+    lock: Lock
+
+    @property
+    def files(self) -> Files:
+        return self.cluster.files
+
+    @property
+    def directory(self) -> str:
+        return names.base(self.paths.top)
+
+
+@contextmanager
+def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: str) -> Iterator[Lock]:
+    """Keep the table's lock for the body. Raises Locked."""
+    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id})"
+    try:
+        lock = cluster.files.hold(control.lock, holder)
+    except LockHeld as held:
+        raise Locked(
+            f"{table.full_name}: another run holds the table" + (f" ({held.holder.strip()})" if held.holder else ""),
+            state="untouched by this run",
+            next="wait for it; a killed run's lock ends by itself after about a minute",
+        ) from held
+    try:
+        yield lock
+    finally:
+        lock.release()
+
+
+def write_durably(files: Files, path: str, text: str) -> None:
+    """A file that is there whole or not at all."""
+    # Killed between the two, a .part is left, which nobody reads and which goes with its run.
+    files.write_new(path + ".part", text)
+    files.rename_exact(path + ".part", path)
+
+
+def read_state(files: Files, control: ControlPaths) -> LogState:
+    """The log as it is now."""
+    try:
+        return read_log(read_entries(files, control))
+    except UnreadableRecord as error:
+        raise AskAPerson(
+            f"{control.log}: {error}", state="nothing was changed", next="look at the entry; do not delete it: it says where the old files are"
+        ) from error
+
+
+def read_entries(files: Files, control: ControlPaths) -> Dict[int, str]:
+    listed = files.look([control.log])[control.log].entries
+    versions = {entry.path: names.log_version(entry.name) for entry in listed}
+    wanted = {path: version for path, version in versions.items() if version is not None}
+    return {wanted[path]: text for path, text in files.read_texts(list(wanted)).items()}
+
+
+def find_runs(files: Files, control: ControlPaths) -> List[str]:
+    """Names of the run directories, oldest first."""
+    entries = files.look([control.runs])[control.runs].entries
+    return sorted(entry.name for entry in entries if entry.is_dir and names.RUN_DIRECTORY.fullmatch(entry.name))
+
+
+def run_of(directory: str) -> str:
+    match = names.RUN_DIRECTORY.fullmatch(directory)
+    if match is None:
+        raise ValueError(f"{directory} is not the name of a run directory")
+    return match["run"]
+
+
+def fence(files: Files, control: ControlPaths) -> List[str]:
+    """Rename every unfinished run directory, taken ones too, so that a run that sleeps in it can do nothing more.
+
+    The log is read again afterwards: an entry committed before the rename counts. Gives the
+    directories that are still unfinished, oldest first.
+    """
+    finished = read_state(files, control).finished
+    moved = []
+    for directory in find_runs(files, control):
+        if run_of(directory) in finished:
+            continue
+        taken = recovery.next_taken_name(run_of(directory), find_runs(files, control))
+        files.rename_exact(names.join(control.runs, directory), names.join(control.runs, taken))
+        moved.append(taken)
+    finished = read_state(files, control).finished if moved else finished
+    return [directory for directory in moved if run_of(directory) not in finished]
+
+
+def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> RunPaths:
+    """Make a run's directories, so that every later step is a rename into a parent that exists."""
+    paths = control.run(run)
+    cluster.files.make_directory(control.log)
+    for state in ("stage", "ready", "retired", "recreated"):
+        cluster.files.make_directory(paths.state(state))
+    return paths
+
+
+def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RecordedPlan]:
+    """A run's plan; None where there is none. Raises AskAPerson for one that cannot be read."""
+    try:
+        return plan_from_text(files.read_text(paths.plan), table.location, paths.plan)
+    except SourceMissing:
+        return None
+    except UnreadableRecord as error:
+        raise AskAPerson(str(error), state=f"the run in {paths.top} is unfinished", next="look at the file; nothing of it was touched") from error
+
+
+def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
+    """All certificates of a run, by unit number."""
+    entries = files.look([paths.top])[paths.top].entries
+    found = [entry.path for entry in entries if entry.name.startswith("certificates-") and entry.name.endswith(".jsonl")]
+    texts = files.read_texts(found)
+    return {certificate.unit: certificate for path in found for certificate in certificates_from_text(texts[path], path)}
+
+
+def commit(run: Run, record: RunRecord, actor: Actor, parameters: Dict[str, object]) -> int:
+    """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
+    files, paths = run.files, run.paths
+    for _ in range(MOST_COMMIT_TRIES):
+        state = read_state(files, run.control)
+        if record.run in state.finished:
+            # A former try succeeded although the client saw an error.
+            return state.next_version - 1
+        text = entry_to_text(record, run.table, actor, parameters, first=state.next_version == 0)
+        target = names.join(run.control.log, names.log_entry(state.next_version))
+        try:
+            files.delete_tree(paths.entry)
+            files.write_new(paths.entry, text)
+            files.rename_exact(paths.entry, target)
+        except SourceMissing as gone:
+            if not files.look([paths.top])[paths.top].exists:
+                raise fenced(run) from gone
+        except (TargetExists, FilesUnavailable):
+            continue
+    raise AskAPerson(f"{run.control.log}: no number is free", state="the table is consistent", next="look at the log directory")
+
+
+def fenced(run: Run) -> Fenced:
+    return Fenced(
+        f"{run.table.full_name}: another run took over {run.paths.top}",
+        state="that run finishes or undoes what this one began",
+        next="look at the other run's result",
+    )

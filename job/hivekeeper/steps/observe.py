@@ -1,0 +1,93 @@
+"""Observe tables: definitions from the metastore, listings from the file system, in bulk.
+
+Reads only; changes nothing and opens no data file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import Snapshot, Table, Unit
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligible
+from hivekeeper.plan.analysis import ObservedTable, analyze_unit
+from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan.settings import Settings
+from hivekeeper.seams import Cluster, Files
+
+# Directories looked at in one call: bounds the answer's size, not the work.
+LOOK_AT_ONCE = 2000
+
+Wanted = Callable[[Sequence[str]], bool]
+
+
+def qualify_table(files: Files, table: Table) -> Table:
+    return replace(table, location=files.qualify(table.location) if table.location else "")
+
+
+def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> ObservedTable:
+    """Judge a table and all its units by metadata. `wanted` chooses partitions by their values."""
+    reason = eligible.refuse_table(table)
+    if reason:
+        return ObservedTable(table, ControlPaths(""), settings, reason=reason)
+    table = qualify_table(cluster.files, table)
+    control = ControlPaths.of(table.location, table.partitioned)
+    reason = refuse_overlap(cluster, table)
+    if reason:
+        return ObservedTable(table, control, settings, reason=reason)
+    units, refusals = find_units(cluster, table)
+    if wanted is not None:
+        units = [unit for unit in units if wanted(unit.values)]
+    seen = look_at(cluster.files, [control.top, *(unit.live for unit in units), *_above(table, units)])
+    writer = eligible.find_writer(entry for place in _above(table, units) for entry in seen[place].entries)
+    if writer:
+        return ObservedTable(table, control, settings, reason=eligible.writer_at_work(writer), has_control=seen[control.top].exists)
+    now_ms = cluster.clock.now_ms()
+    analyses = tuple(analyze_unit(unit, seen[unit.live], refusals.get(unit.name), settings, now_ms) for unit in units)
+    return ObservedTable(table, control, settings, analyses, has_control=seen[control.top].exists)
+
+
+def refuse_overlap(cluster: Cluster, table: Table) -> Optional[Reason]:
+    """Another table of the database on the same directory, above it or below it would be swapped along."""
+    others = [name for name in cluster.metastore.locations_below([table.location]).get(table.location, ()) if name != table.full_name]
+    if not others:
+        return None
+    return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")
+
+
+def find_units(cluster: Cluster, table: Table) -> Tuple[List[Unit], Dict[str, Reason]]:
+    """A table's units, ordered by name, and why some are unfit by definition."""
+    if not table.partitioned:
+        return [Unit(table.full_name, "", (), table.location, table.storage, table.parameters)], {}
+    stored = cluster.metastore.partitions(table)
+    partitions = [replace(partition, location=cluster.files.qualify(partition.location)) for partition in stored]
+    refusals = eligible.find_shared_locations(partitions)
+    for partition in partitions:
+        reason = eligible.refuse_partition(table, partition)
+        if reason:
+            refusals.setdefault(partition.name, reason)
+    return [_unit_of(table, partition) for partition in partitions], refusals
+
+
+def _unit_of(table: Table, partition: Partition) -> Unit:
+    return Unit(table.full_name, partition.name, partition.values, partition.location, partition.storage, partition.parameters)
+
+
+def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
+    """The root of a partitioned table and the directories between it and its units: committers work there."""
+    found: Dict[str, None] = {}
+    for unit in units:
+        place = unit.live
+        while eligible.is_below(place, table.location):
+            place = names.parent(place)
+            found[place] = None
+    return tuple(found)
+
+
+def look_at(files: Files, places: Sequence[str]) -> Mapping[str, Snapshot]:
+    seen: Dict[str, Snapshot] = {}
+    for start in range(0, len(places), LOOK_AT_ONCE):
+        seen.update(files.look(places[start : start + LOOK_AT_ONCE]))
+    return seen

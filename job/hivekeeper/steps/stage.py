@@ -1,0 +1,131 @@
+"""Stage a batch of units aside, prove each, and make the proved ones ready.
+
+Never touches live. Killed anywhere here, live is as it was, and recovery drops stage and ready.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import Deque, Dict, List, Mapping, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import StageBatch, StageDigests, StageResult, UnitFooters
+from hivekeeper.plan import compare
+from hivekeeper.plan.compaction import CompactionPlan
+from hivekeeper.plan.records import Certificate, certificates_to_text, certify
+from hivekeeper.seams import RowsError
+from hivekeeper.steps.journal import Run, write_durably
+
+
+@dataclass
+class Staged:
+    """What came of the batches so far. `differing` are units whose proof failed, `failed` those whose job failed."""
+
+    certificates: Dict[int, Certificate] = field(default_factory=dict)
+    differing: Dict[int, str] = field(default_factory=dict)
+    failed: Dict[int, str] = field(default_factory=dict)
+
+
+class Stager:
+    """Numbers the stage jobs of one run. A batch whose job fails is halved until the unit that fails it is alone."""
+
+    def __init__(self, run: Run, plan: CompactionPlan) -> None:
+        self.run = run
+        self.plan = plan
+        self.next_number = len(plan.batches) + 1
+
+    def stage(self, number: int, batch: StageBatch) -> Staged:
+        """Steps 2 and 3 for one batch of the plan."""
+        staged = Staged()
+        waiting: Deque[Tuple[int, StageBatch]] = deque([(number, batch)])
+        while waiting:
+            number, batch = waiting.popleft()
+            try:
+                result = self._write(batch)
+                digests = self.run.cluster.rows.read_stage(batch)
+            except RowsError as error:
+                self.run.files.delete_tree(batch.target)
+                if len(batch.units) == 1:
+                    staged.failed[batch.units[0].number] = str(error)
+                waiting.extend(self._halve(batch))
+                continue
+            self._prove(number, batch, result, digests, staged)
+        return staged
+
+    def _halve(self, batch: StageBatch) -> List[Tuple[int, StageBatch]]:
+        if len(batch.units) == 1:
+            return []
+        middle = len(batch.units) // 2
+        halves = []
+        for units in (batch.units[:middle], batch.units[middle:]):
+            target = self.run.paths.stage(self.next_number)
+            halves.append((self.next_number, replace(batch, units=units, target=target)))
+            self.next_number += 1
+        return halves
+
+    def _write(self, batch: StageBatch) -> StageResult:
+        files = self.run.files
+        files.make_directory(batch.target)
+        # Before the write, because default ACLs, storage policy and erasure coding act when a file is made.
+        files.dress({batch.target: self.plan.attributes[batch.units[0].number]})
+        return self.run.cluster.rows.write_stage(batch)
+
+    def _prove(self, number: int, batch: StageBatch, result: StageResult, digests: StageDigests, staged: Staged) -> None:
+        footers = self._read_footers(number, batch)
+        suspects = self._find_suspects(batch, result, digests)
+        proved: List[Certificate] = []
+        for unit in batch.units:
+            planned, source = self.plan.unit(unit.number), self.plan.sources[unit.number]
+            listed, output = footers[unit.number]
+            digest = digests.units.get(unit.number)
+            if digest is None:
+                staged.differing[unit.number] = "nothing of it was read back"
+                continue
+            differences = compare.compare_unit(source, output, listed, batch.codec, unit.outputs, digest)
+            differences += suspects.get(unit.number, [])
+            if differences:
+                staged.differing[unit.number] = "; ".join(differences[:3])
+                continue
+            directory = _staged_directory(batch, unit.number)
+            self._add_markers(directory, planned.markers)
+            everything = self.run.files.look([directory])[directory].entries if planned.markers else listed
+            proved.append(certify(planned, source, output.groups[0], everything, digest))
+        self._make_ready(number, batch, proved)
+        staged.certificates.update({certificate.unit: certificate for certificate in proved})
+
+    def _read_footers(self, number: int, batch: StageBatch) -> Mapping[int, Tuple[tuple, UnitFooters]]:
+        directories = {unit.number: _staged_directory(batch, unit.number) for unit in batch.units}
+        seen = self.run.files.look(list(directories.values()))
+        listed = {unit: seen[directory].entries for unit, directory in directories.items()}
+        read = self.run.cluster.rows.footers(batch.format, {str(unit): files for unit, files in listed.items()})
+        return {unit: (listed[unit], read.get(str(unit), UnitFooters())) for unit in directories}
+
+    def _find_suspects(self, batch: StageBatch, result: StageResult, digests: StageDigests) -> Dict[int, List[str]]:
+        """The batch's digest proves all its units at once; only where it differs, each unit is looked at by itself."""
+        differences = compare.compare_batch(result.source, digests.mixed)
+        if not differences:
+            return {}
+        sources = self.run.cluster.rows.digests(batch.format, {unit.number: self.plan.sources[unit.number] for unit in batch.units})
+        wrong = [number for number, digest in sources.items() if digests.units.get(number) != digest]
+        return {number: ["its content digest differs"] for number in wrong} or {unit.number: differences for unit in batch.units}
+
+    def _add_markers(self, directory: str, markers: Tuple[str, ...]) -> None:
+        for marker in markers:
+            self.run.files.write_new(names.join(directory, marker), "")
+
+    def _make_ready(self, number: int, batch: StageBatch, proved: List[Certificate]) -> None:
+        """Certificates durably first: what lies in ready is proved, always."""
+        files, paths = self.run.files, self.run.paths
+        if not proved:
+            return
+        files.dress({_staged_directory(batch, certificate.unit): self.plan.attributes[certificate.unit] for certificate in proved})
+        write_durably(files, paths.certificates(number), certificates_to_text(proved))
+        for certificate in proved:
+            files.rename_exact(_staged_directory(batch, certificate.unit), paths.ready(certificate.unit))
+
+
+def _staged_directory(batch: StageBatch, number: int) -> str:
+    return names.join(batch.target, f"{names.UNIT_COLUMN}={number}")
+
+

@@ -1,0 +1,88 @@
+"""The first thing that runs of the archive: refuses an old Python, chooses where to unpack, hands over to shiv.
+
+Touches only a directory of the user's own; never HOME. Python 2 must be able to read this file.
+"""
+
+# ruff: noqa: UP031 (Python 2 has no f-strings)
+
+import os
+import stat
+import sys
+
+OLDEST = (3, 9)
+
+
+def refuse_old_python():
+    if sys.version_info < OLDEST:
+        version = ".".join(str(part) for part in sys.version_info[:3])
+        sys.stderr.write(
+            "hivekeeper: Python 3.9 or newer is needed, this is %s (%s)\n"
+            "  state: nothing was started\n"
+            "  next:  set HIVEKEEPER_PYTHON, or PYSPARK_DRIVER_PYTHON with spark-submit, to a newer one\n" % (version, sys.executable)
+        )
+        sys.exit(2)
+
+
+def choose_root():
+    """The directory to unpack into: the user's own below the temporary directory, else one for this run alone."""
+    for parent in (os.environ.get("TMPDIR"), "/tmp", os.getcwd()):
+        if not parent:
+            continue
+        shared = os.path.join(parent, "hivekeeper-%d" % os.getuid())
+        try:
+            os.mkdir(shared, 0o700)
+        except FileExistsError:
+            pass
+        except OSError:
+            continue
+        return shared if is_private(shared) else make_own(parent)
+    return make_own(None)
+
+
+def is_private(path):
+    """Whether nobody but us can have put anything there: the name is known to all, so somebody may have been faster."""
+    seen = os.lstat(path)
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077
+
+
+def make_own(parent):
+    """A directory that goes when this process ends."""
+    import atexit
+    import shutil
+    import tempfile
+
+    own = tempfile.mkdtemp(prefix="hivekeeper-", dir=parent)
+    atexit.register(shutil.rmtree, own, True)
+    return own
+
+
+def is_whole(archive, root):
+    """Whether all files are still where they were unpacked: temporary directories are swept by age."""
+    import json
+    import zipfile
+
+    with zipfile.ZipFile(archive) as content:
+        build = json.loads(content.read("environment.json").decode())["build_id"]
+        top = os.path.join(root, "%s_%s" % (os.path.basename(os.path.realpath(archive)), build))
+        return not os.path.isdir(top) or all(
+            os.path.exists(os.path.join(top, name)) for name in content.namelist() if name.startswith("site-packages/")
+        )
+
+
+def main():
+    refuse_old_python()
+    # Settings of other shiv archives must not redirect this one.
+    for name in [name for name in os.environ if name.startswith("SHIV_") and name != "SHIV_ROOT"]:
+        del os.environ[name]
+    if not os.environ.get("SHIV_ROOT"):
+        os.environ["SHIV_ROOT"] = choose_root()
+    if not is_whole(sys.argv[0], os.environ["SHIV_ROOT"]):
+        os.environ["SHIV_FORCE_EXTRACT"] = "true"
+
+    import _bootstrap
+
+    _bootstrap.bootstrap()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# The archive alone, as spark-submit and operators start it.
+
+load helper
+
+setup() {
+  make_world
+  ARCHIVE="$WORLD/app/dist/hivekeeper.py"
+  MINE="$WORLD/tmp/hivekeeper-$(id -u)"
+}
+
+# An interpreter of an old version, by name or from pyenv; fails where there is none. # VERSION
+find_old_python() {
+  local candidate
+  for candidate in "$(PATH="$ORIGINAL_PATH" type -P "python$1")" "${PYENV_ROOT:-$(eval echo ~)/.pyenv}/versions/$1".*/bin/python; do
+    if [[ -x $candidate ]] && "$candidate" -c "" 2>/dev/null; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+@test "archive: holds nothing compiled, and PyYAML's licence" {
+  run "$PYTHON" -m zipfile -l "$ARCHIVE"
+  [ "$status" -eq 0 ]
+  [[ $output == *site-packages/yaml/LICENSE* ]]
+  [[ $output == *site-packages/hivekeeper/defaults.yaml* ]]
+  [[ $output == *site-packages/hivekeeper/log4j2.properties* ]]
+  [[ $output != *.so\ * ]]
+  [[ $output != *.pyc* ]]
+}
+
+@test "archive: an old Python gets one clear error" {
+  local version old tried=0
+  for version in 2.7 3.6 3.7 3.8; do
+    old="$(find_old_python "$version")" || continue
+    tried=$((tried + 1))
+    run "$old" "$ARCHIVE" config
+    [ "$status" -eq 2 ]
+    [[ ${lines[0]} == "hivekeeper: Python 3.9 or newer is needed, this is $version."* ]]
+    [ "${#lines[@]}" -eq 3 ]
+  done
+  [ "$tried" -gt 0 ] || skip "NOT TESTED: there is no Python 2.7, 3.6, 3.7 or 3.8 on this machine"
+}
+
+@test "archive: every supported Python that is here runs it" {
+  local version python tried=0
+  for version in 3.9 3.10 3.11 3.12 3.13; do
+    python="$(find_old_python "$version")" || continue
+    tried=$((tried + 1))
+    run "$python" "$ARCHIVE" config
+    [ "$status" -eq 0 ]
+    [[ $output == *block_size_mb* ]]
+  done
+  [ "$tried" -gt 0 ]
+}
+
+@test "unpacking: into a directory that only its user can enter" {
+  "$PYTHON" "$ARCHIVE" --version
+  [ -d "$MINE" ]
+  [ "$("$PYTHON" -c 'import os, sys; print(oct(os.stat(sys.argv[1]).st_mode & 0o777))' "$MINE")" = 0o700 ]
+}
+
+@test "unpacking: a prepared directory that others can write to is not used, and nothing is left" {
+  mkdir "$MINE"
+  chmod 777 "$MINE"
+  run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -z "$(ls -A "$MINE")" ]
+  [ "$(ls "$WORLD/tmp")" = "hivekeeper-$(id -u)" ]
+}
+
+@test "unpacking: a link in the place of the directory is not followed" {
+  mkdir "$WORLD/trap"
+  ln -s "$WORLD/trap" "$MINE"
+  run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -z "$(ls -A "$WORLD/trap")" ]
+}
+
+@test "unpacking: a directory of somebody else is not used" {
+  [ "$(id -u)" -eq 0 ] || skip "NOT TESTED: only root can give a directory away"
+  mkdir -m 700 "$MINE"
+  "$PYTHON" -c 'import os, sys; os.chown(sys.argv[1], 65534, 65534)' "$MINE"
+  run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -z "$(ls -A "$MINE")" ]
+}
+
+@test "unpacking: needs no HOME, and works where only the current directory is writable" {
+  mkdir "$WORLD/container"
+  cd "$WORLD/container"
+  HOME=/home/ TMPDIR=/absent run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ ! -e "$WORLD/home/.shiv" ]
+}
+
+@test "unpacking: files that a sweep of the temporary directory took away are unpacked again" {
+  "$PYTHON" "$ARCHIVE" --version
+  local unpacked
+  unpacked="$(echo "$MINE"/hivekeeper.py_*/site-packages/hivekeeper)"
+  rm "$unpacked/config.py"
+  run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -e "$unpacked/config.py" ]
+}
+
+@test "unpacking: settings of another shiv archive do not redirect it" {
+  SHIV_ENTRY_POINT=os:getcwd SHIV_INTERPRETER=1 run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [[ $output == "hivekeeper "* ]]
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bats
+# Tickets and signals: a stub of kinit writes the cache that it is told to write.
+
+load helper
+
+setup() {
+  make_world
+  touch "$WORLD/etl key.tab"
+  TICKET=(--set kerberos.principal=etl@EXAMPLE.COM --set "kerberos.keytab=$WORLD/etl key.tab")
+  stub kinit 'printf "%s\0" "$@" >"$ARGV.kinit"; echo ticket >"${KRB5CCNAME#FILE:}"'
+}
+
+@test "ticket: it lies in a cache of the run's own, which the driver sees and which is removed" {
+  stub_spark 'printf "%s" "$KRB5CCNAME" >"$ARGV.cache"; cat "${KRB5CCNAME#FILE:}" >"$ARGV.ticket"; exit 6'
+  run "$RUN" analyze --database sales "${TICKET[@]}"
+  [ "$status" -eq 6 ]
+  [ "$(cat "$ARGV.ticket")" = ticket ]
+  [ "$(tr '\0' '|' <"$ARGV.kinit")" = "-k|-t|$WORLD/etl key.tab|etl@EXAMPLE.COM|" ]
+  [[ $(cat "$ARGV.cache") == "FILE:$WORLD/tmp/"* ]]
+  [ -z "$(leftovers)" ]
+  read_arrived
+  arrived --keytab
+  arrived "$WORLD/etl key.tab"
+}
+
+@test "ticket: a missing keytab is one clear error, and nothing is started" {
+  stub_spark
+  rm "$WORLD/etl key.tab"
+  run "$RUN" analyze --database sales "${TICKET[@]}"
+  [ "$status" -eq 2 ]
+  [ "${lines[0]}" = "hivekeeper: the keytab $WORLD/etl key.tab is not there" ]
+  [ ! -e "$ARGV" ]
+  [ ! -e "$ARGV.kinit" ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "ticket: a refusing KDC is exit 8, with its words" {
+  stub_spark
+  stub kinit 'echo "kinit: Preauthentication failed" >&2; exit 1'
+  run "$RUN" analyze --database sales "${TICKET[@]}"
+  [ "$status" -eq 8 ]
+  [ "${lines[0]}" = "hivekeeper: no ticket for etl@EXAMPLE.COM: kinit: Preauthentication failed" ]
+  [ ! -e "$ARGV" ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "ticket: a machine without kinit is one clear error" {
+  stub_spark
+  rm "$WORLD/stubs/kinit"
+  run "$RUN" analyze --database sales "${TICKET[@]}"
+  [ "$status" -eq 2 ]
+  [ "${lines[0]}" = "hivekeeper: kinit is not on PATH" ]
+}
+
+@test "ticket: without a keytab the user's own cache is left as it is" {
+  stub_spark 'printf "%s" "$KRB5CCNAME" >"$ARGV.cache"'
+  KRB5CCNAME=FILE:/mine run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+  [ "$(cat "$ARGV.cache")" = FILE:/mine ]
+  [ ! -e "$ARGV.kinit" ]
+}
+
+@test "ticket: the driver still has standard input" {
+  stub_spark 'cat >"$ARGV.stdin"'
+  "$RUN" analyze --database sales "${TICKET[@]}" <<<"hello"
+  [ "$(cat "$ARGV.stdin")" = hello ]
+}
+
+# Start a run that waits for TERM, send a signal to the launcher, and set CODE. # SIGNAL OPTIONS…
+signal_a_run() {
+  local signal="$1" pid
+  shift
+  # The child takes its time to end: the launcher must wait for it.
+  stub_spark 'trap "sleep 0.3; touch \"$ARGV.ended\"; exit 143" TERM HUP; touch "$ARGV.started"; while :; do sleep 0.05; done'
+  "$RUN" analyze --database sales "$@" 3>&- &
+  pid=$!
+  wait_for "$ARGV.started"
+  kill -s "$signal" "$pid"
+  CODE=0
+  wait "$pid" || CODE=$?
+}
+
+@test "signal: TERM reaches the driver, whose exit code passes through" {
+  signal_a_run TERM
+  [ "$CODE" -eq 143 ]
+  [ -e "$ARGV.ended" ]
+}
+
+@test "signal: with a ticket too, and the cache is removed after the driver has ended" {
+  local signal
+  for signal in TERM HUP; do
+    rm -f "$ARGV".*
+    signal_a_run "$signal" "${TICKET[@]}"
+    [ "$CODE" -eq 143 ]
+    [ -e "$ARGV.ended" ]
+    [ -z "$(leftovers)" ]
+  done
+}

@@ -1,0 +1,541 @@
+"""What `seams.Files` promises: the same cases for the twin and for Hadoop, each row of "HDFS facts measured" among them."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hivekeeper.model import Snapshot
+from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from twins.files import FakeFiles, Killed
+
+NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
+
+
+def names_in(snapshot):
+    return [entry.name for entry in snapshot.entries]
+
+
+def look(world, path):
+    return world.files.look([path])[path]
+
+
+def wait_a_tick(world):
+    """Long enough for the next change to get another time."""
+    if world.kind != "twin":
+        time.sleep(2 * world.files.clock_grain_ms / 1000)
+
+
+# ---- spelling
+
+
+@pytest.mark.parametrize("tail", ["/a/b", "/a/b/", "//a//b", "/a///b//"])
+def test_a_location_has_one_spelling_whatever_its_slashes(files_world, tail):
+    assert files_world.files.qualify(files_world.root + tail) == files_world.root + "/a/b"
+
+
+def test_a_location_without_scheme_gets_the_default_one(files_world):
+    assert files_world.files.qualify("/a b/x=%20").endswith("/a b/x=%20")
+    assert files_world.files.qualify("/a b/x=%20").partition(":")[0] in ("file", "hdfs")
+
+
+def test_a_qualified_location_stays_as_it_is(files_world):
+    once = files_world.files.qualify(files_world.path("a b", "k=%2F"))
+    assert files_world.files.qualify(once) == once == files_world.path("a b", "k=%2F")
+
+
+# ---- looking
+
+
+def test_a_missing_directory_is_reported_not_raised(files_world):
+    missing = files_world.path("missing")
+    assert files_world.files.look([missing]) == {missing: Snapshot(exists=False)}
+    assert files_world.files.tree(missing) == ()
+    assert files_world.files.stat(missing) is None
+
+
+def test_a_file_is_not_taken_for_a_directory(files_world):
+    files_world.writer.add(files_world.path("f"), "x")
+    assert look(files_world, files_world.path("f")) == Snapshot(exists=False)
+
+
+def test_an_empty_directory_exists_and_has_no_entries(files_world):
+    files_world.files.make_directory(files_world.path("d"))
+    seen = look(files_world, files_world.path("d"))
+    assert (seen.exists, seen.entries) == (True, ())
+    assert seen.file_id != 0
+
+
+def test_nasty_and_hidden_names_are_listed_and_lead_back_to_their_files(files_world):
+    for name in NASTY:
+        files_world.writer.add(files_world.path("d", name), name)
+    seen = look(files_world, files_world.path("d"))
+    assert sorted(names_in(seen)) == sorted(NASTY)
+    assert [entry.path for entry in seen.entries] == [files_world.path("d", name) for name in names_in(seen)]
+    assert {files_world.files.read_text(entry.path) for entry in seen.entries} == set(NASTY)
+
+
+def test_the_uri_of_an_entry_is_encoded_once(files_world):
+    files_world.writer.add(files_world.path("x y=%20", "p%20q ü"), "")
+    (entry,) = look(files_world, files_world.path("x y=%20")).entries
+    assert entry.uri.endswith("/x%20y=%2520/p%2520q%20ü")
+
+
+def test_the_uri_of_an_entry_is_what_spark_calls_its_input_file(files_world, request):
+    files_world.skip_on("twin", "Spark cannot read it")
+    spark = request.getfixturevalue("spark")
+    directory = files_world.path("x y=%20 [ü]")
+    spark.range(1).coalesce(1).write.parquet(directory)
+    (entry,) = (entry for entry in look(files_world, directory).entries if entry.name.startswith("part-"))
+    rows = spark.read.option("__globPaths__", "false").parquet(entry.path).selectExpr("input_file_name() file").collect()
+    assert [row.file for row in rows] == [entry.uri]
+
+
+def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(files_world):
+    paths = [files_world.path(f"d{number}") for number in range(40)]
+    for number, path in enumerate(paths[:39]):
+        files_world.writer.add(f"{path}/f{number}", "x")
+    seen = files_world.files.look([path + "/" for path in paths])
+    assert [names_in(seen[path + "/"]) for path in paths[:39]] == [[f"f{number}"] for number in range(39)]
+    assert not seen[paths[39] + "/"].exists
+
+
+def test_an_entry_tells_length_time_and_id(files_world):
+    before = files_world.files.stat(files_world.root)
+    wait_a_tick(files_world)
+    files_world.writer.add(files_world.path("d", "f"), "four")
+    (entry,) = look(files_world, files_world.path("d")).entries
+    assert (entry.length, entry.is_dir, entry.is_open) == (4, False, False)
+    assert entry.mtime_ms > before.mtime_ms
+    assert entry.block_size > 0
+    assert entry.owner
+    assert entry.file_id not in (0, before.file_id)
+    assert files_world.files.stat(entry.path) == entry
+
+
+def test_a_tree_holds_everything_and_parents_come_first(files_world):
+    for path in ("t/a/b/f1", "t/a/.h/f2", "t/f3"):
+        files_world.writer.add(files_world.path(path), "x")
+    found = [entry.path for entry in files_world.files.tree(files_world.path("t"))]
+    assert sorted(found) == sorted(files_world.path(path) for path in ("t/a", "t/f3", "t/a/b", "t/a/.h", "t/a/b/f1", "t/a/.h/f2"))
+    deeper = [path for path in found if path.rpartition("/")[0] != files_world.path("t")]
+    assert len(deeper) == 4
+    assert all(found.index(path.rpartition("/")[0]) < found.index(path) for path in deeper)
+
+
+def test_a_file_being_written_is_seen_as_open(files_world):
+    files_world.skip_on("local", "a kernel does not tell who has a file open")
+    stream = files_world.writer.open(files_world.path("d", "f"), "begun")
+    assert [entry.is_open for entry in look(files_world, files_world.path("d")).entries] == [True]
+    assert [entry.is_open for entry in files_world.files.tree(files_world.path("d"))] == [True]
+    assert files_world.files.stat(files_world.path("d", "f")).is_open
+    files_world.writer.close(stream)
+    assert [entry.is_open for entry in look(files_world, files_world.path("d")).entries] == [False]
+    assert not files_world.files.stat(files_world.path("d", "f")).is_open
+
+
+# ---- renaming: the facts that the swap stands on
+
+
+@pytest.mark.parametrize("content", [[], ["x"]], ids=["empty", "full"])
+def test_a_rename_onto_a_directory_is_refused_and_does_not_move_into_it(files_world, content):
+    files_world.writer.add(files_world.path("a", "f"), "x")
+    files_world.files.make_directory(files_world.path("b"))
+    for name in content:
+        files_world.writer.add(files_world.path("b", name), "y")
+    with pytest.raises(TargetExists):
+        files_world.files.rename_exact(files_world.path("a"), files_world.path("b"))
+    assert names_in(look(files_world, files_world.path("b"))) == content
+    assert names_in(look(files_world, files_world.path("a"))) == ["f"]
+
+
+@pytest.mark.parametrize(("source", "target"), [("f", "g"), ("f", "d"), ("d", "f"), ("f", "f"), ("d", "d")])
+def test_a_rename_onto_anything_that_exists_is_refused(files_world, source, target):
+    files_world.writer.add(files_world.path("f"), "f")
+    files_world.writer.add(files_world.path("g"), "g")
+    files_world.files.make_directory(files_world.path("d"))
+    with pytest.raises(TargetExists):
+        files_world.files.rename_exact(files_world.path(source), files_world.path(target))
+    assert files_world.files.read_texts([files_world.path("f"), files_world.path("g")]) == {
+        files_world.path("f"): "f",
+        files_world.path("g"): "g",
+    }
+
+
+def test_a_rename_without_source_or_without_the_targets_parent_says_so(files_world):
+    files_world.writer.add(files_world.path("a", "f"), "x")
+    files_world.writer.add(files_world.path("g"), "x")
+    with pytest.raises(SourceMissing):
+        files_world.files.rename_exact(files_world.path("missing"), files_world.path("b"))
+    with pytest.raises(SourceMissing):
+        files_world.files.rename_exact(files_world.path("a"), files_world.path("gone", "b"))
+    with pytest.raises(SourceMissing):
+        files_world.files.rename_exact(files_world.path("a"), files_world.path("g", "b"))
+    assert names_in(look(files_world, files_world.path("a"))) == ["f"]
+
+
+def test_another_programs_plain_rename_moves_into_a_directory_that_exists(files_world):
+    files_world.skip_on("local", "a kernel's rename takes the place of an empty directory")
+    files_world.writer.add(files_world.path("a", "f"), "x")
+    files_world.files.make_directory(files_world.path("b"))
+    files_world.writer.rename_into(files_world.path("a"), files_world.path("b"))
+    assert names_in(look(files_world, files_world.path("b"))) == ["a"]
+
+
+def test_a_renamed_directory_keeps_its_id_its_time_and_its_files(files_world):
+    files_world.writer.add(files_world.path("live", "f"), "x")
+    before = look(files_world, files_world.path("live"))
+    wait_a_tick(files_world)
+    files_world.files.make_directory(files_world.path("retired"))
+    files_world.files.rename_exact(files_world.path("live"), files_world.path("retired", "u"))
+    after = look(files_world, files_world.path("retired", "u"))
+    assert (after.file_id, after.mtime_ms) == (before.file_id, before.mtime_ms)
+    assert [(entry.file_id, entry.mtime_ms, entry.length) for entry in after.entries] == [
+        (entry.file_id, entry.mtime_ms, entry.length) for entry in before.entries
+    ]
+    assert not look(files_world, files_world.path("live")).exists
+
+
+def test_whatever_happens_in_a_directory_changes_its_time(files_world):
+    directory = files_world.path("d")
+    files_world.writer.add(directory + "/f", "x")
+    times = [look(files_world, directory).mtime_ms]
+    for change in (
+        lambda: files_world.writer.add(directory + "/g", "x"),
+        lambda: files_world.files.rename_exact(directory + "/g", directory + "/h"),
+        lambda: files_world.writer.delete(directory + "/h"),
+        lambda: files_world.files.make_directory(directory + "/sub"),
+    ):
+        wait_a_tick(files_world)
+        change()
+        times.append(look(files_world, directory).mtime_ms)
+    assert times == sorted(set(times))
+
+
+def test_a_change_further_down_leaves_a_directorys_time_alone(files_world):
+    files_world.files.make_directory(files_world.path("d", "sub"))
+    before = look(files_world, files_world.path("d")).mtime_ms
+    wait_a_tick(files_world)
+    files_world.writer.add(files_world.path("d", "sub", "f"), "x")
+    assert look(files_world, files_world.path("d")).mtime_ms == before
+
+
+def test_a_file_that_is_being_written_follows_its_directory(files_world):
+    stream = files_world.writer.open(files_world.path("live", "f"), "before ")
+    files_world.files.rename_exact(files_world.path("live"), files_world.path("retired"))
+    files_world.writer.append_open(stream, "after")
+    files_world.writer.close(stream)
+    assert files_world.files.read_text(files_world.path("retired", "f")) == "before after"
+    assert not look(files_world, files_world.path("live")).exists
+
+
+def test_a_rename_out_of_a_directory_that_was_renamed_away_fails(files_world):
+    files_world.writer.add(files_world.path("runs", "R", "ready", "f"), "x")
+    files_world.files.rename_exact(files_world.path("runs", "R"), files_world.path("runs", "R.t1"))
+    with pytest.raises(SourceMissing):
+        files_world.files.rename_exact(files_world.path("runs", "R", "ready"), files_world.path("live"))
+
+
+def test_a_rename_into_a_directory_that_was_renamed_away_fails(files_world):
+    files_world.writer.add(files_world.path("live", "f"), "x")
+    files_world.files.make_directory(files_world.path("runs", "R", "retired"))
+    files_world.files.rename_exact(files_world.path("runs", "R"), files_world.path("runs", "R.t1"))
+    with pytest.raises(SourceMissing):
+        files_world.files.rename_exact(files_world.path("live"), files_world.path("runs", "R", "retired", "u"))
+    assert names_in(look(files_world, files_world.path("live"))) == ["f"]
+
+
+# ---- making and removing
+
+
+def test_a_directory_may_be_made_twice_but_not_over_a_file(files_world):
+    files_world.files.make_directory(files_world.path("a", "b"))
+    files_world.files.make_directory(files_world.path("a", "b"))
+    files_world.writer.add(files_world.path("f"), "x")
+    with pytest.raises(TargetExists):
+        files_world.files.make_directory(files_world.path("f"))
+    with pytest.raises(SourceMissing):
+        files_world.files.make_directory(files_world.path("f", "below"))
+
+
+def test_only_an_empty_directory_is_removed_as_empty(files_world):
+    files_world.writer.add(files_world.path("full", ".hidden"), "x")
+    files_world.files.make_directory(files_world.path("empty"))
+    files_world.writer.add(files_world.path("f"), "x")
+    assert files_world.files.remove_empty(files_world.path("empty"))
+    assert not files_world.files.remove_empty(files_world.path("full"))
+    assert not files_world.files.remove_empty(files_world.path("missing"))
+    assert not files_world.files.remove_empty(files_world.path("f"))
+    assert names_in(look(files_world, files_world.root)) == ["f", "full"]
+
+
+def test_a_deleted_tree_is_gone_and_may_be_deleted_again(files_world):
+    files_world.writer.add(files_world.path("t", "a", "f"), "x")
+    files_world.writer.add(files_world.path("t2", "f"), "x")
+    files_world.files.delete_tree(files_world.path("t"))
+    files_world.files.delete_tree(files_world.path("t"))
+    assert names_in(look(files_world, files_world.root)) == ["t2"]
+
+
+# ---- texts
+
+
+def test_a_text_is_written_once_and_read_back(files_world):
+    text = 'line\n"quoted" ü 日本 \\ \t\n'
+    files_world.files.make_directory(files_world.path("a", "b"))
+    files_world.files.write_new(files_world.path("a", "b", "t"), text)
+    assert files_world.files.read_text(files_world.path("a", "b", "t")) == text
+    with pytest.raises(TargetExists):
+        files_world.files.write_new(files_world.path("a", "b", "t"), "other")
+    assert files_world.files.read_text(files_world.path("a", "b", "t")) == text
+
+
+def test_a_text_is_not_written_below_a_directory_that_was_taken_away(files_world):
+    files_world.files.make_directory(files_world.path("runs", "R"))
+    files_world.files.rename_exact(files_world.path("runs", "R"), files_world.path("runs", "R.t1"))
+    with pytest.raises(SourceMissing):
+        files_world.files.write_new(files_world.path("runs", "R", "entry.json"), "late")
+    assert names_in(look(files_world, files_world.path("runs"))) == ["R.t1"]
+
+
+def test_a_missing_text_is_an_error_alone_and_left_out_among_many(files_world):
+    with pytest.raises(SourceMissing):
+        files_world.files.read_text(files_world.path("missing"))
+    files_world.files.write_new(files_world.path("t"), "text")
+    paths = [files_world.path("missing"), files_world.path("t")]
+    assert files_world.files.read_texts(paths) == {files_world.path("t"): "text"}
+    assert files_world.files.read_texts([]) == {}
+
+
+# ---- the lock
+
+
+def test_a_held_lock_is_refused_to_others_and_to_its_own_holder(files_world):
+    lock = files_world.files.hold(files_world.path("c", "lock"), "run one\non host")
+    for client in (files_world.another_client(), files_world.files):
+        with pytest.raises(LockHeld) as held:
+            client.hold(files_world.path("c", "lock"), "run two")
+        assert held.value.holder == "run one on host"
+    assert lock.check()
+    lock.release()
+
+
+def test_a_released_lock_can_be_taken_and_shows_its_new_holder(files_world):
+    files_world.files.hold(files_world.path("c", "lock"), "run one").release()
+    other = files_world.another_client()
+    lock = other.hold(files_world.path("c", "lock"), "run two")
+    with pytest.raises(LockHeld) as held:
+        files_world.files.hold(files_world.path("c", "lock"), "run three")
+    assert held.value.holder == "run two"
+    assert lock.check()
+    lock.release()
+
+
+def test_the_lock_file_taken_by_another_program_is_noticed(files_world):
+    lock = files_world.files.hold(files_world.path("c", "lock"), "run one")
+    files_world.writer.delete(files_world.path("c", "lock"))
+    assert not lock.check()
+    files_world.writer.add(files_world.path("c", "lock"), "somebody else")
+    assert not lock.check()
+    lock.release()
+    assert files_world.files.read_text(files_world.path("c", "lock")) == "somebody else"
+
+
+def test_a_lock_whose_directory_was_renamed_away_is_lost(files_world):
+    lock = files_world.files.hold(files_world.path("c", "lock"), "run one")
+    files_world.files.rename_exact(files_world.path("c"), files_world.path("moved"))
+    assert not lock.check()
+    lock.release()
+
+
+def test_the_lock_of_a_dead_holder_can_be_taken(files_world):
+    files_world.skip_on("hdfs", "a lease takes a minute to end, and its holder has to be killed: done in the cluster suite")
+    path = files_world.path("c", "lock")
+    if files_world.kind == "twin":
+        files_world.another_client().hold(path, "dead run")
+        files_world.files.expire_locks()
+    else:
+        files_world.files.make_directory(files_world.path("c"))
+        code = "import fcntl, os, sys; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); os.kill(os.getpid(), 9)"
+        subprocess.run([sys.executable, "-c", code, path.partition(":")[2]], check=False)
+    lock = files_world.files.hold(path, "next run")
+    assert lock.check()
+    lock.release()
+
+
+def test_a_lost_lease_is_noticed_by_its_holder():
+    files = FakeFiles()
+    lock = files.hold("/c/lock", "sleeper")
+    files.expire_locks()
+    taken = files.another_client().hold("/c/lock", "taker")
+    assert not lock.check()
+    assert taken.check()
+
+
+# ---- attributes and space
+
+
+def test_attributes_can_be_read_and_given_to_another_directory_and_its_files(files_world):
+    files_world.writer.add(files_world.path("old", "f"), "x")
+    files_world.writer.add(files_world.path("new", "g"), "x")
+    files_world.files.make_directory(files_world.path("new", "sub"))
+    sub_before = files_world.files.stat(files_world.path("new", "sub")).mode
+    old, new = files_world.path("old"), files_world.path("new")
+    wanted = dataclasses.replace(files_world.files.attributes([old])[old], mode=0o1770, file_mode=0o640)
+    files_world.files.dress({old: wanted, new: wanted})
+    assert files_world.files.attributes([old, new]) == {old: wanted, new: wanted}
+    assert files_world.files.stat(files_world.path("new")).mode == 0o1770
+    assert files_world.files.stat(files_world.path("new", "g")).mode == 0o640
+    assert files_world.files.stat(files_world.path("new", "sub")).mode == sub_before
+
+
+def test_a_missing_directory_has_no_attributes_and_cannot_be_dressed(files_world):
+    files_world.files.make_directory(files_world.path("d"))
+    wanted = files_world.files.attributes([files_world.path("d"), files_world.path("missing")])
+    assert list(wanted) == [files_world.path("d")]
+    with pytest.raises(SourceMissing):
+        files_world.files.dress({files_world.path("missing"): wanted[files_world.path("d")]})
+
+
+def test_an_empty_directorys_files_would_get_its_own_mode_without_execution(files_world):
+    directory = files_world.path("d")
+    files_world.files.make_directory(directory)
+    files_world.files.dress({directory: dataclasses.replace(files_world.files.attributes([directory])[directory], mode=0o750)})
+    assert files_world.files.attributes([directory])[directory].file_mode == 0o640
+
+
+def test_acls_extended_attributes_and_policies_are_carried_over(files_world):
+    files_world.skip_on("local", "local files have none of them in Hadoop")
+    old, new = files_world.path("old"), files_world.path("new")
+    files_world.writer.add(old + "/f", "x")
+    files_world.writer.add(new + "/g", "x")
+    acl = ("default:group::r-x", "default:group:etl:rwx", "default:mask::rwx", "default:other::---", "default:user::rwx")
+    access = ("group::r-x", "group:etl:rwx", "mask::rwx", "other::---", "user::rwx")
+    file_acl = ("group::r--", "group:etl:rw-", "mask::rw-", "other::---", "user::rw-")
+    wanted = dataclasses.replace(
+        files_world.files.attributes([old])[old],
+        mode=0o770,
+        file_mode=0o660,
+        acl=tuple(sorted(acl + access)),
+        file_acl=tuple(sorted(file_acl)),
+        xattrs=(("user.source", "0sYWJj"),),
+        storage_policy="COLD",
+    )
+    files_world.files.dress({new: wanted})
+    assert files_world.files.attributes([new]) == {new: wanted}
+    bare = dataclasses.replace(wanted, acl=(), file_acl=(), storage_policy="HOT")
+    files_world.files.dress({new: bare})
+    assert files_world.files.attributes([new]) == {new: bare}
+
+
+def test_free_space_is_told_for_a_place_that_does_not_exist_yet(files_world):
+    files_world.skip_on("twin", "it has no limit unless a test sets one")
+    assert files_world.files.free_bytes(files_world.path("not", "yet")) > 0
+
+
+# ---- what the twin alone can do: die, fail, starve, and let others act in between
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_killed_client_has_made_so_many_steps_and_makes_no_more(at_once):
+    files = FakeFiles()
+    files.die_after(2, at_once)
+    with pytest.raises(Killed):
+        for name in "abc":
+            files.make_directory(f"/{name}")
+    for call in (lambda: files.look(["/a"]), lambda: files.delete_tree("/a"), lambda: files.hold("/lock", "x")):
+        with pytest.raises(Killed):
+            call()
+    files.revive()
+    assert names_in(files.look(["/"])["/"]) == ["a", "b"]
+    assert files.steps == 2
+
+
+def test_a_text_whose_writer_is_killed_stays_in_part_and_open_until_its_lease_ends():
+    files = FakeFiles()
+    files.die_after(1)
+    with pytest.raises(Killed):
+        files.write_new("/plan", "whole text")
+    files.revive()
+    assert files.read_text("/plan") == "whole"
+    assert files.stat("/plan").is_open
+    files.expire_locks()
+    assert not files.stat("/plan").is_open
+
+
+def test_a_dead_clients_lock_is_held_until_its_lease_ends():
+    files = FakeFiles()
+    files.hold("/lock", "dead")
+    files.die_after(0)
+    with pytest.raises(Killed):
+        files.make_directory("/a")
+    with pytest.raises(LockHeld):
+        files.another_client().hold("/lock", "next")
+    files.expire_locks()
+    assert files.another_client().hold("/lock", "next").check()
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_injected_error_may_hide_a_change_that_was_made(done):
+    files = FakeFiles({"/a/f": "x"})
+    files.fail_next("rename_exact", FilesUnavailable("connection lost"), done=done)
+    with pytest.raises(FilesUnavailable):
+        files.rename_exact("/a", "/b")
+    assert names_in(files.look(["/"])["/"]) == (["b"] if done else ["a"])
+    files.rename_exact(*(("/b", "/a") if done else ("/a", "/b")))
+
+
+def test_another_program_may_act_before_each_step():
+    files = FakeFiles({"/a/f": "x"})
+    seen = []
+
+    def interleave(what):
+        seen.append(what.split()[0])
+        if what.startswith("rename_exact"):
+            files.writer.add("/b/late", "y")
+
+    files.before_step = interleave
+    files.make_directory("/c")
+    with pytest.raises(TargetExists):
+        files.rename_exact("/a", "/b")
+    assert seen == ["make_directory", "rename_exact"]
+
+
+def test_a_denied_place_cannot_be_changed_and_a_full_one_not_written_to():
+    files = FakeFiles({"/a/f": "x", "/ab/f": "x"})
+    files.namespace.denied.add(files.qualify("/a"))
+    with pytest.raises(NoPermission):
+        files.rename_exact("/a/f", "/c")
+    files.rename_exact("/ab/f", "/c")
+    files.namespace.space_bytes = 8
+    assert files.free_bytes("/") == 6
+    with pytest.raises(NoSpace):
+        files.write_new("/big", "0123456789")
+    assert files.contents() == {files.qualify("/a/f"): "x", files.qualify("/c"): "x", files.qualify("/big"): "01234"}
+
+
+def test_a_coarse_clock_gives_two_changes_one_time():
+    files = FakeFiles({"/a/f": "x"})
+    files.namespace.tick_ms = 0
+    before = files.stat("/a").mtime_ms
+    files.writer.add("/a/g", "x")
+    assert files.stat("/a").mtime_ms == before
+    files.namespace.advance(1)
+    files.writer.add("/a/h", "x")
+    assert files.stat("/a").mtime_ms == before + 1
+
+
+def test_a_committer_that_is_left_alone_brings_its_rows_and_one_whose_directory_is_swapped_loses_them():
+    files = FakeFiles({"/live/f": "x", "/ready/c": "x"})
+    files.writer.start_committer("/live")
+    files.writer.commit_task("/live", "p1", "one")
+    files.rename_exact("/live", "/retired")
+    files.rename_exact("/ready", "/live")
+    files.writer.commit_task("/live", "p2", "two")
+    files.writer.commit_job("/live")
+    assert names_in(files.look(["/live"])["/live"]) == ["c", "p2"]
+    assert list(files.contents("/retired/_temporary").values()) == ["one"]

@@ -1,0 +1,248 @@
+"""What `Rows` promises, on the twin and on Spark with local files: the same cases, each row one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.model import Digest, FileInfo, StageBatch, StageUnit, UnitFooters
+from hivekeeper.seams import Rows, RowsError
+from twins.files import FakeFiles
+from twins.rows import DataFile, FakeRows
+
+RUN = "20260101t020304z-1f0c"
+
+
+class TwinWorld:
+    def __init__(self) -> None:
+        self.files = FakeFiles()
+        self.rows: Rows = FakeRows(self.files)
+        self.root = "hdfs://nn/t"
+
+    def add(self, unit: int, name: str, rows: Sequence[str]) -> None:
+        self.files.writer.add(f"{self.root}/in {unit}/{name}", DataFile(tuple(rows)))
+
+    def add_raw(self, unit: int, name: str, text: str) -> None:
+        self.files.writer.add(f"{self.root}/in {unit}/{name}", text)
+
+    def remove(self, unit: int, name: str) -> None:
+        self.files.writer.delete(f"{self.root}/in {unit}/{name}")
+
+    def list(self, directory: str) -> Tuple[FileInfo, ...]:
+        return self.files.look([directory])[directory].entries
+
+    def read(self, path: str) -> List[str]:
+        return list(self.files.content(path).rows)
+
+
+class SparkWorld:
+    def __init__(self, gateway: object, top: Path) -> None:
+        from hivekeeper.cluster.rows import SparkRows
+
+        self.rows: Rows = SparkRows(gateway)
+        self.top = top
+        self.root = f"file:{top}"
+
+    def _place(self, unit: int, name: str) -> Path:
+        directory = self.top / f"in {unit}"
+        directory.mkdir(exist_ok=True)
+        return directory / name
+
+    def add(self, unit: int, name: str, rows: Sequence[str]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({"row": pa.array(rows, pa.string())})
+        pq.write_table(table, self._place(unit, name), store_schema=False, compression="snappy")
+
+    def add_raw(self, unit: int, name: str, text: str) -> None:
+        self._place(unit, name).write_text(text)
+
+    def remove(self, unit: int, name: str) -> None:
+        self._place(unit, name).unlink()
+
+    def list(self, directory: str) -> Tuple[FileInfo, ...]:
+        found = sorted(Path(directory[len("file:") :]).iterdir())
+        return tuple(FileInfo(f"file:{path}", path.stat().st_size, 0, path.is_dir(), 0) for path in found if not path.name.endswith(".crc"))
+
+    def read(self, path: str) -> List[str]:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(path[len("file:") :]).read().column("row").to_pylist()
+
+
+@pytest.fixture(params=["twin", "spark"])
+def world(request, tmp_path):
+    return TwinWorld() if request.param == "twin" else SparkWorld(request.getfixturevalue("gateway"), tmp_path)
+
+
+def footers_of(world, *units: int) -> Mapping[str, UnitFooters]:
+    return world.rows.footers("parquet", {str(unit): world.list(f"{world.root}/in {unit}") for unit in units})
+
+
+def batch_of(world, bins: Mapping[int, Sequence[int]], sort: Tuple[str, ...] = (), stage: int = 1) -> StageBatch:
+    units = [StageUnit(number, world.list(f"{world.root}/in {number}"), tuple(of_unit)) for number, of_unit in bins.items()]
+    form = footers_of(world, *bins)[str(units[0].number)].groups[0].form
+    return StageBatch("parquet", form, f"{world.root}/.hivekeeper/stage/b{stage:05d}", tuple(units), "snappy", RUN, sort)
+
+
+def outputs_of(world, batch: StageBatch, number: int) -> Dict[str, List[str]]:
+    return {file.name: world.read(file.path) for file in world.list(f"{batch.target}/{names.UNIT_COLUMN}={number}")}
+
+
+@pytest.fixture
+def three_units(world):
+    """Unit n has files a, b, c with three rows each."""
+    for unit in (1, 2, 3):
+        for name in "abc":
+            world.add(unit, f"{name}.parquet", [f"{unit}{name}{index}" for index in (3, 1, 2)])
+    return world
+
+
+def test_footers_count_the_rows_of_each_file(world):
+    world.add(1, "a.parquet", ["x", "y"])
+    world.add(1, "b.parquet", ["z"])
+    group = footers_of(world, 1)["1"].groups[0]
+    assert {names.base(path): rows for path, rows in group.rows.items()} == {"a.parquet": 2, "b.parquet": 1}
+    assert group.row_count == 3
+
+
+def test_footers_merge_the_bounds_of_all_files(world):
+    world.add(1, "a.parquet", ["m", "y"])
+    world.add(1, "b.parquet", ["c", "p"])
+    facts = footers_of(world, 1)["1"].groups[0].columns["row"]
+    assert (facts.values, facts.nulls, facts.low, facts.high) == (4, 0, "c", "y")
+
+
+def test_an_empty_file_is_left_out(world):
+    world.add(1, "a.parquet", ["x"])
+    world.add_raw(1, "b.parquet", "")
+    footers = footers_of(world, 1)["1"]
+    assert len(footers.groups[0].rows) == 1
+    assert footers.unreadable == ()
+
+
+def test_a_damaged_file_is_reported_not_raised(world):
+    world.add(1, "a.parquet", ["x"])
+    world.add_raw(1, "b.parquet", "this is no data file")
+    footers = footers_of(world, 1)["1"]
+    assert [names.base(path) for path, _ in footers.unreadable] == ["b.parquet"]
+    assert "\n" not in footers.unreadable[0][1]
+    assert len(footers.groups) == 1
+
+
+def test_a_missing_file_is_reported_not_raised(world):
+    world.add(1, "a.parquet", ["x"])
+    listed = world.list(f"{world.root}/in 1")
+    world.remove(1, "a.parquet")
+    footers = world.rows.footers("parquet", {"1": listed})["1"]
+    assert [names.base(path) for path, _ in footers.unreadable] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
+def test_every_unit_gets_exactly_its_outputs_in_the_order_of_its_files(three_units, units):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 1)))
+    three_units.rows.write_stage(batch)
+    for unit in units:
+        first, second = (rows for _, rows in sorted(outputs_of(three_units, batch, unit).items()))
+        expected = [f"{unit}{name}{index}" for name in "ab" for index in (3, 1, 2)]
+        assert sorted([first, second], key=len) == [[f"{unit}c3", f"{unit}c1", f"{unit}c2"], expected]
+
+
+@pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
+def test_sort_columns_sort_each_output(three_units, units):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 0)), sort=("row",))
+    three_units.rows.write_stage(batch)
+    for unit in units:
+        (rows,) = outputs_of(three_units, batch, unit).values()
+        assert rows == [f"{unit}{name}{index}" for name in "abc" for index in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("units", [(1,), (1, 2)], ids=["one unit", "many units"])
+def test_an_output_without_rows_is_written_all_the_same(world, units):
+    for unit in units:
+        world.add(unit, "a.parquet", [])
+        world.add(unit, "b.parquet", ["x"])
+    batch = batch_of(world, dict.fromkeys(units, (0, 1)))
+    world.rows.write_stage(batch)
+    for unit in units:
+        assert sorted(outputs_of(world, batch, unit).values()) == [[], ["x"]]
+
+
+def test_units_without_any_row_are_written_and_read_back(world):
+    for unit in (1, 2):
+        world.add(unit, "a.parquet", [])
+        world.add(unit, "b.parquet", [])
+    batch = batch_of(world, {1: (0, 0), 2: (0, 0)})
+    assert world.rows.write_stage(batch).source == Digest(0, 0, 0)
+    assert [list(outputs_of(world, batch, unit).values()) for unit in (1, 2)] == [[[]], [[]]]
+    assert world.rows.read_stage(batch).units == {1: Digest(0, 0, 0), 2: Digest(0, 0, 0)}
+
+
+def test_output_names_carry_the_run_and_differ_between_stages(three_units):
+    found = []
+    for stage in (1, 2):
+        batch = batch_of(three_units, {1: (0, 1, 2), 2: (0, 0, 0)}, stage=stage)
+        three_units.rows.write_stage(batch)
+        found += outputs_of(three_units, batch, 1)
+    assert len(set(found)) == 6
+    assert all(RUN in name and not names.is_hidden(name) for name in found)
+
+
+@pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
+def test_reading_back_gives_the_digest_of_what_was_read(three_units, units):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 1, 1)))
+    result = three_units.rows.write_stage(batch)
+    found = three_units.rows.read_stage(batch)
+    assert found.mixed == result.source
+    assert result.source.rows == 9 * len(units)
+    sources = {unit: footers_of(three_units, unit)[str(unit)].groups[0] for unit in units}
+    assert found.units == three_units.rows.digests("parquet", sources)
+
+
+def test_the_digest_of_a_file_depends_on_its_rows_and_not_on_their_order(world):
+    world.add(1, "a.parquet", ["x", "y", "y"])
+    world.add(2, "a.parquet", ["y", "x", "y"])
+    world.add(3, "a.parquet", ["x", "x", "y"])
+    groups = {unit: footers_of(world, unit)[str(unit)].groups[0] for unit in (1, 2, 3)}
+    found = world.rows.digests("parquet", groups)
+    assert found[1] == found[2]
+    assert found[1] != found[3]
+    assert found[1].rows == found[3].rows == 3
+
+
+def test_a_row_that_went_to_another_unit_changes_the_digest_of_the_batch(world):
+    for unit, rows in ((1, ["x", "y"]), (2, ["z"]), (3, ["x"]), (4, ["y", "z"])):
+        world.add(unit, "a.parquet", rows)
+    as_it_is = world.rows.write_stage(batch_of(world, {1: (0,), 2: (0,)})).source
+    world.remove(1, "a.parquet")
+    world.remove(2, "a.parquet")
+    world.add(1, "a.parquet", ["x"])
+    world.add(2, "a.parquet", ["y", "z"])
+    moved = world.rows.write_stage(batch_of(world, {1: (0,), 2: (0,)}, stage=2)).source
+    assert moved.rows == as_it_is.rows
+    assert moved != as_it_is
+
+
+def test_the_digest_of_no_files_is_zero(world):
+    world.add(1, "a.parquet", ["x"])
+    group = footers_of(world, 1)["1"].groups[0]
+    empty = type(group)(group.form, {}, {})
+    assert world.rows.digests("parquet", {7: empty}) == {7: Digest(0, 0, 0)}
+
+
+@pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
+def test_a_file_that_is_gone_fails_the_job_in_one_line(three_units, units):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 0)))
+    three_units.remove(1, "b.parquet")
+    with pytest.raises(RowsError, match=r"a file is gone: .*b\.parquet") as caught:
+        three_units.rows.write_stage(batch)
+    assert "\n" not in str(caught.value)
+
+
+def test_plain_files_have_no_hazards(three_units):
+    groups = {str(unit): footers_of(three_units, unit)[str(unit)].groups[0] for unit in (1, 2)}
+    assert three_units.rows.hazards("parquet", groups) == {}

@@ -1,0 +1,190 @@
+"""Writers with more than one step, one of them at each moment of a run: committers, overwriters, directories renamed whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Callable, Dict
+
+import pytest
+from crash.test_compact import SELECTED, build, compact, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
+from hivekeeper.commands.recover import recover
+from hivekeeper.errors import Exit
+from twins.files import Killed
+from twins.rows import DataFile
+from world import World
+
+STEPS = range(count_steps("flat"))
+
+
+def act_at(world: World, acts: Dict[int, Callable[[], None]]) -> None:
+    """Let writers act, each just before one step of ours; acts of later steps come when the run is over."""
+    seen = [0]
+
+    def act(_what: str) -> None:
+        acts.pop(seen[0], lambda: None)()
+        seen[0] += 1
+
+    world.files.before_step = act
+
+
+def finish(world: World, acts: Dict[int, Callable[[], None]]):
+    world.files.before_step = None
+    for step in sorted(acts):
+        acts[step]()
+    return recover(world.cluster, SELECTED, "__bkp_", run_id(9))
+
+
+def step_of(*words: str) -> int:
+    """The first step of an undisturbed run whose description holds all the words."""
+    world, steps = build("flat"), []
+    world.files.before_step = steps.append
+    compact(world, run_id(1))
+    return next(number for number, what in enumerate(steps) if all(word in what for word in words))
+
+
+RETIRE = step_of("rename_exact hdfs://nn/warehouse/sales/events ", "/retired/")
+PROMOTE = step_of("rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/events")
+
+
+@pytest.mark.parametrize("gap", [1, 2, 3])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_committer_that_commits_its_tasks_one_by_one_loses_none(step, gap):
+    """It commits its job later; one that does all of it within the gap is not seen (docs/swap.md)."""
+    world = build("flat")
+    before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
+    acts = {
+        step: lambda: (writer.start_committer(live), writer.commit_task(live, "task1.parquet", DataFile(("task1",)), 10)),
+        step + gap: lambda: writer.commit_task(live, "task2.parquet", DataFile(("task2",)), 10),
+    }
+    act_at(world, acts)
+    compact(world, run_id(1))
+    finish(world, acts)
+    writer.commit_job(live)
+    recover(world.cluster, SELECTED, "__bkp_", run_id(10))
+    assert world.rows_of("sales.events") == before + Counter(["task1", "task2"])
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_committer_in_the_gap_is_seen_by_the_recovery_of_a_killed_run_too(step):
+    world = build("flat")
+    before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
+    acts = {step: lambda: (writer.start_committer(live), writer.commit_task(live, "task.parquet", DataFile(("task",)), 10))}
+    act_at(world, acts)
+    world.files.die_after(step + 1)
+    with pytest.raises(Killed):
+        compact(world, run_id(1))
+        raise Killed("the last step was the lock's release")
+    world.files.before_step = None
+    world.files.revive()
+    world.files.expire_locks()
+    compact(world, run_id(2))
+    writer.commit_job(live)
+    recover(world.cluster, SELECTED, "__bkp_", run_id(3))
+    assert world.rows_of("sales.events") == before + Counter(["task"])
+
+
+@pytest.mark.parametrize("later", [1, 2, 4])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_directory_renamed_whole_into_live_is_lifted(step, later):
+    """A writer that finds live absent, and renames its directory to that name after we have put ours there."""
+    world = build("flat")
+    before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
+    writer.add("hdfs://nn/private/insert/new.parquet", DataFile(("new",)), 10)
+    found = []
+
+    def move() -> None:
+        if found == [True]:
+            writer.rename_into("hdfs://nn/private/insert", live)
+        else:
+            writer.add(f"{live}/new.parquet", DataFile(("new",)), 10)
+
+    acts = {step: lambda: found.append(world.files.namespace.find(live) is None), step + later: move}
+    act_at(world, acts)
+    compact(world, run_id(1))
+    result = finish(world, acts)
+    assert result.code is Exit.DONE
+    assert world.rows_of("sales.events") == before + Counter(["new"])
+    require_tidy(world)
+
+
+def test_the_gap_is_where_a_writer_finds_live_absent():
+    assert PROMOTE == RETIRE + 1
+
+
+@pytest.mark.parametrize(("shape", "step"), steps_of("flat"))
+def test_with_a_coarse_clock_an_overwriter_is_seen_all_the_same(shape, step):
+    """Everything happens within one tick of the NameNode's clock, so that times tell nothing."""
+    world = build(shape)
+    live, writer = live_of(world, ""), world.files.writer
+    world.files.namespace.tick_ms = 0
+    wrote = []
+
+    def overwrite() -> None:
+        if world.files.namespace.find(live) is not None:
+            overwrite_files(world, live)
+            wrote.append(True)
+
+    def append() -> None:
+        if world.files.namespace.find(live) is not None:
+            writer.add(f"{live}/late.parquet", DataFile(("late",)), 10)
+
+    acts = {step - 1: append, step: overwrite}
+    act_at(world, acts)
+    compact(world, run_id(1))
+    finish(world, {})
+    assert world.rows_of("sales.events") == Counter(["new"]) or not wrote
+
+
+def test_files_that_vanish_after_the_promotion_are_recorded_as_overwritten_and_left():
+    world = build("flat")
+    live, writer = live_of(world, ""), world.files.writer
+    # A late file makes us rename once more after the promotion: there the overwriter comes.
+    acts = {RETIRE: lambda: writer.add(f"{live}/late.parquet", DataFile(("late",)), 10), PROMOTE + 1: lambda: overwrite_files(world, live)}
+    act_at(world, acts)
+    unit = compact(world, run_id(1)).tables[0].units[0]
+    assert unit.outcome == "overwritten"
+    assert world.rows_of("sales.events") == Counter(["new", "late"])
+
+
+@pytest.mark.parametrize("step", range(RETIRE))
+def test_a_partition_dropped_before_the_swap_is_given_up_and_not_made_again(step):
+    world = build("partitioned")
+    location = live_of(world, "dt=1")
+
+    def drop() -> None:
+        world.catalog.drop_partition("sales.events", "dt=1")
+        world.files.writer.delete(location)
+
+    act_at(world, {step: drop})
+    compact(world, run_id(1))
+    finish(world, {})
+    assert "dt=1" not in world.catalog.partitions["sales.events"]
+    assert world.rows_of("sales.events") == Counter(["events/dt=2/0", "events/dt=2/1"])
+
+
+@pytest.mark.parametrize("step", range(count_steps("partitioned")))
+def test_a_partition_that_discovery_dropped_in_the_gap_is_put_back(step):
+    """The metastore's own task drops partitions whose directory it does not find."""
+    world = build("partitioned")
+    world.set_property("sales.events", **{"discover.partitions": "true"})
+    before = world.rows_of("sales.events")
+
+    def discover() -> None:
+        for name in ("dt=1", "dt=2"):
+            if world.files.namespace.find(live_of(world, name)) is None:
+                world.catalog.drop_partition("sales.events", name)
+
+    act_at(world, {step: discover})
+    compact(world, run_id(1))
+    finish(world, {})
+    assert world.rows_of("sales.events") == before
+
+
+def test_a_slow_file_system_makes_the_check_again_and_then_gives_up():
+    world = build("flat")
+    before = world.rows_of("sales.events")
+    world.clock.slowness_ms = 200
+    result = compact(world, run_id(1))
+    assert result.code is Exit.PARTIAL
+    assert "needs more than 100 ms" in result.tables[0].units[0].reason
+    assert world.rows_of("sales.events") == before

@@ -1,0 +1,62 @@
+"""Data files on the local disk for tests of `cluster/rows.py`: written by Spark or Arrow, read back by Arrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo, Form, StageBatch, StageUnit
+
+RUN = "20260101t020304z-1f0c"
+
+
+def listed(directory: Path) -> Tuple[FileInfo, ...]:
+    found = sorted(path for path in directory.iterdir() if not path.name.startswith((".", "_")))
+    return tuple(FileInfo(f"file:{path}", path.stat().st_size, 0, path.is_dir(), 0) for path in found)
+
+
+def form_of(rows: Any, format: str, directory: Path) -> Form:
+    footers = rows.footers(format, {"u": listed(directory)})["u"]
+    assert footers.unreadable == ()
+    (group,) = footers.groups
+    return group.form
+
+
+def batch_of(rows: Any, format: str, target: Path, units: Sequence[Path], outputs: int = 1, **more: Any) -> StageBatch:
+    form = form_of(rows, format, units[0])
+    staged = []
+    for number, directory in enumerate(units, start=1):
+        files = listed(directory)
+        bins = tuple(min(index * outputs // len(files), outputs - 1) for index in range(len(files)))
+        staged.append(StageUnit(number, files, bins))
+    return StageBatch(format, form, f"file:{target}", tuple(staged), more.pop("codec", form.codec), RUN, **more)
+
+
+def stage_directory(batch: StageBatch, number: int) -> Path:
+    return Path(batch.target[len("file:") :]) / f"{names.UNIT_COLUMN}={number}"
+
+
+def outputs(batch: StageBatch, number: int) -> List[Path]:
+    return sorted(path for path in stage_directory(batch, number).iterdir() if not path.name.startswith("."))
+
+
+def arrow_table(format: str, paths: Sequence[Path]) -> pa.Table:
+    read = (lambda path: pq.ParquetFile(path).read()) if format == "parquet" else (lambda path: po.ORCFile(path).read())
+    return pa.concat_tables([read(path) for path in paths])
+
+
+def arrow_rows(format: str, paths: Sequence[Path]) -> List[str]:
+    """Each row as text, NaN and -0.0 included, in the files' order."""
+    return [repr(row) for row in arrow_table(format, paths).to_pylist()]
+
+
+def write_arrow(path: Path, columns: Dict[str, Any], **options: Any) -> None:
+    """A Parquet file by Arrow, without the keys that say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = options.pop("schema", None)
+    pq.write_table(pa.table(columns, schema=schema), path, store_schema=False, **{"compression": "snappy", **options})

@@ -1,0 +1,178 @@
+"""What footers and data say about files that Spark would change, written by Arrow in place of Hive and Impala."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+import pytest
+
+from data_files import arrow_rows, batch_of, form_of, listed, outputs, stage_directory, write_arrow
+from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.plan.fidelity import unfaithful
+from hivekeeper.seams import RowsError
+
+
+@pytest.fixture
+def rows(gateway):
+    return SparkRows(gateway)
+
+
+def stamps(*nanoseconds):
+    return pa.array(nanoseconds, pa.timestamp("ns"))
+
+
+def hazards_of(rows, format, top):
+    places = sorted(top.iterdir())
+    found = rows.footers(format, {place.name: listed(place) for place in places})
+    return rows.hazards(format, {unit: footers.groups[0] for unit, footers in found.items()})
+
+
+def test_nanoseconds_in_int96_are_found_in_the_unit_that_has_them(rows, tmp_path):
+    base = 1_600_000_000_000_000_000
+    for unit, values in {"clean": (base, base + 1000, None), "dirty": (base, base + 1), "late": (base + 86_399_999_999_999,)}.items():
+        write_arrow(tmp_path / unit / "a", {"id": list(range(len(values))), "ts é": stamps(*values)}, use_deprecated_int96_timestamps=True)
+    found = hazards_of(rows, "parquet", tmp_path)
+    assert set(found) == {"dirty", "late"}
+    assert "ts é" in found["dirty"]
+    assert "nanoseconds" in found["dirty"]
+
+
+def test_nested_int96_of_others_than_spark_is_refused(rows, tmp_path):
+    value = pa.array([[1_600_000_000_000_000_000]], pa.list_(pa.timestamp("ns")))
+    write_arrow(tmp_path / "u" / "a", {"ts": value}, use_deprecated_int96_timestamps=True)
+    assert "inside structs, lists or maps" in hazards_of(rows, "parquet", tmp_path)["u"]
+
+
+def test_nanoseconds_in_orc_are_found_in_the_unit_that_has_them(rows, tmp_path):
+    for unit, values in {"clean": (1_600_000_000_123_456_000, None), "dirty": (1_600_000_000_123_456_789,)}.items():
+        (tmp_path / unit).mkdir()
+        po.write_table(pa.table({"ts": stamps(*values)}), str(tmp_path / unit / "a"))
+    assert set(hazards_of(rows, "orc", tmp_path)) == {"dirty"}
+
+
+def test_files_of_spark_are_not_scanned_for_nanoseconds(spark, rows, tmp_path):
+    spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:00' ts").write.parquet(f"file:{tmp_path}/u")
+    found = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups[0]
+    for file in listed(tmp_path / "u"):
+        (tmp_path / "u" / file.name).unlink()
+    assert rows.hazards("parquet", {"u": found}) == {}
+
+
+def test_ancient_dates_of_an_unknown_calendar_stop_the_job_in_words(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"d": [datetime.date(1000, 1, 1)]})
+    assert form_of(rows, "parquet", tmp_path / "u").calendar == "unknown"
+    with pytest.raises(RowsError, match="in which calendar"):
+        rows.write_stage(batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"]))
+
+
+def test_recent_dates_of_an_unknown_calendar_are_kept(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"d": [datetime.date(1582, 10, 15), datetime.date(2020, 2, 29)]})
+    batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
+    rows.write_stage(batch)
+    assert arrow_rows("parquet", outputs(batch, 1)) == arrow_rows("parquet", [tmp_path / "u" / "a"])
+
+
+def test_ancient_dates_of_todays_spark_are_kept(spark, rows, tmp_path):
+    select = "SELECT DATE'1000-01-01' d, TIMESTAMP'1000-01-01 00:00:00' t"
+    session = spark.newSession()
+    for key in ("datetime", "int96"):
+        session.conf.set(f"spark.sql.parquet.{key}RebaseModeInWrite", "CORRECTED")
+    session.sql(select).write.parquet(f"file:{tmp_path}/u")
+    batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
+    assert batch.form.calendar == "corrected"
+    result = rows.write_stage(batch)
+    assert rows.read_stage(batch).mixed == result.source
+    assert form_of(rows, "parquet", stage_directory(batch, 1)).calendar == "corrected"
+    assert session.read.parquet(f"file:{stage_directory(batch, 1)}").where("d = DATE'1000-01-01'").count() == 1
+
+
+@pytest.mark.parametrize(("mode", "key"), [("datetime", "MICROS"), ("int96", "INT96")])
+def test_the_old_calendar_of_spark_is_seen_and_refused(spark, rows, tmp_path, mode, key):
+    session = spark.newSession()
+    session.conf.set("spark.sql.parquet.outputTimestampType", "INT96" if key == "INT96" else "TIMESTAMP_MICROS")
+    session.conf.set(f"spark.sql.parquet.{mode}RebaseModeInWrite", "LEGACY")
+    session.sql("SELECT TIMESTAMP'2020-01-01 00:00:00' t").write.parquet(f"file:{tmp_path}/u")
+    form = form_of(rows, "parquet", tmp_path / "u")
+    assert form.calendar == "legacy"
+    assert "old (Julian) calendar" in unfaithful(form, "parquet", "3.5.9", "UTC")
+
+
+def test_mixed_codecs_of_one_file_and_foreign_writers_are_named(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"id": [1], "v": [2]}, compression={"id": "snappy", "v": "gzip"})
+    form = form_of(rows, "parquet", tmp_path / "u")
+    assert form.codec == "gzip+snappy"
+    assert form.writer == "arrow"
+
+
+def test_required_columns_are_the_same_form_as_optional_ones(rows, tmp_path):
+    for name, nullable in (("a", True), ("b", False)):
+        schema = pa.schema([pa.field("id", pa.int64(), nullable=nullable), pa.field("required x", pa.string())])
+        write_arrow(tmp_path / "u" / name, {"id": [1], "required x": ["y"]}, schema=schema)
+    assert "optional binary required x" in form_of(rows, "parquet", tmp_path / "u").schema
+
+
+def test_footer_keys_are_named_but_not_those_of_spark(spark, rows, tmp_path):
+    table = pa.table({"id": [1]}).replace_schema_metadata({"pandas": "{}"})
+    (tmp_path / "u").mkdir()
+    pq.write_table(table, tmp_path / "u" / "a", store_schema=True)
+    assert form_of(rows, "parquet", tmp_path / "u").keys == ("ARROW:schema", "pandas")
+    spark.range(1).write.parquet(f"file:{tmp_path}/s")
+    assert form_of(rows, "parquet", tmp_path / "s").keys == ()
+
+
+def test_bounds_are_unknown_as_soon_as_one_file_has_none(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"id": [1, 2, None]})
+    write_arrow(tmp_path / "u" / "b", {"id": [9]}, write_statistics=False)
+    facts = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups[0].columns["id"]
+    assert (facts.values, facts.nulls, facts.low, facts.high) == (4, None, None, None)
+
+
+def test_a_file_of_nulls_only_does_not_hide_the_bounds_of_others(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"id": pa.array([-5, 7], pa.int64())})
+    write_arrow(tmp_path / "u" / "b", {"id": pa.array([None, None], pa.int64())})
+    facts = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups[0].columns["id"]
+    assert (facts.values, facts.nulls, facts.low, facts.high) == (4, 2, "-5", "7")
+
+
+def test_bounds_are_merged_by_the_order_of_the_column(rows, tmp_path):
+    for name, number, text, zero in (("a", "-100.00", "z", 0.0), ("b", "9.50", "\U0001f600", -0.0), ("c", "20.00", "\uff01", -0.0)):
+        write_arrow(tmp_path / "u" / name, {"d": pa.array([Decimal(number)], pa.decimal128(20, 2)), "s": [text], "n": [zero]})
+    columns = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups[0].columns
+    assert (columns["d"].low, columns["d"].high) == ("-100.00", "20.00")
+    assert (columns["s"].low, columns["s"].high) == ("z", "\U0001f600")
+    assert (columns["n"].low, columns["n"].high) == ("0.0", "0.0")
+
+
+def test_orc_footers_say_zone_and_bounds(rows, tmp_path):
+    (tmp_path / "u").mkdir()
+    po.write_table(pa.table({"ts": stamps(1_600_000_000_000_000_000), "s": ["a"]}), str(tmp_path / "u" / "a"))
+    po.write_table(pa.table({"ts": stamps(1_600_000_001_000_000_000), "s": pa.array([None], pa.string())}), str(tmp_path / "u" / "b"))
+    (group,) = rows.footers("orc", {"u": listed(tmp_path / "u")})["u"].groups
+    assert group.form.zone == "UTC"
+    assert group.form.writer == "orc-cpp"
+    assert (group.columns["ts"].low, group.columns["ts"].high) == ("1600000000000", "1600000001000")
+    assert (group.columns["s"].values, group.columns["s"].nulls, group.columns["s"].low) == (2, 1, "a")
+
+
+def test_a_file_without_row_groups_takes_the_codec_of_the_others(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"id": pa.array([], pa.int64())}, compression="gzip")
+    write_arrow(tmp_path / "u" / "b", {"id": pa.array([1], pa.int64())}, compression="gzip")
+    assert form_of(rows, "parquet", tmp_path / "u").codec == "gzip"
+
+
+DAMAGED = [b"PAR1", b"", b"not parquet at all", b"PAR1" + bytes(100) + b"\xff\xff\xff\x7fPAR1", b"ORC" + bytes(50)]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_damaged_footer_is_reported_in_one_line(rows, tmp_path, format, damage):
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "bad").write_bytes(damage)
+    footers = rows.footers(format, {"u": listed(tmp_path / "u")})["u"]
+    assert footers.groups == ()
+    assert len(footers.unreadable) == (1 if damage else 0)
+    assert all(reason and "\n" not in reason for _, reason in footers.unreadable)

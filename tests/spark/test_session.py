@@ -1,0 +1,180 @@
+"""The session, in processes of their own: a site's configuration, a missing Java, a metastore in use."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, Mapping
+
+import pytest
+
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.metastore import HiveMetastore
+from hivekeeper.cluster.session import GUARDS, Where
+
+JOB = str(Path(__file__).resolve().parents[2] / "job")
+
+# A value other than ours, for guards that are not true or false.
+HOSTILE = {
+    "spark.sql.sources.useV1SourceList": "csv",
+    "spark.sql.orc.impl": "hive",
+    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.sources.commitProtocolClass": "org.example.NoSuchProtocol",
+    "spark.sql.sources.outputCommitterClass": "org.example.NoSuchCommitter",
+    "spark.sql.parquet.output.committer.class": "org.example.NoSuchCommitter",
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "parquet.summary.metadata.level": "ALL",
+    "parquet.writer.version": "v2",
+    "spark.sql.sources.partitionOverwriteMode": "DYNAMIC",
+    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.hive.caseSensitiveInferenceMode": "INFER_AND_SAVE",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "10000",
+}
+
+REPORT = """
+import json, sys
+from hivekeeper.cluster.session import GUARDS, Where, open_session
+from hivekeeper.errors import HivekeeperError
+
+def refusal(options):
+    try:
+        open_session(options)
+    except HivekeeperError as error:
+        return [type(error).__name__, error.what, error.next]
+
+def values(session):
+    hadoop = session._jsparkSession.sessionState().newHadoopConf()
+    core = session.sparkContext.getConf()
+    ask = {Where.CORE: core.get, Where.SESSION: lambda key: session.conf.get(key, None), Where.HADOOP: hadoop.get}
+    return {guard.key: ask[guard.where](guard.key) for guard in GUARDS}
+
+options = json.loads(sys.argv[1])
+found = {}
+spark = open_session(options, "ERROR")
+found["session"], found["new_session"] = values(spark), values(spark.newSession())
+spark.range(10).repartition(1).write.parquet(sys.argv[2])
+spark.stop()
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.enableHiveSupport()
+for key, value in {**options, "spark.files.ignoreCorruptFiles": "true"}.items():
+    builder = builder.config(key, value)
+running = builder.getOrCreate()
+found["running"] = refusal(options)
+running.stop()
+found["failing"] = refusal({**options, "spark.testing.memory": "1000"})
+print(json.dumps(found))
+"""
+
+
+def run_python(source: str, *arguments: str, environment: Mapping[str, str] = os.environ, flags: tuple = ()) -> Dict[str, Any]:
+    """What a fresh process prints last, as JSON."""
+    begin = f"import sys; sys.path.insert(0, {JOB!r})\n"
+    command = [sys.executable, *flags, "-c", begin + source, *arguments]
+    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: Dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
+    """How our session comes out where a site's spark-defaults.conf says the opposite of every guard."""
+    home = tmp_path_factory.mktemp("site")
+    lines = []
+    for guard in GUARDS:
+        opposite = {"true": "false", "false": "true"}.get(guard.value) or HOSTILE[guard.key]
+        lines.append(f"{'spark.hadoop.' if guard.where is Where.HADOOP else ''}{guard.key} {opposite}")
+    (home / "spark-defaults.conf").write_text("\n".join(lines))
+    url = f"jdbc:derby:;databaseName={home}/metastore;create=true"
+    options = {"spark.master": "local[1]", "spark.ui.enabled": "false", "spark.hadoop.javax.jdo.option.ConnectionURL": url}
+    environment = {**os.environ, "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    output = home / "output"
+    found = run_python(REPORT, json.dumps(options), str(output), environment=environment)
+    found["written"] = sorted(path.name for path in output.iterdir())
+    return found
+
+
+def test_every_guard_wins_over_the_sites_configuration(report):
+    assert report["session"] == {guard.key: guard.value for guard in GUARDS}
+
+
+def test_a_new_session_of_the_same_context_begins_guarded(report):
+    assert report["new_session"] == {guard.key: guard.value for guard in GUARDS}
+
+
+def test_only_one_data_file_is_written_whatever_the_site_says(report):
+    (written,) = [name for name in report["written"] if not name.endswith(".crc")]
+    assert written.startswith("part-")
+
+
+def test_a_running_context_with_dangerous_core_settings_is_refused(report):
+    kind, what, _ = report["running"]
+    assert kind == "Unusable"
+    assert "spark.files.ignoreCorruptFiles=true" in what
+
+
+def test_a_context_that_does_not_start_says_why_in_one_line(report):
+    kind, what, _ = report["failing"]
+    assert kind == "Unusable"
+    assert what.startswith("Spark did not start: ")
+    assert "System memory 1000 must be at least" in what
+    assert "\n" not in what
+
+
+REFUSAL = """
+import json
+from hivekeeper.cluster.session import open_session
+from hivekeeper.errors import HivekeeperError
+try:
+    open_session({"spark.master": "local[1]"})
+except HivekeeperError as error:
+    print(json.dumps([type(error).__name__, error.what, error.next]))
+"""
+
+
+def test_without_pyspark_the_wrapper_is_named():
+    kind, what, following = run_python(REFUSAL, flags=("-I", "-S"))
+    assert (kind, "cannot be imported" in what) == ("Unusable", True)
+    assert "bin/hivekeeper" in following
+
+
+def test_without_java_java_is_asked_for(tmp_path):
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("bash", "env", "dirname", "readlink", "ls", "python3"):
+        tool_path = sys.executable if tool == "python3" else shutil.which(tool)
+        (tools / tool).symlink_to(str(tool_path))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("JAVA", "SPARK"))}
+    kind, what, following = run_python(REFUSAL, environment={**environment, "PATH": str(tools)})
+    assert (kind, "did not start" in what) == ("Unusable", True)
+    assert "JAVA_HOME" in following
+
+
+LOCKED = """
+import json, sys
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.metastore import HiveMetastore
+from hivekeeper.cluster.session import open_session
+from hivekeeper.errors import HivekeeperError
+url = {"spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1]}
+gateway = Gateway(open_session({"spark.master": "local[1]", "spark.ui.enabled": "false", **url}, "ERROR"))
+try:
+    HiveMetastore(gateway)
+except HivekeeperError as error:
+    print(json.dumps([type(error).__name__, error.what, error.next]))
+"""
+
+
+def test_an_embedded_metastore_in_use_by_another_process_is_unusable(gateway: Gateway):
+    HiveMetastore(gateway).databases()
+    url = str(gateway.hadoop_conf.get("javax.jdo.option.ConnectionURL"))
+    kind, what, following = run_python(LOCKED, url, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    assert (kind, "in use by another process" in what) == ("Unusable", True)
+    assert "hive.metastore.uris" in following

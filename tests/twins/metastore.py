@@ -1,0 +1,213 @@
+"""The in-memory twin of `cluster/metastore.py`: a metastore, our client of it, and what other people do to it.
+
+It behaves as Hive's does (tests/contract/test_metastore.py says how) and dies with the files twin's process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from hivekeeper import quoting
+from hivekeeper.model import Partition, Storage, Table
+from hivekeeper.seams import MetastoreRefused
+from twins.files import FakeFiles
+
+PARQUET = Storage(
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+    "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    {"serialization.format": "1"},
+)
+
+
+@dataclass
+class Catalog:
+    """The metastore server: what it stores, whoever asks. `events` is what its listeners were told."""
+
+    databases: Set[str] = field(default_factory=lambda: {"default"})
+    tables: Dict[str, Table] = field(default_factory=dict)
+    partitions: Dict[str, Dict[str, Partition]] = field(default_factory=dict)
+    events: List[Tuple[str, str, str]] = field(default_factory=list)
+    locked: Set[str] = field(default_factory=set)
+    has_locks: bool = True
+
+    def add_table(self, table: Table, partitions: Iterable[Partition] = ()) -> None:
+        self.databases.add(table.database)
+        self.tables[table.full_name] = table
+        self.partitions[table.full_name] = {partition.name: partition for partition in partitions}
+        self.events.append(("CREATE_TABLE", table.full_name, ""))
+
+    def drop_table(self, full_name: str) -> None:
+        del self.tables[full_name], self.partitions[full_name]
+        self.events.append(("DROP_TABLE", full_name, ""))
+
+    def put_table(self, table: Table) -> None:
+        """Alter a table."""
+        self.tables[table.full_name] = table
+        self.events.append(("ALTER_TABLE", table.full_name, ""))
+
+    def add_partition(self, full_name: str, partition: Partition) -> None:
+        self.partitions[full_name][partition.name] = partition
+        self.events.append(("ADD_PARTITION", full_name, partition.name))
+
+    def drop_partition(self, full_name: str, name: str) -> None:
+        del self.partitions[full_name][name]
+        self.events.append(("DROP_PARTITION", full_name, name))
+
+    def put_partition(self, full_name: str, partition: Partition) -> None:
+        """Alter a partition."""
+        self.partitions[full_name][partition.name] = partition
+        self.events.append(("ALTER_PARTITION", full_name, partition.name))
+
+
+class FakeMetastore:
+    """`seams.Metastore` in memory, as the process whose files `files` is: its kills, steps and callbacks are ours.
+
+    Every changing call is one step, taking and giving back Hive's lock included. `analyzed` holds what analyze() was asked for.
+    """
+
+    def __init__(self, files: FakeFiles, catalog: Optional[Catalog] = None) -> None:
+        self.catalog = catalog or Catalog()
+        self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
+        self._files = files
+        self._failures: Dict[str, Tuple[Exception, bool]] = {}
+
+    def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
+        """The next call of this method raises; with `done` a change has its effect all the same."""
+        self._failures[method] = (error, done)
+
+    # ---- seams.Metastore
+
+    def databases(self) -> Tuple[str, ...]:
+        self._read("databases")
+        return tuple(sorted(self.catalog.databases))
+
+    def table_names(self, database: str) -> Tuple[str, ...]:
+        self._read("table_names")
+        if database.lower() not in self.catalog.databases:
+            raise KeyError(database)
+        return tuple(sorted(table.name for table in self.catalog.tables.values() if table.database == database.lower()))
+
+    def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        self._read("tables")
+        found = (self.catalog.tables.get(f"{database}.{name}".lower()) for name in sorted(names))
+        return {table.name: table for table in found if table is not None}
+
+    def partitions(self, table: Table) -> Tuple[Partition, ...]:
+        self._read("partitions")
+        return tuple(partition for _, partition in sorted(self._partitions(table).items())) if table.partitioned else ()
+
+    def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
+        self._read("partitions_named")
+        if not names:
+            return {}
+        stored = self._partitions(table)
+        return {name: stored[name] for name in sorted(names) if name in stored}
+
+    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
+        self._change("update_sizes", table.full_name, lambda: self._update_sizes(table, sizes, lives or {}))
+
+    def add_partition(self, table: Table, partition: Partition) -> bool:
+        added: bool = self._change("add_partition", f"{table.full_name}/{partition.name}", lambda: self._add_partition(table, partition))
+        return added
+
+    @contextmanager
+    def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
+        reason = self._change("hold", table.full_name, lambda: self._lock(table.full_name)) if timeout_s > 0 else "it was not asked for"
+        try:
+            yield reason
+        finally:
+            if not reason:
+                self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
+
+    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
+        self._read("locations_below")
+        roots = {
+            table.full_name: self._files.qualify(table.location)
+            for table in self.catalog.tables.values()
+            if table.location and database in ("", table.database)
+        }
+        return {location: tuple(sorted(name for name in roots if self._touches(roots[name], location))) for location in locations}
+
+    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
+        self._change("analyze", table.full_name, lambda: self.analyzed.append((table.full_name, tuple(partitions))))
+
+    # ---- inside
+
+    def _read(self, method: str) -> None:
+        self._files.qualify("/")  # a killed process asks nothing more
+        error, _ = self._failures.pop(method, (None, True))
+        if error is not None:
+            raise error
+
+    def _change(self, method: str, what: str, effect: Callable[[], Any]) -> Any:
+        what = f"metastore.{method} {what}"
+        self._files.step(what)
+        error, done = self._failures.pop(method, (None, True))
+        if error is not None and not done:
+            raise error
+        result = effect()
+        self._files.stepped(what)
+        if error is not None:
+            raise error
+        return result
+
+    def _partitions(self, table: Table) -> Dict[str, Partition]:
+        if table.full_name not in self.catalog.tables:
+            raise MetastoreRefused(f"{table.full_name} table not found")
+        return self.catalog.partitions[table.full_name]
+
+    def _update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Mapping[str, str]) -> None:
+        if not table.partitioned:
+            stored = self.catalog.tables.get(table.full_name)
+            if stored is not None and "" in sizes and self._lies_at(stored.location, lives.get("")):
+                self.catalog.put_table(dataclasses.replace(stored, parameters=_sized(stored.parameters, *sizes[""])))
+            return
+        partitions = self._partitions(table)
+        for name, (count, size_bytes) in sizes.items():
+            if name in partitions and self._lies_at(partitions[name].location, lives.get(name)):
+                parameters = _sized(partitions[name].parameters, count, size_bytes)
+                self.catalog.put_partition(table.full_name, dataclasses.replace(partitions[name], parameters=parameters))
+
+    def _add_partition(self, table: Table, partition: Partition) -> bool:
+        name = quoting.partition_name([column.name for column in table.partition_columns], partition.values)
+        if name in self._partitions(table):
+            return False
+        self._files.namespace.make_directory(self._files.qualify(partition.location))
+        parameters = _without_column_statistics(partition.parameters)
+        self.catalog.add_partition(table.full_name, dataclasses.replace(partition, name=name, parameters=parameters))
+        return True
+
+    def _lock(self, full_name: str) -> str:
+        if not self.catalog.has_locks:
+            return "Unable to update transaction database"
+        if full_name in self.catalog.locked:
+            return "another holds Hive's lock on it"
+        self.catalog.locked.add(full_name)
+        return ""
+
+    def _lies_at(self, location: str, live: Optional[str]) -> bool:
+        return live is None or self._files.qualify(location) == self._files.qualify(live)
+
+    def _touches(self, root: str, location: str) -> bool:
+        one, other = root + "/", self._files.qualify(location) + "/"
+        return one.startswith(other) or other.startswith(one)
+
+
+def _sized(parameters: Mapping[str, str], files: int, size_bytes: int) -> Mapping[str, str]:
+    sizes = {"numFiles": str(files), "totalSize": str(size_bytes)}
+    if "spark.sql.statistics.totalSize" in parameters:
+        sizes["spark.sql.statistics.totalSize"] = str(size_bytes)
+    return {**parameters, **sizes}
+
+
+def _without_column_statistics(parameters: Mapping[str, str]) -> Mapping[str, str]:
+    if "COLUMN_STATS_ACCURATE" not in parameters:
+        return parameters
+    accurate = json.loads(parameters["COLUMN_STATS_ACCURATE"])
+    accurate.pop("COLUMN_STATS", None)
+    return {**parameters, "COLUMN_STATS_ACCURATE": json.dumps(accurate, separators=(",", ":"))}

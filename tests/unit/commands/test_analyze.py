@@ -1,0 +1,95 @@
+"""analyze on the twins: what it finds, and that it changes nothing."""
+
+import pytest
+from builders import MIB, a_partition, a_table
+from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.selection import Selection
+from hivekeeper.errors import Exit, Refused, UsageError
+from hivekeeper.plan.settings import Settings
+from world import World
+
+SMALL, BLOCK = MIB, 128 * MIB
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [SMALL] * 200, "dt=2": [BLOCK], "dt=3": [], "dt=4": [SMALL]})
+    world.add_table(a_table(name="big"), {"": [BLOCK, BLOCK]})
+    world.add_table(a_table(name="a_view", kind="VIRTUAL_VIEW", location=""), {})
+    world.add_table(a_table(name="__bkp_events_20260101_020304"), {"": [SMALL] * 50})
+    return world
+
+
+def run(world, **selected):
+    return analyze(world.cluster, Selection(**selected), lambda _table: Settings(min_quiet_ms=0), "__bkp_", "20260101t020304z-0000")
+
+
+def statuses(result):
+    return {table.table: table.observed.status for table in result.tables}
+
+
+def test_a_database_shows_each_table_with_one_word_and_leaves_backups_out(world):
+    result = run(world, database="sales")
+    assert statuses(result) == {"sales.events": "compact", "sales.big": "fine", "sales.a_view": "refused"}
+    assert result.code is Exit.DONE
+
+
+def test_each_unit_has_its_word(world):
+    units = run(world, tables=("sales.events",)).tables[0].observed.units
+    assert {unit.unit.name: unit.status for unit in units} == {"dt=1": "compact", "dt=2": "fine", "dt=3": "empty", "dt=4": "fine"}
+
+
+def test_where_chooses_partitions(world):
+    units = run(world, tables=("sales.events",), where="dt in ('2', '3')").tables[0].observed.units
+    assert [unit.unit.name for unit in units] == ["dt=2", "dt=3"]
+
+
+def test_nothing_is_written(world):
+    before = world.picture()
+    run(world, database="sales")
+    assert world.picture() == before
+    assert world.files.steps == 0
+
+
+def test_a_table_that_is_named_and_refused_is_an_error(world):
+    result = run(world, tables=("sales.a_view",))
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].problem.what == "sales.a_view: it is a view"
+
+
+def test_a_table_that_does_not_exist_is_refused_and_the_others_are_shown(world):
+    result = run(world, tables=("sales.nowhere", "sales.big"))
+    assert [table.problem.what if table.problem else "" for table in result.tables] == ["sales.nowhere: no such table", ""]
+    assert result.code is Exit.REFUSED
+
+
+def test_a_database_that_does_not_exist_is_refused(world):
+    with pytest.raises(Refused, match="the database nowhere does not exist"):
+        run(world, database="nowhere")
+
+
+def test_an_empty_database_is_nothing_to_do(world):
+    world.catalog.databases.add("empty")
+    assert run(world, database="empty").code is Exit.DONE
+
+
+def test_where_on_an_unpartitioned_table_is_wrong_usage(world):
+    assert run(world, tables=("sales.big",), where="dt = 1").tables[0].problem.code is UsageError.code
+
+
+def test_exclude_leaves_tables_out(world):
+    assert set(statuses(run(world, database="sales", exclude=("a_*", "sales.b*")))) == {"sales.events"}
+
+
+def test_two_tables_in_one_directory_are_both_refused(world):
+    world.catalog.add_table(a_table(name="twin", location=a_table().location + "/dt=1"))
+    result = run(world, database="sales")
+    assert statuses(result)["sales.events"] == statuses(result)["sales.twin"] == "refused"
+
+
+def test_a_partition_that_lies_in_another_one_is_refused(world):
+    table = a_table(["dt"])
+    world.catalog.add_partition("sales.events", a_partition("dt=9", table.location + "/dt=1"))
+    units = run(world, tables=("sales.events",)).tables[0].observed.units
+    assert {unit.unit.name for unit in units if unit.status == "refused"} == {"dt=1", "dt=9"}

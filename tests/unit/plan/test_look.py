@@ -1,0 +1,71 @@
+import pytest
+from builders import a_directory, a_file, a_snapshot
+from hivekeeper.model import Snapshot
+from hivekeeper.plan import look
+from hivekeeper.plan.look import RecordedFile, Seen
+
+A, B = a_file("a"), a_file("b")
+MANIFEST = (RecordedFile.of(A), RecordedFile.of(B))
+
+
+def seen(*entries):
+    return look.judge(MANIFEST, entries).seen
+
+
+def test_the_same_files_are_the_same():
+    assert seen(A, B) is Seen.SAME
+
+
+def test_a_new_complete_file_is_late_and_named():
+    new = a_file("c")
+    judgement = look.judge(MANIFEST, [A, B, new])
+    assert judgement.seen is Seen.LATE
+    assert judgement.late == (new,)
+    assert judgement.why == ""
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ([A], "b is gone"),
+        ([A, a_file("b", length=7)], "b was changed"),
+        ([A, a_file("b", mtime_ms=7)], "b was changed"),
+        ([A, a_file("b", file_id=7)], "b was changed"),
+        ([A, a_file("b", is_open=True)], "b is open for writing"),
+        ([A, B, a_directory("_temporary")], "_temporary appeared: a writer is at work"),
+        ([A, B, a_directory("part=x")], "part=x appeared: a writer is at work"),
+        ([A, B, a_file("_SUCCESS")], "_SUCCESS appeared: a writer is at work"),
+        ([A, B, a_file("c", is_open=True)], "c appeared: a writer is at work"),
+        ([A, a_directory("b")], "b appeared: a writer is at work"),
+    ],
+)
+def test_anything_else_spoils(entries, why):
+    judgement = look.judge(MANIFEST, entries)
+    assert judgement.seen is Seen.SPOILED
+    assert judgement.why == why
+
+
+def untouched(mark, now, clock_ms=5000):
+    return look.is_untouched(mark, now, clock_ms, grain_ms=1)
+
+
+def test_a_directory_with_its_old_id_and_time_is_untouched():
+    assert untouched(Snapshot(True, 7, 1000), a_directory("u00001"))
+
+
+@pytest.mark.parametrize("mark", [Snapshot(True, 8, 1000), Snapshot(True, 7, 999), Snapshot(True, 0, 1000)])
+def test_another_id_another_time_or_no_id_has_to_be_listed(mark):
+    assert not untouched(mark, a_directory("u00001"))
+
+
+def test_a_time_as_young_as_the_clock_proves_nothing():
+    assert not untouched(Snapshot(True, 7, 1000), a_directory("u00001"), clock_ms=1001)
+    assert untouched(Snapshot(True, 7, 1000), a_directory("u00001"), clock_ms=1002)
+
+
+def test_a_certificate_is_held_by_name_and_length():
+    assert look.holds({"a": 1000}, [A, B])
+    assert not look.holds({"a": 999}, [A, B])
+    assert not look.holds({"c": 1000}, a_snapshot(A, B).entries)
+    assert look.holds_exactly({"a": 1000, "b": 1000}, [A, B])
+    assert not look.holds_exactly({"a": 1000}, [A, B])

@@ -1,0 +1,89 @@
+"""Quoting, without a cluster. That Spark and Hive agree is proved in tests/contract/test_metastore.py."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hivekeeper import quoting
+
+NASTY = ("it's", 'a"b', "a`b", "a\\b", "F R", "a/b", "a%2Fb", "a:b", "a=b", "été 日本 😀", "[x]{y}^*?#", "${env:HOME}", "\\'", "%", "")
+COLUMN = st.from_regex(r"[a-z_][a-z0-9_]*", fullmatch=True)
+
+
+def undo_literal(sql: str) -> str:
+    """What Spark's parser does with the escapes that literal() uses."""
+    assert sql[0] == sql[-1] == "'"
+    found, rest = [], iter(sql[1:-1])
+    for char in rest:
+        assert char != "'", "the literal ends too early"
+        found.append(next(rest) if char == "\\" else char)
+    return "".join(found)
+
+
+@given(st.text())
+@example("\\")
+@example("'")
+@example("\\'; drop table x --")
+def test_a_literal_holds_any_text_and_ends_where_it_should(text):
+    assert undo_literal(quoting.literal(text)) == text
+
+
+@given(st.text())
+def test_an_identifier_ends_only_at_its_own_back_quote(name):
+    quoted = quoting.identifier(name)
+    assert quoted[0] == quoted[-1] == "`"
+    assert "`" not in quoted[1:-1].replace("``", "")
+    assert quoted[1:-1].replace("``", "`") == name
+
+
+@given(st.text())
+@example("a%2Fb")
+@example("%")
+@example("%25%")
+def test_what_is_escaped_is_unescaped_to_the_same_text(text):
+    assert quoting.unescape(quoting.escape(text)) == text
+
+
+@given(st.text())
+def test_an_escaped_component_is_one_directory_name_without_an_equals_sign(text):
+    assert not set(quoting.escape(text)) & set('/=:*?"#\\{[]^')
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("2026-01-01", "dt=2026-01-01"),
+        ("F R", "dt=F R"),
+        ("a/b", "dt=a%2Fb"),
+        ("a%2Fb", "dt=a%252Fb"),
+        ("12:30", "dt=12%3A30"),
+        ("a=b", "dt=a%3Db"),
+        ("it's", "dt=it%27s"),
+        ("a\\b", "dt=a%5Cb"),
+        ("a`b", "dt=a`b"),
+        ("{[x]}", "dt=%7B%5Bx%5D}"),
+        ("été 日本", "dt=été 日本"),
+        ("\x00\t\x7f", "dt=%00%09%7F"),
+        ("", "dt=__HIVE_DEFAULT_PARTITION__"),
+        (quoting.HIVE_NULL, "dt=__HIVE_DEFAULT_PARTITION__"),
+    ],
+)
+def test_a_partition_name_is_hives_own(value, name):
+    assert quoting.partition_name(["dt"], [value]) == name
+
+
+def test_a_partition_name_spells_columns_in_lower_case():
+    assert quoting.partition_name(["DT", "Ref"], ["A", "B"]) == "dt=A/ref=B"
+
+
+@given(st.lists(st.tuples(COLUMN, st.text(min_size=1)), min_size=1, max_size=4, unique_by=lambda pair: pair[0]))
+def test_values_come_back_from_a_partition_name_in_its_order(pairs):
+    name = quoting.partition_name([column for column, _ in pairs], [value for _, value in pairs])
+    assert list(quoting.partition_values(name).items()) == pairs
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_a_partition_clause_quotes_the_column_and_the_value(value):
+    assert quoting.partition_spec({"a`b": value, "dt": "x"}) == f"`a``b`={quoting.literal(value)}, `dt`='x'"

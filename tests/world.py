@@ -1,0 +1,94 @@
+"""A whole cluster in memory: tables with files, the three twins, a clock; and the ways it can be hurt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Dict, Iterable, Mapping, Optional, Sequence
+
+from builders import a_partition
+from hivekeeper import names
+from hivekeeper.model import Table
+from hivekeeper.seams import Cluster
+from twins.files import FakeFiles
+from twins.metastore import FakeMetastore
+from twins.rows import DataFile, FakeRows
+
+
+class TestClock:
+    """The namespace's own clock, and a duration that tests may stretch."""
+
+    __test__ = False
+
+    def __init__(self, files: FakeFiles) -> None:
+        self.files = files
+        self.slowness_ms = 0.0
+        self.elapsed_ms = 0.0
+
+    def now_ms(self) -> int:
+        return self.files.namespace.now()
+
+    def monotonic_ms(self) -> float:
+        self.elapsed_ms += self.slowness_ms
+        return self.elapsed_ms
+
+
+class World:
+    """Files are given by length, or by rows; each row is a text of its own."""
+
+    def __init__(self) -> None:
+        self.files = FakeFiles()
+        self.metastore = FakeMetastore(self.files)
+        self.rows = FakeRows(self.files)
+        self.clock = TestClock(self.files)
+        self.cluster = self.cluster_of(self.files, self.metastore, self.rows)
+
+    @property
+    def catalog(self):
+        return self.metastore.catalog
+
+    def cluster_of(self, files: FakeFiles, metastore: FakeMetastore, rows: FakeRows) -> Cluster:
+        return Cluster(files, metastore, rows, self.clock, "etl", "edge1", "app-1", "3.5.9", "UTC")
+
+    def another_process(self) -> Cluster:
+        """A second client of the same cluster."""
+        files = self.files.another_client()
+        metastore = FakeMetastore(files, self.catalog)
+        return self.cluster_of(files, metastore, FakeRows(files))
+
+    def add_table(self, table: Table, units: Mapping[str, Sequence[int]], form: Optional[object] = None) -> None:
+        """`units` maps partition names ("" for an unpartitioned table) to the lengths of their files, one row each."""
+        partitions = [a_partition(name, names.join(table.location, name), table.storage) for name in units if name]
+        self.catalog.add_table(table, partitions)
+        for name, lengths in units.items():
+            directory = names.join(table.location, name) if name else table.location
+            self.files.writer.make_directory(directory)
+            for index, length in enumerate(lengths):
+                self.add_file(f"{directory}/part-{index:05d}.parquet", [f"{table.name}/{name}/{index}"], length, form)
+        self.files.namespace.advance(3_600_000)
+
+    def add_file(self, path: str, rows: Iterable[str], length: int = 1000, form: Optional[object] = None) -> None:
+        content = DataFile(tuple(rows)) if form is None else DataFile(tuple(rows), form)
+        self.files.writer.add(path, content, length)
+
+    def picture(self) -> Dict[str, object]:
+        """Every file and what it holds."""
+        return dict(self.files.contents())
+
+    def rows_below(self, directory: str) -> Counter:
+        """Rows that a reader of one unit sees: data files directly in it."""
+        found: Counter = Counter()
+        for path, content in self.files.contents(directory).items():
+            if names.parent(path) == directory and not names.is_hidden(names.base(path)) and isinstance(content, DataFile):
+                found.update(content.rows)
+        return found
+
+    def rows_of(self, full_name: str) -> Counter:
+        """Rows that a reader of a table sees through the metastore."""
+        table = self.catalog.tables[full_name]
+        places = [p.location for p in self.catalog.partitions[full_name].values()] if table.partitioned else [table.location]
+        return sum((self.rows_below(place) for place in places), Counter())
+
+    def set_property(self, full_name: str, **parameters: str) -> None:
+        table = self.catalog.tables[full_name]
+        self.catalog.tables[full_name] = replace(table, parameters={**table.parameters, **parameters})
