@@ -59,18 +59,6 @@ class Locked(HivekeeperError):
     code = Exit.LOCKED
 
 
-class Different(HivekeeperError):
-    """The proof failed: source and output do not hold the same."""
-
-    code = Exit.DIFFERENT
-
-
-class Incomplete(HivekeeperError):
-    """A unit was given up; it is as it was, and may be tried again."""
-
-    code = Exit.PARTIAL
-
-
 class AskAPerson(HivekeeperError):
     """A state that recovery does not understand: nothing more is touched."""
 

@@ -248,3 +248,18 @@ class StageDigests:
 
     units: Mapping[int, Digest]
     mixed: Digest
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The tables that a command line names; `where` is the text of --where."""
+
+    database: Optional[str] = None
+    tables: Tuple[str, ...] = ()
+    exclude: Tuple[str, ...] = ()
+    where: Optional[str] = None
+
+    @property
+    def named(self) -> bool:
+        """Whether tables were named one by one, so that a refusal is an error."""
+        return bool(self.tables)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Callable, Dict
 
 import pytest
+
 from crash.test_compact import SELECTED, build, compact, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
 from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit

@@ -145,7 +145,9 @@ def test_int64_timestamps_keep_their_unit(rows, tmp_path, unit):
     assert arrow_rows("parquet", outputs(batch, 1)) == arrow_rows("parquet", [tmp_path / "u" / "a"])
 
 
-def test_timestamps_without_zone_stay_so(rows, tmp_path):
+def test_timestamps_without_zone_stay_so(spark, rows, tmp_path):
+    if spark.version.startswith("3.3."):
+        pytest.skip("refused there: Spark 3.3 reads them as timestamps with zone")
     write_arrow(tmp_path / "u" / "a", {"ts": pa.array([1, 1600000000000000, None], pa.timestamp("us"))})
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
     assert "TIMESTAMP(MICROS,false)" in batch.form.schema

@@ -73,11 +73,11 @@ print(json.dumps(found))
 """
 
 
-def run_python(source: str, *arguments: str, environment: Mapping[str, str] = os.environ, flags: tuple = ()) -> Dict[str, Any]:
-    """What a fresh process prints last, as JSON."""
+def run_python(source: str, *arguments: str, home: Path, environment: Mapping[str, str] = os.environ, flags: tuple = ()) -> Dict[str, Any]:
+    """What a fresh process prints last, as JSON. Derby leaves its log in `home`."""
     begin = f"import sys; sys.path.insert(0, {JOB!r})\n"
     command = [sys.executable, *flags, "-c", begin + source, *arguments]
-    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=home, env=dict(environment), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found: Dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
@@ -96,7 +96,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
     options = {"spark.master": "local[1]", "spark.ui.enabled": "false", "spark.hadoop.javax.jdo.option.ConnectionURL": url}
     environment = {**os.environ, "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     output = home / "output"
-    found = run_python(REPORT, json.dumps(options), str(output), environment=environment)
+    found = run_python(REPORT, json.dumps(options), str(output), home=home, environment=environment)
     found["written"] = sorted(path.name for path in output.iterdir())
     return found
 
@@ -139,8 +139,8 @@ except HivekeeperError as error:
 """
 
 
-def test_without_pyspark_the_wrapper_is_named():
-    kind, what, following = run_python(REFUSAL, flags=("-I", "-S"))
+def test_without_pyspark_the_wrapper_is_named(tmp_path):
+    kind, what, following = run_python(REFUSAL, home=tmp_path, flags=("-I", "-S"))
     assert (kind, "cannot be imported" in what) == ("Unusable", True)
     assert "bin/hivekeeper" in following
 
@@ -152,7 +152,7 @@ def test_without_java_java_is_asked_for(tmp_path):
         tool_path = sys.executable if tool == "python3" else shutil.which(tool)
         (tools / tool).symlink_to(str(tool_path))
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("JAVA", "SPARK"))}
-    kind, what, following = run_python(REFUSAL, environment={**environment, "PATH": str(tools)})
+    kind, what, following = run_python(REFUSAL, home=tmp_path, environment={**environment, "PATH": str(tools)})
     assert (kind, "did not start" in what) == ("Unusable", True)
     assert "JAVA_HOME" in following
 
@@ -172,9 +172,9 @@ except HivekeeperError as error:
 """
 
 
-def test_an_embedded_metastore_in_use_by_another_process_is_unusable(gateway: Gateway):
+def test_an_embedded_metastore_in_use_by_another_process_is_unusable(gateway: Gateway, tmp_path: Path):
     HiveMetastore(gateway).databases()
     url = str(gateway.hadoop_conf.get("javax.jdo.option.ConnectionURL"))
-    kind, what, following = run_python(LOCKED, url, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    kind, what, following = run_python(LOCKED, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
     assert (kind, "in use by another process" in what) == ("Unusable", True)
     assert "hive.metastore.uris" in following

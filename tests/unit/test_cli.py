@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from hivekeeper import __version__, cli
+
+from hivekeeper import __version__, cli, options
 
 
 @pytest.fixture
@@ -63,11 +64,11 @@ def test_the_version_and_the_help_need_no_cluster(run):
         assert word in out
 
 
-def test_a_tables_file_has_one_table_a_line(run, tmp_path):
+def test_a_tables_file_has_one_table_a_line(tmp_path):
     listed = tmp_path / "tables"
     listed.write_text("# nightly\nsales.events\n\nsales.orders # big\nsales.events\n")
-    options = cli.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
-    assert cli.read_selection(options).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
+    parsed = options.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
+    assert options.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
 
 
 def test_config_shows_each_value_and_where_it_comes_from(run, tmp_path, monkeypatch):
@@ -101,4 +102,4 @@ def test_every_flag_of_the_help_has_a_key_of_the_configuration():
     from hivekeeper import config
 
     known = set(config.load([], {}, {}).winners)
-    assert set(cli.FLAG_KEYS.values()) <= known
+    assert set(options.FLAG_KEYS.values()) <= known

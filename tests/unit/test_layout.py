@@ -24,12 +24,13 @@ ALLOWED: Dict[str, Set[str]] = {
     "seams": SHARED,
     "config": {"errors", "kinds"},
     "submit": {"config"},
+    "options": {"errors", "model", "names"},
     "plan": SHARED | {"kinds", "schemas"},
     "report": SHARED | {"plan", "config", "seams"},
     "steps": SHARED | {"plan", "seams"},
     "cluster": SHARED | {"seams", "plan", "schemas"},
     "commands": SHARED | {"plan", "steps", "report", "seams", "kinds"},
-    "cli": SHARED | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "cluster"},
+    "cli": SHARED | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
 }
 
 OUTSIDE = {"yaml": {"config"}, "pyspark": {"cluster"}, "py4j": {"cluster"}}

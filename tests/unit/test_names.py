@@ -1,6 +1,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
+
 from hivekeeper import names
 from hivekeeper.names import ControlPaths
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Callable
 
 from hivekeeper.commands import each, selection
-from hivekeeper.commands.selection import Selection
 from hivekeeper.errors import Exit
-from hivekeeper.model import Table
+from hivekeeper.model import Selection, Table
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome
 from hivekeeper.seams import Cluster

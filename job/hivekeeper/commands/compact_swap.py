@@ -8,9 +8,8 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper.commands import each, selection
 from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
-from hivekeeper.commands.selection import Selection
-from hivekeeper.errors import Exit, Unusable
-from hivekeeper.model import StageBatch, Table
+from hivekeeper.errors import Exit, Refused, Unusable
+from hivekeeper.model import Selection, StageBatch, Table
 from hivekeeper.plan import analysis, compaction, eligible
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.plan.compaction import Candidate, CompactionPlan
@@ -18,7 +17,7 @@ from hivekeeper.plan.records import Certificate, RecordedPlan, UnitRecord, plan_
 from hivekeeper.plan.settings import Engine, Settings
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import journal, record, swap
+from hivekeeper.steps import journal, record, stage, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, observe_table
 from hivekeeper.steps.stage import Staged, Stager
@@ -68,10 +67,14 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
 def _refused(observed: ObservedTable) -> TableOutcome:
     reason, name = observed.reason, observed.table.full_name
     assert reason is not None
-    return TableOutcome(name, observed=observed, problem=Problem(f"{name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED))
+    return TableOutcome(
+        name, observed=observed, problem=Problem(f"{name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED)
+    )
 
 
-def _compact_held(cluster: Cluster, observed: ObservedTable, wanted: Optional[Wanted], settings: Settings, run: str, lock: Lock) -> TableOutcome:
+def _compact_held(
+    cluster: Cluster, observed: ObservedTable, wanted: Optional[Wanted], settings: Settings, run: str, lock: Lock
+) -> TableOutcome:
     """With the lock: recover, look again, plan, act."""
     recovered = settle_table(cluster, observed.table, observed.control, lock, run)
     observed = observe_table(cluster, observed.table, settings, wanted)
@@ -112,10 +115,12 @@ def refuse_without_space(cluster: Cluster, plan: CompactionPlan) -> None:
         )
 
 
-def carry_out(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered) -> TableOutcome:
+def carry_out(
+    cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
+) -> TableOutcome:
     """The plan durably first; then batch by batch."""
-    run = _begin(cluster, observed, plan, lock)
-    stager, known = Stager(run, plan), recorded(plan)
+    run = _begin(cluster, observed, plan, lock, settings.owner)
+    stager, known = Stager(run, plan, settings.owner), recorded(plan)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
     for number, batch in enumerate(plan.batches, start=1):
         log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
@@ -128,19 +133,25 @@ def carry_out(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, s
     units.extend(_not_staged(known, staged))
     version = record.finish_run(run, units, actor_of(cluster), parameters_of(settings))
     if settings.analyze_stats:
-        swapped = [unit.recorded.unit.name for unit in units if unit.outcome == record.SWAPPED]
-        cluster.metastore.analyze(plan.table, [name for name in swapped if name])
+        record.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan.refused)
     return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version)
 
 
-def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock) -> Run:
-    paths = journal.open_run(cluster, plan.table, observed.control, lock, plan.run)
+def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, owner: str) -> Run:
+    paths = journal.open_run(cluster.files, observed.control, plan.run)
+    try:
+        stage.rehearse(cluster.files, paths.stages, plan.attributes.values(), owner)
+    except Refused:
+        cluster.files.delete_tree(paths.top)
+        raise
     journal.write_durably(cluster.files, paths.plan, plan_to_text(plan, cluster.clock.now_ms()))
     return Run(cluster, plan.table, observed.control, paths, lock)
 
 
-def swap_batch(run: Run, batch: StageBatch, known: RecordedPlan, certificates: Dict[int, Certificate], settings: Settings) -> List[UnitRecord]:
+def swap_batch(
+    run: Run, batch: StageBatch, known: RecordedPlan, certificates: Dict[int, Certificate], settings: Settings
+) -> List[UnitRecord]:
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
     if not certificates:
         return []
@@ -207,7 +218,5 @@ def _outcomes_left(observed: ObservedTable, refused: Sequence[Tuple[compaction.U
 
 
 def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
-    planned = tuple(
-        UnitOutcome(unit.unit.name, "planned", unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units
-    )
+    planned = tuple(UnitOutcome(unit.unit.name, "planned", unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units)
     return planned + _outcomes_left(observed, plan.refused)

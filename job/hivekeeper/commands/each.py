@@ -9,10 +9,10 @@ import logging
 from dataclasses import replace
 from typing import Callable, List, Sequence
 
-from hivekeeper.errors import Exit, HivekeeperError, Unusable
+from hivekeeper.errors import Exit, HivekeeperError, Refused, Unusable
 from hivekeeper.model import Table
 from hivekeeper.report.results import Problem, TableOutcome
-from hivekeeper.seams import Clock, FilesError, MetastoreUnavailable, RowsError
+from hivekeeper.seams import Clock, FilesError, MetastoreUnavailable, NoPermission, RowsError
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,18 @@ def attempt(table: Table, work: Work) -> TableOutcome:
         return work(table)
     except HivekeeperError as error:
         return TableOutcome(table.full_name, problem=Problem.of(error))
+    except NoPermission as error:
+        return TableOutcome(table.full_name, problem=Problem.of(_not_allowed(table, error)))
     except (FilesError, MetastoreUnavailable, RowsError) as error:
         return TableOutcome(table.full_name, problem=Problem.of(_unusable(table, error)))
+
+
+def _not_allowed(table: Table, error: Exception) -> Refused:
+    return Refused(
+        f"{table.full_name}: {error}",
+        state="consistent; what was begun is finished or undone by the next run",
+        next="run as a user who may read and write all of the table, or leave the table or partition out",
+    )
 
 
 def _unusable(table: Table, error: Exception) -> Unusable:
@@ -50,5 +60,3 @@ def _unusable(table: Table, error: Exception) -> Unusable:
         state="consistent; what was begun is finished or undone by the next run",
         next=f"mend the cause, then run again or: hivekeeper recover --table {table.full_name}",
     )
-
-

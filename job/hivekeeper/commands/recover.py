@@ -6,9 +6,8 @@ from typing import Dict, Sequence, Tuple
 
 from hivekeeper import __version__
 from hivekeeper.commands import each, selection
-from hivekeeper.commands.selection import Selection
 from hivekeeper.errors import Exit
-from hivekeeper.model import Table
+from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligible
 from hivekeeper.plan.analysis import ObservedTable

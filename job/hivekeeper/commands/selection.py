@@ -5,39 +5,15 @@ Reads the metastore; changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import Refused, UsageError
-from hivekeeper.model import Table
+from hivekeeper.errors import Refused
+from hivekeeper.model import Selection, Table
 from hivekeeper.plan import where
 from hivekeeper.seams import Cluster
 from hivekeeper.steps.observe import Wanted
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What the command line names. `where` is the text of --where."""
-
-    database: Optional[str] = None
-    tables: Tuple[str, ...] = ()
-    exclude: Tuple[str, ...] = ()
-    where: Optional[str] = None
-
-    @property
-    def named(self) -> bool:
-        return bool(self.tables)
-
-
-def check(selection: Selection) -> None:
-    """Raise UsageError for a selection that no cluster could satisfy."""
-    if not selection.database and not selection.tables:
-        raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
-    for name in selection.tables:
-        if not names.TABLE.fullmatch(name):
-            raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")
 
 
 def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> Tuple[List[Table], List[str]]:
@@ -74,9 +50,9 @@ def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
 
 
 def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
-    """The filter that --where means for this table. Raises UsageError."""
+    """The filter that --where means for this table. Raises UsageError, and Refused for a table without partitions."""
     if text is None:
         return None
     if not table.partitioned:
-        raise UsageError(f"--where: {table.full_name} has no partitions", next="leave --where away for this table")
+        raise Refused(f"{table.full_name}: it has no partitions that --where could choose", next="leave --where away for this table")
     return where.parse(text, table.partition_columns).matches

@@ -80,7 +80,9 @@ def describe_difference(groups: Sequence[FooterGroup]) -> str:
     return f"{counts} files differ in {', '.join(respects)}" + (f" ({details})" if details else "")
 
 
-def plan_compaction(run: str, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine) -> CompactionPlan:
+def plan_compaction(
+    run: str, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
+) -> CompactionPlan:
     """Number the units, group those of one form into batches, refuse what cannot be kept."""
     format = eligible.format_of(table.storage) or ""
     fit: List[Candidate] = []

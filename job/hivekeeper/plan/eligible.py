@@ -181,7 +181,10 @@ def find_writer(entries: Iterable[FileInfo]) -> Optional[str]:
 def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
     """The files that hold rows, in the order of their names: not hidden, not empty."""
     return tuple(
-        sorted((entry for entry in snapshot.entries if not entry.is_dir and not names.is_hidden(entry.name) and entry.length > 0), key=lambda f: f.name)
+        sorted(
+            (entry for entry in snapshot.entries if not entry.is_dir and not names.is_hidden(entry.name) and entry.length > 0),
+            key=lambda f: f.name,
+        )
     )
 
 

@@ -265,4 +265,3 @@ def _refuse_zone(form: Form, root: OrcType, time_zone: str) -> Optional[str]:
 
 def _refuse_orc_keys(form: Form) -> Optional[str]:
     return f"its footers carry metadata that Spark would drop ({form.keys[0]})" if form.keys else None
-

@@ -15,6 +15,8 @@ def gain(files_removed: int, bytes_rewritten: int) -> float:
     return files_removed / max(1.0, bytes_rewritten / 2**20)
 
 
-def rank(items: Iterable[Item], files_removed: Callable[[Item], int], bytes_rewritten: Callable[[Item], int], name: Callable[[Item], str]) -> List[Item]:
+def rank(
+    items: Iterable[Item], files_removed: Callable[[Item], int], bytes_rewritten: Callable[[Item], int], name: Callable[[Item], str]
+) -> List[Item]:
     """Best first; equal ones by name, so that two runs agree."""
     return sorted(items, key=lambda item: (-gain(files_removed(item), bytes_rewritten(item)), name(item)))

@@ -13,7 +13,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
 
 # Which code wins when tables end differently: what needs a person first.
-SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
+SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
 DONE_OUTCOMES = frozenset(["swapped", "overwritten"])
 

@@ -100,7 +100,9 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
 
 def _unit_table(observed: ObservedTable) -> str:
     ranked = ranking.rank(observed.units, lambda u: u.files_removed, lambda u: u.sizes.total_bytes, lambda u: u.unit.name)
-    return text.table([_unit_row(unit) for unit in ranked], ["PARTITION", "STATUS", "FILES", "AFTER", "SIZE", "AVERAGE", "MEDIAN", "WHY"], "<<>>>>><")
+    return text.table(
+        [_unit_row(unit) for unit in ranked], ["PARTITION", "STATUS", "FILES", "AFTER", "SIZE", "AVERAGE", "MEDIAN", "WHY"], "<<>>>>><"
+    )
 
 
 def _unit_row(unit: UnitAnalysis) -> List[str]:
@@ -149,21 +151,24 @@ def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: 
 def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool, width: int) -> List[str]:
     before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
     verb = "would compact" if dry_run else "compacted"
-    noun = "unit" if len(done) == 1 else "units"
-    size = text.bytes_text(sum(unit.bytes_before for unit in done))
-    lines = [f"{table.table}: {verb} {len(done)} {noun}: {text.count_text(before)} → {text.count_text(after)} files, {size}"]
-    lines.append("  " + text.bar(before, after, max(20, min(60, width - 30))))
+    units, size = _plural(len(done), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
+    lines = [f"{table.table}: {verb} {units}: {text.count_text(before)} → {_plural(after, 'file')}, {size}"]
+    lines.append(f"  {text.bar(before, after, max(20, min(60, width - 40)))} {text.factor_text(before, after)} fewer files")
     if dry_run:
         return lines
-    gaps = [unit.gap_ms for unit in done if unit.gap_ms is not None]
     lines[0] += f" → {text.bytes_text(sum(unit.bytes_after or 0 for unit in done))}, {text.duration_text(table.seconds)}"
+    gaps = [unit.gap_ms for unit in done if unit.gap_ms is not None]
     rows = sum(unit.rows or 0 for unit in done)
     longest = f"longest gap {max(gaps):.1f} ms, " if gaps else ""
     lines.append(f"  {text.count_text(rows)} rows proved by digest, {longest}run {table.run}")
     late = sum(len(unit.late_files) for unit in done)
     if late:
-        lines.append(f"  {late} files arrived during the run and were carried over")
+        lines.append(f"  {_plural(late, 'file')} arrived during the run, carried over")
     return lines
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{text.count_text(count)} {noun}" + ("" if count == 1 else "s")
 
 
 def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:

@@ -85,7 +85,9 @@ def read_state(files: Files, control: ControlPaths) -> LogState:
         return read_log(read_entries(files, control))
     except UnreadableRecord as error:
         raise AskAPerson(
-            f"{control.log}: {error}", state="nothing was changed", next="look at the entry; do not delete it: it says where the old files are"
+            f"{control.log}: {error}",
+            state="nothing was changed",
+            next="look at the entry; do not delete it: it says where the old files are",
         ) from error
 
 
@@ -127,12 +129,12 @@ def fence(files: Files, control: ControlPaths) -> List[str]:
     return [directory for directory in moved if run_of(directory) not in finished]
 
 
-def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> RunPaths:
+def open_run(files: Files, control: ControlPaths, run: str) -> RunPaths:
     """Make a run's directories, so that every later step is a rename into a parent that exists."""
     paths = control.run(run)
-    cluster.files.make_directory(control.log)
+    files.make_directory(control.log)
     for state in ("stage", "ready", "retired", "recreated"):
-        cluster.files.make_directory(paths.state(state))
+        files.make_directory(paths.state(state))
     return paths
 
 
@@ -143,7 +145,9 @@ def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RecordedP
     except SourceMissing:
         return None
     except UnreadableRecord as error:
-        raise AskAPerson(str(error), state=f"the run in {paths.top} is unfinished", next="look at the file; nothing of it was touched") from error
+        raise AskAPerson(
+            str(error), state=f"the run in {paths.top} is unfinished", next="look at the file; nothing of it was touched"
+        ) from error
 
 
 def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:

@@ -51,7 +51,11 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
 
 def refuse_overlap(cluster: Cluster, table: Table) -> Optional[Reason]:
     """Another table of the database on the same directory, above it or below it would be swapped along."""
-    others = [name for name in cluster.metastore.locations_below([table.location]).get(table.location, ()) if name != table.full_name]
+    others = [
+        name
+        for name in cluster.metastore.locations_below([table.location], table.database).get(table.location, ())
+        if name != table.full_name
+    ]
     if not others:
         return None
     return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")

@@ -37,7 +37,9 @@ def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]
     """Put back what auto-discovery dropped while live was away. Where discovery is off, somebody dropped it on purpose."""
     if run.table.parameters.get("discover.partitions", "").lower() != "true":
         return ()
-    touched = {unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome in (SWAPPED, "put back")}
+    touched = {
+        unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome in (SWAPPED, "put back")
+    }
     present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
     missing = [name for name in touched if name not in present]
     for name in missing:
@@ -56,10 +58,23 @@ def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
     for name, live in lives.items():
         files = eligible.data_files(seen[live])
         sizes[name] = (len(files), sum(file.length for file in files))
-    run.cluster.metastore.update_sizes(run.table, sizes)
+    run.cluster.metastore.update_sizes(run.table, sizes, lives)
 
 
-def finish_run(run: Run, units: Sequence[UnitRecord], actor: Actor, parameters: Dict[str, object], recovered_by: Optional[str] = None) -> int:
+def recompute_statistics(run: Run, units: Sequence[UnitRecord]) -> None:
+    """ANALYZE TABLE for what was swapped: partitions, then the table. The data are right without it, so a failure is a warning."""
+    swapped = [unit.recorded.unit.name for unit in units if unit.outcome == SWAPPED]
+    if not swapped:
+        return
+    try:
+        run.cluster.metastore.analyze(run.table, [name for name in swapped if name])
+    except MetastoreUnavailable as error:
+        log.warning("table=%s step=analyze-stats failed reason=%r", run.table.full_name, str(error))
+
+
+def finish_run(
+    run: Run, units: Sequence[UnitRecord], actor: Actor, parameters: Dict[str, object], recovered_by: Optional[str] = None
+) -> int:
     """The run's one log entry; then its directory keeps the backup and the evidence, or goes.
 
     Discovery may have looked in the gap and dropped a partition only now, so they are asked for again.

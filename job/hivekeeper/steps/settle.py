@@ -47,7 +47,9 @@ def settle_run(run: Run, plan: journal.RecordedPlan, actor: Actor, by: str) -> T
     try:
         certificates = journal.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
-        raise AskAPerson(str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched") from error
+        raise AskAPerson(
+            str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
+        ) from error
     units = []
     for unit in plan.units:
         done = swap.settle_unit(run, unit, certificates.get(unit.number))

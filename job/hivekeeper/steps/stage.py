@@ -5,17 +5,20 @@ Never touches live. Killed anywhere here, live is as it was, and recovery drops 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Deque, Dict, List, Mapping, Tuple
+from typing import Deque, Dict, Iterable, List, Mapping, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import StageBatch, StageDigests, StageResult, UnitFooters
 from hivekeeper.plan import compare
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.records import Certificate, certificates_to_text, certify
-from hivekeeper.seams import RowsError
+from hivekeeper.seams import Files, NoPermission, RowsError
 from hivekeeper.steps.journal import Run, write_durably
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -30,9 +33,10 @@ class Staged:
 class Stager:
     """Numbers the stage jobs of one run. A batch whose job fails is halved until the unit that fails it is alone."""
 
-    def __init__(self, run: Run, plan: CompactionPlan) -> None:
+    def __init__(self, run: Run, plan: CompactionPlan, owner: str) -> None:
         self.run = run
         self.plan = plan
+        self.owner = owner
         self.next_number = len(plan.batches) + 1
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
@@ -68,11 +72,11 @@ class Stager:
         files = self.run.files
         files.make_directory(batch.target)
         # Before the write, because default ACLs, storage policy and erasure coding act when a file is made.
-        files.dress({batch.target: self.plan.attributes[batch.units[0].number]})
+        dress(files, {batch.target: self.plan.attributes[batch.units[0].number]}, self.owner)
         return self.run.cluster.rows.write_stage(batch)
 
     def _prove(self, number: int, batch: StageBatch, result: StageResult, digests: StageDigests, staged: Staged) -> None:
-        footers = self._read_footers(number, batch)
+        footers = self._read_footers(batch)
         suspects = self._find_suspects(batch, result, digests)
         proved: List[Certificate] = []
         for unit in batch.units:
@@ -94,7 +98,7 @@ class Stager:
         self._make_ready(number, batch, proved)
         staged.certificates.update({certificate.unit: certificate for certificate in proved})
 
-    def _read_footers(self, number: int, batch: StageBatch) -> Mapping[int, Tuple[tuple, UnitFooters]]:
+    def _read_footers(self, batch: StageBatch) -> Mapping[int, Tuple[tuple, UnitFooters]]:
         directories = {unit.number: _staged_directory(batch, unit.number) for unit in batch.units}
         seen = self.run.files.look(list(directories.values()))
         listed = {unit: seen[directory].entries for unit, directory in directories.items()}
@@ -119,7 +123,11 @@ class Stager:
         files, paths = self.run.files, self.run.paths
         if not proved:
             return
-        files.dress({_staged_directory(batch, certificate.unit): self.plan.attributes[certificate.unit] for certificate in proved})
+        dress(
+            files,
+            {_staged_directory(batch, certificate.unit): self.plan.attributes[certificate.unit] for certificate in proved},
+            self.owner,
+        )
         write_durably(files, paths.certificates(number), certificates_to_text(proved))
         for certificate in proved:
             files.rename_exact(_staged_directory(batch, certificate.unit), paths.ready(certificate.unit))
@@ -129,3 +137,31 @@ def _staged_directory(batch: StageBatch, number: int) -> str:
     return names.join(batch.target, f"{names.UNIT_COLUMN}={number}")
 
 
+def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
+    """Give directories their attributes. `owner` says how much the owner matters: require, try or ignore.
+
+    Only a superuser may give files to somebody else on HDFS. Raises NoPermission.
+    """
+    anonymous = {path: replace(attributes, owner="", group="") for path, attributes in wanted.items()}
+    if owner == "ignore":
+        files.dress(anonymous)
+        return
+    try:
+        files.dress(wanted)
+    except NoPermission as error:
+        if owner == "require":
+            raise
+        log.warning("step=dress owner=not-kept reason=%r", str(error))
+        files.dress(anonymous)
+
+
+def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:
+    """Try on an empty directory what will have to be allowed later, before anything is written. Raises Refused."""
+    for attributes in dict.fromkeys(wanted):
+        try:
+            dress(files, {directory: attributes}, owner)
+        except NoPermission as error:
+            raise Refused(
+                f"the attributes of its files cannot be kept: {error}",
+                next="run as their owner or as the superuser, or set owner: try (keep what is allowed) or owner: ignore",
+            ) from error

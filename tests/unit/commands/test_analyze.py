@@ -1,10 +1,11 @@
 """analyze on the twins: what it finds, and that it changes nothing."""
 
 import pytest
+
 from builders import MIB, a_partition, a_table
 from hivekeeper.commands.analyze import analyze
-from hivekeeper.commands.selection import Selection
-from hivekeeper.errors import Exit, Refused, UsageError
+from hivekeeper.errors import Exit, Refused
+from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from world import World
 
@@ -74,8 +75,13 @@ def test_an_empty_database_is_nothing_to_do(world):
     assert run(world, database="empty").code is Exit.DONE
 
 
-def test_where_on_an_unpartitioned_table_is_wrong_usage(world):
-    assert run(world, tables=("sales.big",), where="dt = 1").tables[0].problem.code is UsageError.code
+def test_where_on_an_unpartitioned_table_is_refused_and_inside_a_database_no_error(world):
+    assert run(world, tables=("sales.big",), where="dt = '1'").code is Exit.REFUSED
+    assert run(world, database="sales", where="dt = '1'").code is Exit.DONE
+
+
+def test_a_where_that_cannot_be_read_is_wrong_usage(world):
+    assert run(world, tables=("sales.events",), where="dt = ").code is Exit.USAGE
 
 
 def test_exclude_leaves_tables_out(world):

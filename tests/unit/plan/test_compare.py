@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from builders import FORM, a_file, a_group
 from hivekeeper.model import ColumnFacts, Digest, UnitFooters
 from hivekeeper.plan import compare
@@ -26,7 +27,10 @@ def test_the_same_content_is_proved():
     [
         (dict(output=replace(OUTPUT, rows={NEW.path: 29})), "30 rows in the source's footers, 29 in the output's"),
         (dict(digest=Digest(29, 5, 6)), "29 read back"),
-        (dict(output=replace(OUTPUT, form=replace(FORM, schema=FORM.schema.replace("int32", "int64")))), "«optional int32 id;» became «optional int64 id;»"),
+        (
+            dict(output=replace(OUTPUT, form=replace(FORM, schema=FORM.schema.replace("int32", "int64")))),
+            "«optional int32 id;» became «optional int64 id;»",
+        ),
         (dict(output=replace(OUTPUT, form=replace(FORM, codec="gzip"))), "the codec is gzip, wanted was snappy"),
         (dict(output=replace(OUTPUT, form=replace(FORM, zone="Europe/Paris"))), "time zone"),
         (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, nulls=3)})), "column id: nulls was 2, is 3"),

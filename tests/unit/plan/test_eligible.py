@@ -1,4 +1,5 @@
 import pytest
+
 from builders import ORC, ROOT, a_directory, a_file, a_partition, a_snapshot, a_table
 from hivekeeper.model import Storage
 from hivekeeper.plan import eligible
@@ -50,8 +51,11 @@ def test_a_partition_outside_the_table_is_refused(location):
 
 def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_not():
     partitions = [
-        a_partition("dt=1", f"{ROOT}/a"), a_partition("dt=2", f"{ROOT}/a"),
-        a_partition("dt=3", f"{ROOT}/b"), a_partition("dt=4", f"{ROOT}/b/c"), a_partition("dt=5", f"{ROOT}/bc"),
+        a_partition("dt=1", f"{ROOT}/a"),
+        a_partition("dt=2", f"{ROOT}/a"),
+        a_partition("dt=3", f"{ROOT}/b"),
+        a_partition("dt=4", f"{ROOT}/b/c"),
+        a_partition("dt=5", f"{ROOT}/bc"),
     ]
     found = eligible.find_shared_locations(partitions)
     assert {name: reason.what for name, reason in found.items()} == {

@@ -1,4 +1,5 @@
 import pytest
+
 from builders import a_directory, a_file, a_snapshot
 from hivekeeper.model import Snapshot
 from hivekeeper.plan import look

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from builders import FORM, ROOT, a_file, a_group, a_table, a_unit
 from hivekeeper.model import Digest
 from hivekeeper.plan import records

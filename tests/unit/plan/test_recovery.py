@@ -1,6 +1,7 @@
 import itertools
 
 import pytest
+
 from builders import a_directory, a_file
 from hivekeeper.plan import recovery
 from hivekeeper.plan.recovery import Live, Move
@@ -40,9 +41,15 @@ def strangers(*entries):
 
 def test_a_run_that_holds_what_its_plan_says_has_no_strangers():
     assert not strangers(
-        a_directory("stage", RUN), a_directory("ready", RUN), a_directory("retired", RUN), a_directory("recreated", RUN),
-        a_file("plan.json", directory=RUN), a_file("certificates-1.jsonl", directory=RUN), a_file("entry.json", directory=RUN),
-        a_directory("u00001", f"{RUN}/retired"), a_directory("u00001.0", f"{RUN}/recreated"),
+        a_directory("stage", RUN),
+        a_directory("ready", RUN),
+        a_directory("retired", RUN),
+        a_directory("recreated", RUN),
+        a_file("plan.json", directory=RUN),
+        a_file("certificates-1.jsonl", directory=RUN),
+        a_file("entry.json", directory=RUN),
+        a_directory("u00001", f"{RUN}/retired"),
+        a_directory("u00001.0", f"{RUN}/recreated"),
     )
 
 

@@ -1,7 +1,8 @@
 import pytest
-from hivekeeper.plan import sizing
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hivekeeper.plan import sizing
 
 MIB = 2**20
 BLOCK = 128 * MIB

@@ -1,4 +1,5 @@
 import pytest
+
 from hivekeeper.errors import Exit
 from hivekeeper.report.results import Problem, TableOutcome, UnitOutcome, code_of_tables, code_of_units
 
