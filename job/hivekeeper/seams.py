@@ -201,7 +201,10 @@ class Rows(Protocol):
         """Content digests of any files, per key; comparable with those of read_stage."""
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
-        """Reasons, by unit, why its rows cannot be rewritten faithfully that only the data can tell (nanoseconds); a scan of the columns concerned only."""
+        """Reasons, by unit, that only the data can tell why its rows cannot be rewritten faithfully (nanoseconds).
+
+        Scans the columns concerned only.
+        """
 
 
 class RowsError(Exception):

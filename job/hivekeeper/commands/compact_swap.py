@@ -17,7 +17,7 @@ from hivekeeper.plan.records import Certificate, RecordedPlan, UnitRecord, plan_
 from hivekeeper.plan.settings import Engine, Settings
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import journal, record, stage, swap
+from hivekeeper.steps import attributes, journal, record, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, observe_table
 from hivekeeper.steps.stage import Staged, Stager
@@ -95,10 +95,10 @@ def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAn
     table = observed.table
     format = eligible.format_of(table.storage) or ""
     footers = cluster.rows.footers(format, {unit.unit.name: eligible.data_files(unit.snapshot) for unit in chosen})
-    attributes = cluster.files.attributes([unit.unit.live for unit in chosen])
+    of_lives = cluster.files.attributes([unit.unit.live for unit in chosen])
     single = {name: read.groups[0] for name, read in footers.items() if len(read.groups) == 1 and not read.unreadable}
     hazards = cluster.rows.hazards(format, single)
-    candidates = [Candidate(unit, footers[unit.unit.name], attributes[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
+    candidates = [Candidate(unit, footers[unit.unit.name], of_lives[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
     engine = Engine(cluster.spark_version, cluster.time_zone)
     return compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine)
 
@@ -141,7 +141,7 @@ def carry_out(
 def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, owner: str) -> Run:
     paths = journal.open_run(cluster.files, observed.control, plan.run)
     try:
-        stage.rehearse(cluster.files, paths.stages, plan.attributes.values(), owner)
+        attributes.rehearse(cluster.files, paths.stages, plan.attributes.values(), owner)
     except Refused:
         cluster.files.delete_tree(paths.top)
         raise

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import Snapshot, Table, Unit
+from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligible
 from hivekeeper.plan.analysis import ObservedTable, analyze_unit

@@ -5,20 +5,18 @@ Never touches live. Killed anywhere here, live is as it was, and recovery drops 
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Deque, Dict, Iterable, List, Mapping, Tuple
+from typing import Deque, Dict, List, Mapping, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import StageBatch, StageDigests, StageResult, UnitFooters
 from hivekeeper.plan import compare
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.records import Certificate, certificates_to_text, certify
-from hivekeeper.seams import Files, NoPermission, RowsError
+from hivekeeper.seams import RowsError
+from hivekeeper.steps.attributes import dress
 from hivekeeper.steps.journal import Run, write_durably
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -135,33 +133,3 @@ class Stager:
 
 def _staged_directory(batch: StageBatch, number: int) -> str:
     return names.join(batch.target, f"{names.UNIT_COLUMN}={number}")
-
-
-def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
-    """Give directories their attributes. `owner` says how much the owner matters: require, try or ignore.
-
-    Only a superuser may give files to somebody else on HDFS. Raises NoPermission.
-    """
-    anonymous = {path: replace(attributes, owner="", group="") for path, attributes in wanted.items()}
-    if owner == "ignore":
-        files.dress(anonymous)
-        return
-    try:
-        files.dress(wanted)
-    except NoPermission as error:
-        if owner == "require":
-            raise
-        log.warning("step=dress owner=not-kept reason=%r", str(error))
-        files.dress(anonymous)
-
-
-def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:
-    """Try on an empty directory what will have to be allowed later, before anything is written. Raises Refused."""
-    for attributes in dict.fromkeys(wanted):
-        try:
-            dress(files, {directory: attributes}, owner)
-        except NoPermission as error:
-            raise Refused(
-                f"the attributes of its files cannot be kept: {error}",
-                next="run as their owner or as the superuser, or set owner: try (keep what is allowed) or owner: ignore",
-            ) from error
