@@ -58,6 +58,7 @@ show_subcommands() {
 # Fill SUBMIT_OPTIONS with what the job asks of spark-submit, one element each, and set DEPLOY_MODE,
 # PRINCIPAL, KEYTAB, SPARK_SUBMIT, SPARK_HOME and JAVA_HOME where they are configured. The job separates words with NUL, so
 # no quoting has to be undone.
+# shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
   local word status=0 options=no list="$WORK/words"
   "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$list" || status=$?

@@ -128,7 +128,7 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
     for table in result.tables:
         if table.problem is None:
             lines += [*_table_outcome(table, result.dry_run, partitions, width), ""]
-    return lines or ["no table was compacted"]
+    return lines if lines or result.tables else ["no table is selected"]
 
 
 def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:
@@ -181,7 +181,10 @@ def _counts(counts: object) -> str:
 
 
 def _problems(result: CommandResult) -> List[str]:
+    """Of named tables in full, as errors; of those that a database happens to hold, a line each."""
     problems = [table.problem for table in result.tables if table.problem is not None]
     if not problems:
         return []
-    return ["", "left alone:" if not result.named else "not done:", *(f"  {problem.what} — {problem.next}" for problem in problems)]
+    if result.named:
+        return ["", *(render_problem(problem) for problem in problems)]
+    return ["", "left alone:", *(f"  {problem.what} — {problem.next}" for problem in problems)]
