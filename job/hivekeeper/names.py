@@ -131,6 +131,11 @@ class RunPaths:
         """The log entry, written aside here before it is renamed to its number."""
         return join(self.top, "entry.json")
 
+    @property
+    def tick(self) -> str:
+        """Made anew whenever the NameNode's time is asked for."""
+        return join(self.top, "tick")
+
     def certificates(self, batch: int) -> str:
         return join(self.top, f"certificates-{batch}.jsonl")
 

@@ -94,9 +94,10 @@ def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAn
     """Read the footers of the chosen units and decide. Reads only."""
     table = observed.table
     format = eligible.format_of(table.storage) or ""
-    footers = cluster.rows.footers(format, {unit.unit.name: eligible.data_files(unit.snapshot) for unit in chosen})
+    read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in chosen})
+    footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
     of_lives = cluster.files.attributes([unit.unit.live for unit in chosen])
-    single = {name: read.groups[0] for name, read in footers.items() if len(read.groups) == 1 and not read.unreadable}
+    single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
     hazards = cluster.rows.hazards(format, single)
     candidates = [Candidate(unit, footers[unit.unit.name], of_lives[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
     engine = Engine(cluster.spark_version, cluster.time_zone)

@@ -6,7 +6,7 @@ Pure: what was observed and the settings in, a frozen plan out. The plan is what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import Attributes, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
@@ -33,7 +33,10 @@ class PlannedUnit:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """All that a run will do to a table. `batches` hold the unit numbers that `units` explain."""
+    """All that a run will do to a table. `batches` hold the unit numbers that `units` explain.
+
+    `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain.
+    """
 
     run: str
     table: Table
@@ -42,6 +45,7 @@ class CompactionPlan:
     sources: Mapping[int, FooterGroup] = field(default_factory=dict)
     attributes: Mapping[int, Attributes] = field(default_factory=dict)
     refused: Tuple[Tuple[Unit, Reason], ...] = ()
+    rowless: Tuple[Unit, ...] = ()
 
     def unit(self, number: int) -> PlannedUnit:
         return self.units[number - 1]
@@ -49,12 +53,18 @@ class CompactionPlan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A unit that passed the metadata checks, with what its files say."""
+    """A unit that passed the metadata checks, with what those of its files say that hold rows."""
 
     analysis: UnitAnalysis
     footers: UnitFooters
     attributes: Attributes
     hazard: Optional[str] = None
+
+
+def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
+    """Without the files that hold no rows: they may differ in form from the others, and Spark writes no file of no rows."""
+    groups = (replace(group, rows={path: rows for path, rows in group.rows.items() if rows}) for group in footers.groups)
+    return replace(footers, groups=tuple(group for group in groups if group.rows))
 
 
 def refuse_candidate(candidate: Candidate, format: str, engine: Engine) -> Optional[Reason]:
@@ -87,7 +97,11 @@ def plan_compaction(
     format = eligible.format_of(table.storage) or ""
     fit: List[Candidate] = []
     refused: List[Tuple[Unit, Reason]] = []
+    rowless: List[Unit] = []
     for candidate in candidates:
+        if not candidate.footers.groups and not candidate.footers.unreadable:
+            rowless.append(candidate.analysis.unit)
+            continue
         reason = refuse_candidate(candidate, format, engine) or refuse_codec(_codec(candidate, table, settings), format)
         if reason:
             refused.append((candidate.analysis.unit, reason))
@@ -106,12 +120,13 @@ def plan_compaction(
         form = members[0].footers.groups[0].form
         target = paths.stage(len(batches) + 1)
         batches.append(StageBatch(format, form, target, tuple(stage_units), codec, run, settings.sort_columns))
-    return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, tuple(refused))
+    return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, tuple(refused), tuple(rowless))
 
 
 def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:
     analysis = candidate.analysis
-    files = eligible.data_files(analysis.snapshot)
+    with_rows = candidate.footers.groups[0].rows
+    files = tuple(file for file in analysis.files if file.path in with_rows)
     bins = sizing.assign_bins([file.length for file in files], analysis.target_files)
     staged = StageUnit(number, files, bins)
     planned = PlannedUnit(
@@ -120,7 +135,7 @@ def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUni
         manifest=tuple(RecordedFile.of(entry) for entry in analysis.snapshot.entries),
         markers=eligible.marker_files(analysis.snapshot),
         outputs=staged.outputs,
-        files=len(files),
+        files=analysis.sizes.files,
         total_bytes=analysis.sizes.total_bytes,
     )
     return planned, staged

@@ -20,6 +20,8 @@ def compare_unit(
     if output.unreadable:
         path, reason = output.unreadable[0]
         return [f"an output file cannot be read back: {path}: {reason}"]
+    if not output.groups:
+        return ["nothing of it was written"]
     if len(output.groups) != 1:
         return [f"the output has {len(output.groups)} forms instead of one"]
     written = output.groups[0]

@@ -315,11 +315,14 @@ def read_log(entries: Mapping[int, str]) -> LogState:
         if version != expected:
             raise UnreadableRecord(f"log entry {expected} is missing")
         for action in _actions(entries[version], version):
-            _check_protocol(action.get("protocol"), version)
-            info = action.get("commitInfo")
-            if info:
-                finished.add(info["run"])
-                swapped.update({unit["partition"]: None for unit in info["units"] if unit["outcome"] in ("swapped", "put back")})
+            try:
+                _check_protocol(action.get("protocol"), version)
+                info = action.get("commitInfo")
+                if info:
+                    finished.add(info["run"])
+                    swapped.update({unit["partition"]: None for unit in info["units"] if unit["outcome"] in ("swapped", "put back")})
+            except (KeyError, TypeError) as error:
+                raise UnreadableRecord(f"log entry {version} cannot be read ({error!r})") from error
     return LogState(finished, len(entries), tuple(swapped))
 
 

@@ -37,7 +37,7 @@ def next_move(live: Live, ready: bool, retired: bool) -> Move:
 
 
 KNOWN_STATES = frozenset(["stage", "ready", "retired", "recreated"])
-KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part"])
+KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "tick"])
 
 
 def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int]) -> List[str]:

@@ -94,7 +94,8 @@ def tidy(files: Files, paths: RunPaths) -> None:
     if not any(snapshot.entries for snapshot in files.look(kept).values()):
         files.delete_tree(paths.top)
         return
-    files.delete_tree(paths.stages)
+    for needless in (paths.tick, paths.stages):
+        files.delete_tree(needless)
     for state in ("ready", "recreated"):
         files.remove_empty(paths.state(state))
 

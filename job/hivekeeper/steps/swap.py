@@ -16,12 +16,13 @@ from hivekeeper.plan import eligible, look
 from hivekeeper.plan.records import Certificate, RecordedUnit, UnitRecord
 from hivekeeper.plan.recovery import Live, Move, next_move
 from hivekeeper.seams import Files, FilesError, SourceMissing, TargetExists
-from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.journal import Run, fenced, read_clock
 
 # A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
 # and the put-back: so the two are kept near.
 MOST_MS_BETWEEN_CHECK_AND_RENAME = 100
-MOST_CHECKS = 5
+MOST_CHECKS = 10
+MOST_GLANCES = 20
 MOST_TRIES = 4
 MOST_ASIDES = 100
 
@@ -31,11 +32,12 @@ class Checked:
     """The result of step 4: `why` is empty when the swap may begin.
 
     `seen` holds live and the directories above it as they were, their times read before their listings.
-    `clock_ms` is the NameNode's own time from before that.
+    `clock_ms` is the NameNode's own time from before that, `began_ms` ours, for durations.
     """
 
     seen: Mapping[str, Snapshot]
     clock_ms: int
+    began_ms: float
     why: str = ""
 
 
@@ -65,16 +67,18 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
 
 
 def check_often(run: Run, unit: RecordedUnit, certificate: Certificate) -> Checked:
-    """Step 4, made again until it is young enough. Listing a huge directory takes longer than that; its time tells in one call."""
+    """Step 4, made again until it is young enough: by listings, or by ids and times where listing takes too long."""
     clock = run.cluster.clock
     for _ in range(MOST_CHECKS):
-        began = clock.monotonic_ms()
         checked = check(run, unit, certificate)
-        if checked.why or clock.monotonic_ms() - began <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
+        if checked.why or clock.monotonic_ms() - checked.began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
             return checked
-        began = clock.monotonic_ms()
-        if is_still_true(run, checked) and clock.monotonic_ms() - began <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
-            return checked
+        for _ in range(MOST_GLANCES):
+            began_ms = clock.monotonic_ms()
+            if not is_still_true(run, checked):
+                break
+            if clock.monotonic_ms() - began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
+                return checked
     return replace(checked, why=f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one look")
 
 
@@ -90,14 +94,14 @@ def is_still_true(run: Run, checked: Checked) -> bool:
 def check(run: Run, unit: RecordedUnit, certificate: Certificate) -> Checked:
     """Step 4: is everything as the plan and the certificate say?"""
     moved = find_change_in_metastore(run, unit)
-    live, ready, all_ready = unit.unit.live, run.paths.ready(unit.number), run.paths.state("ready")
+    live, ready = unit.unit.live, run.paths.ready(unit.number)
     above = _directories_above(live, run.table.location)
-    # The last rename of ours below `ready` was before this look, so its time is one of the NameNode's own from before.
-    clock_info = run.files.stat(all_ready)
-    if clock_info is None or not run.lock.check():
+    if not run.lock.check():
         raise fenced(run)
+    clock_ms = read_clock(run)
+    began_ms = run.cluster.clock.monotonic_ms()
     seen = run.files.look([live, ready, *above])
-    checked = Checked({directory: seen[directory] for directory in (live, *above)}, clock_info.mtime_ms)
+    checked = Checked({directory: seen[directory] for directory in (live, *above)}, clock_ms, began_ms)
     writer = eligible.find_writer(entry for directory in above for entry in seen[directory].entries)
     why = moved or ("" if seen[live].exists else "its directory is gone") or look.judge(unit.manifest, seen[live].entries).why
     if why or writer:
