@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper import config as configuration
@@ -338,7 +338,6 @@ def test_sizes_are_read_into_bytes(text, size):
     assert kinds.parse_size(text) == size
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.text())
 def test_any_text_is_read_or_refused_with_one_kind_of_error(text):
     for kind in (kinds.COUNT, kinds.RATIO, kinds.SIZE, kinds.DURATION, kinds.FLAG, kinds.NAME, kinds.MEMORY, kinds.CODEC):
@@ -348,7 +347,6 @@ def test_any_text_is_read_or_refused_with_one_kind_of_error(text):
             continue
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.text())
 def test_any_file_is_read_or_refused_with_a_usage_error(text):
     try:
@@ -357,7 +355,6 @@ def test_any_file_is_read_or_refused_with_a_usage_error(text):
         return
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.dictionaries(st.text(min_size=1), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
 def test_any_property_survives_yaml_and_the_way_to_the_cluster(properties):
     config = merged(yaml.safe_dump({"spark": {"extra_conf": properties}}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper import config as configuration
@@ -139,7 +139,6 @@ def test_the_launcher_learns_what_it_has_to_find_before_the_options():
     assert found[7:] == submit.submit_options(config, PYTHON, LOG4J2)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_any_property_is_one_word(value):
     found = words(properties={"spark.x": value})

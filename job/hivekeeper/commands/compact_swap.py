@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 SettingsFor = Callable[[str], Settings]
 
+NO_ROWS = eligible.Reason("its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -59,7 +61,7 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
         plan = make_plan(cluster, observed, chosen, settings, request.run)
         return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)
     if not chosen and not observed.has_control:
-        return TableOutcome(table.full_name, None, _outcomes_left(observed, ()), observed)
+        return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
     with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
         return _compact_held(cluster, observed, wanted, settings, request.run, lock)
 
@@ -85,7 +87,7 @@ def _compact_held(
     chosen = analysis.choose(observed.units, settings.max_units)
     plan = make_plan(cluster, observed, chosen, settings, run)
     if not plan.units:
-        return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan.refused), observed, plan, recovered=recovered)
+        return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
     refuse_without_space(cluster, plan)
     return carry_out(cluster, observed, plan, settings, lock, recovered)
 
@@ -135,7 +137,7 @@ def carry_out(
     version = record.finish_run(run, units, actor_of(cluster), parameters_of(settings))
     if settings.analyze_stats:
         record.recompute_statistics(run, units)
-    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan.refused)
+    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version)
 
 
@@ -205,14 +207,14 @@ def _outcome(unit: UnitRecord, plan: CompactionPlan) -> UnitOutcome:
     )
 
 
-def _outcomes_left(observed: ObservedTable, refused: Sequence[Tuple[compaction.Unit, eligible.Reason]]) -> Tuple[UnitOutcome, ...]:
-    """Units that were not tried although they are not fine: refused by metadata or by their files, or too recent."""
+def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = None) -> Tuple[UnitOutcome, ...]:
+    """Units that were not tried although they are not fine: refused by metadata or by their files, without rows, or too recent."""
     left = []
-    by_files = {unit.name: reason for unit, reason in refused}
+    by_files = {unit.name: ("refused", reason) for unit, reason in plan.refused} if plan else {}
+    by_files.update({unit.name: ("empty", NO_ROWS) for unit in plan.rowless} if plan else {})
     for judged in observed.units:
-        reason = by_files.get(judged.unit.name) or judged.reason
-        status = "refused" if judged.unit.name in by_files else judged.status
-        if status in ("refused", "recent") and reason is not None:
+        status, reason = by_files.get(judged.unit.name) or (judged.status, judged.reason)
+        if status in ("refused", "empty", "recent") and reason is not None:
             sizes = judged.sizes
             left.append(UnitOutcome(judged.unit.name, status, sizes.files, sizes.total_bytes, reason=reason.what, next=reason.next))
     return tuple(left)
@@ -220,4 +222,4 @@ def _outcomes_left(observed: ObservedTable, refused: Sequence[Tuple[compaction.U
 
 def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
     planned = tuple(UnitOutcome(unit.unit.name, "planned", unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units)
-    return planned + _outcomes_left(observed, plan.refused)
+    return planned + _outcomes_left(observed, plan)

@@ -337,5 +337,5 @@ def _actions(text: str, version: int) -> Sequence[Mapping[str, Any]]:
 
 
 def _check_protocol(protocol: Optional[Mapping[str, int]], version: int) -> None:
-    if protocol and max(protocol["minReaderVersion"], protocol["minWriterVersion"]) > READER_VERSION:
+    if protocol is not None and max(protocol["minReaderVersion"], protocol["minWriterVersion"]) > READER_VERSION:
         raise UnreadableRecord(f"log entry {version} needs a newer Hivekeeper (protocol {protocol['minReaderVersion']})")

@@ -34,7 +34,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of one unit. `outcome`: swapped, overwritten, put back, given up, differs, failed, refused, recent.
+    """What became of one unit. `outcome`: swapped, overwritten, put back, given up, differs, failed, refused, empty, recent.
 
     Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away.
     """

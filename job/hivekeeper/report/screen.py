@@ -23,11 +23,16 @@ def render(result: CommandResult, partitions: bool = False, width: int = 120) ->
     blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover}
     lines = blocks[result.command](result, partitions, width)
     lines += _problems(result)
-    return "\n".join(lines)
+    return _clean_lines("\n".join(lines))
 
 
 def render_problem(problem: Problem) -> str:
-    return f"hivekeeper: {problem.what}\n  state: {problem.state}\n  next:  {problem.next}"
+    return _clean_lines(f"hivekeeper: {problem.what}\n  state: {problem.state}\n  next:  {problem.next}")
+
+
+def _clean_lines(lines: str) -> str:
+    """Names of partitions and files, and what other programs say, must not steer a terminal."""
+    return "\n".join(text.clean_text(line) for line in lines.split("\n"))
 
 
 def render_config(config: Config) -> str:
@@ -128,7 +133,7 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
     for table in result.tables:
         if table.problem is None:
             lines += [*_table_outcome(table, result.dry_run, partitions, width), ""]
-    return lines if lines or result.tables else ["no table is selected"]
+    return lines[:-1] if lines or result.tables else ["no table is selected"]
 
 
 def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:

@@ -5,7 +5,7 @@ import re
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper.errors import Refused, UsageError
@@ -345,14 +345,12 @@ PREDICATES = st.recursive(conditions(), join_conditions, max_leaves=6)
 ROWS = st.tuples(*(st.sampled_from([*pool, HIVE_NULL]) for pool in (DAYS, REGIONS, HOURS)))
 
 
-@settings(max_examples=300, deadline=None)
 @given(predicate=PREDICATES, row=ROWS)
 def test_random_predicates_select_as_python_does(predicate, row):
     text, truth = predicate
     assert parse(text, COLUMNS).matches(row) is (truth(row) is True)
 
 
-@settings(max_examples=300, deadline=None)
 @given(text=st.text(alphabet=" ()'\"`\\,=<>!andorintlikebw%_-0123456789.é\n", max_size=30))
 def test_any_text_is_either_understood_or_a_usage_error(text):
     try:
@@ -361,7 +359,6 @@ def test_any_text_is_either_understood_or_a_usage_error(text):
         assert "position" in str(error)
 
 
-@settings(max_examples=300, deadline=None)
 @given(value=st.text(min_size=1).filter(lambda text: text != HIVE_NULL))
 def test_every_string_can_be_written_as_a_literal(value):
     assert selects_one(f"c = {quote(value)} and c in ({quote(value)})", value, "string")

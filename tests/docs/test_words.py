@@ -1,0 +1,192 @@
+"""What the documents and the help say against what the program does."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import shlex
+from itertools import product
+from pathlib import Path
+from typing import Dict, Iterator, List, Tuple
+
+import pytest
+import yaml
+
+from hivekeeper import config, options
+from hivekeeper.errors import Exit, UsageError
+from hivekeeper.plan.recovery import Live, Move, next_move
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+MODULES = sorted((ROOT / "job" / "hivekeeper").rglob("*.py"))
+
+
+def subcommands() -> Dict[str, argparse.ArgumentParser]:
+    parser = options.build_parser()
+    return next(action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+
+
+# -- help ---------------------------------------------------------------------------------------------------
+
+
+def test_every_subcommand_has_a_help_text():
+    parser = options.build_parser()
+    action = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    told = {choice.dest.split(" ")[0]: choice.help for choice in action._choices_actions}
+    assert {name for name in subcommands() if name != "compact"} == set(told)
+    assert all(told.values())
+
+
+@pytest.mark.parametrize("name", subcommands())
+def test_every_option_has_a_help_text(name):
+    silent = [action.option_strings for action in subcommands()[name]._actions if not action.help or not action.help.strip()]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", subcommands())
+def test_help_ends_with_the_exit_codes_and_can_be_shown(name):
+    assert options.EXIT_CODES.splitlines()[-1].strip() in subcommands()[name].format_help()
+
+
+# -- exit codes ---------------------------------------------------------------------------------------------
+
+
+def test_the_exit_codes_of_the_readme_the_help_and_the_program_agree():
+    helped = dict(re.findall(r"^  (\S+)  (.+)$", options.EXIT_CODES, re.MULTILINE))
+    table = re.search(r"\| code \| meaning \|\n\| --- \| --- \|\n((?:\|.*\n)+)", README)[1]
+    read = dict(re.findall(r"^\| (\S+) \| (.+) \|$", table, re.MULTILINE))
+    assert set(helped) == {*(str(int(code)) for code in Exit), "128+n"}
+    assert {code: _words(text) for code, text in read.items()} == {code: _words(text) for code, text in helped.items()}
+
+
+def _words(text: str) -> List[str]:
+    return re.findall(r"\w+", text)
+
+
+# -- examples -----------------------------------------------------------------------------------------------
+
+
+def code_blocks(text: str, language: str = "") -> List[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def examples() -> Iterator[Tuple[str, str]]:
+    """(page, command line) of every hivekeeper command in a code block or between back-quotes, continued lines joined."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        lines = [line for block in re.findall(r"^```(?:\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for line in _joined(block)]
+        lines += re.findall(r"`([^`\n]*bin/hivekeeper [^`\n]*)`", text)
+        yield from ((page.name, line) for line in lines if re.search(r"bin/hivekeeper |dist/hivekeeper\.py ", line))
+
+
+def _joined(block: str) -> List[str]:
+    return block.replace("\\\n", " ").splitlines()
+
+
+@pytest.mark.parametrize("line", [pytest.param(line, id=f"{page}: {line}") for page, line in examples()])
+def test_every_example_is_a_command_line_that_the_program_takes(line):
+    command = re.split(r"bin/hivekeeper |dist/hivekeeper\.py ", line)[1]
+    words = shlex.split(command, comments=True)
+    words = words[: next((at for at, word in enumerate(words) if word in ("|", ">", ">>", "&&", "||", ";", "2>")), len(words))]
+    parsed = options.build_parser().parse_args(words)
+    if parsed.command != "config":
+        options.read_selection(parsed)
+
+
+def test_the_readme_has_examples():
+    assert len([line for page, line in examples() if page == "README.md"]) >= 6
+
+
+def test_a_wrong_example_would_be_seen():
+    with pytest.raises(UsageError):
+        options.build_parser().parse_args(["analyze", "--tabel", "d.t"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_yaml_of_a_page_is_a_configuration(page):
+    for number, block in enumerate(code_blocks(page.read_text("utf-8"), "yaml"), 1):
+        assert isinstance(yaml.safe_load(block), dict)
+        config.load([config.Source(f"{page.name}, example {number}", block)], {}, {}, [])
+
+
+def test_the_readme_has_a_yaml_example():
+    assert code_blocks(README, "yaml")
+
+
+# -- pages --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+    broken = [target for target in targets if not _leads_somewhere(page, target)]
+    assert broken == []
+
+
+def _leads_somewhere(page: Path, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    aim = page.parent / path if path else page
+    return aim.exists() and (not anchor or anchor in _anchors(aim))
+
+
+def _anchors(page: Path) -> List[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def test_the_changelog_has_a_section_for_what_is_not_released():
+    assert re.search(r"^## Unreleased$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+
+
+def test_every_source_file_that_a_page_names_exists():
+    missing = []
+    for page in PAGES:
+        for name in re.findall(r"`((?:plan|steps|cluster|commands|report)/\w+\.py)(?::\w+)?`", page.read_text("utf-8")):
+            if not (ROOT / "job" / "hivekeeper" / name).exists():
+                missing.append((page.name, name))
+    assert missing == []
+
+
+# -- the recovery table -------------------------------------------------------------------------------------
+
+LIVES = {
+    "any": tuple(Live),
+    "holds the certificate's files": (Live.OURS,),
+    "absent, or without them": (Live.ABSENT, Live.OTHER),
+}
+ANSWERS = {"any": (False, True), "yes": (True,), "no": (False,)}
+
+
+def test_the_recovery_table_of_the_docs_is_that_of_the_program():
+    text = (ROOT / "docs" / "swap.md").read_text("utf-8")
+    rows = re.search(r"\| live \| ready \| retired \| next \|\n\|[- |]+\|\n((?:\|.*\n)+)", text)[1].splitlines()
+    told: Dict[Tuple[Live, bool, bool], str] = {}
+    for row in rows:
+        live, ready, retired, move = row.strip("| ").split(" | ")
+        for picture in product(LIVES[live], ANSWERS[ready], ANSWERS[retired]):
+            assert picture not in told, f"two rows speak of {picture}"
+            told[picture] = move
+    assert set(told) == set(product(Live, (False, True), (False, True)))
+    for picture, move in told.items():
+        assert _first_words(move) == _first_words(next_move(*picture).value), picture
+
+
+def _first_words(move: str) -> str:
+    return move.partition(":")[0]
+
+
+def test_every_move_begins_with_words_of_its_own():
+    assert len({_first_words(move.value) for move in Move}) == len(Move)
+
+
+# -- modules ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.read_text("utf-8").strip()], ids=lambda path: path.name)
+def test_every_module_says_what_it_is_for(path):
+    text = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    assert text
+    assert len(text.splitlines()) <= 8

@@ -1,0 +1,642 @@
+"""compact-swap on the twins: what is left in the world, and what the operator is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from builders import FORM as OTHER_FORM
+from builders import MIB, a_table
+from hivekeeper import names
+from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.errors import Exit, Refused
+from hivekeeper.model import Selection
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan.settings import Settings
+from hivekeeper.seams import FilesUnavailable, MetastoreUnavailable, NoPermission
+from hivekeeper.steps import journal
+from twins.files import FakeFiles, Killed
+from twins.rows import FORM, DataFile, FakeRows
+from world import World
+
+EVENTS = ("sales.events",)
+QUIET = Settings(min_quiet_ms=0)
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3, "dt=3": [1000] * 3})
+    return world
+
+
+def compact(world, settings=QUIET, run=1, cluster=None, dry_run=False, **selected):
+    selected = selected or {"tables": EVENTS}
+    request = Request(Selection(**selected), lambda _table: settings, "__bkp_", f"20260101t0203{run:02d}z-0000", dry_run)
+    return compact_swap(cluster or world.cluster, request)
+
+
+def outcomes(result, table=0):
+    return {unit.name: unit.outcome for unit in result.tables[table].units}
+
+
+def live_of(world, unit="", table="sales.events"):
+    location = world.catalog.tables[table].location
+    return names.join(location, unit) if unit else location
+
+
+def files_in(world, unit="", table="sales.events"):
+    """The number of data files that a reader of a unit opens."""
+    entries = world.files.look([live_of(world, unit, table)])[live_of(world, unit, table)].entries
+    return len([entry for entry in entries if not entry.is_dir and not names.is_hidden(entry.name)])
+
+
+def control_of(world, table="sales.events"):
+    stored = world.catalog.tables[table]
+    return ControlPaths.of(world.files.qualify(stored.location), stored.partitioned)
+
+
+def part_of(picture, directory):
+    return {path: content for path, content in picture.items() if path.startswith(directory + "/")}
+
+
+# -- done ---------------------------------------------------------------------------------------------------
+
+
+def test_every_unit_has_one_file_with_the_same_rows_and_the_old_files_are_kept(world):
+    before, old = world.rows_of("sales.events"), set(world.picture())
+    result = compact(world)
+    assert result.code is Exit.DONE
+    assert outcomes(result) == {"dt=1": "swapped", "dt=2": "swapped", "dt=3": "swapped"}
+    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [1, 1, 1]
+    assert world.rows_of("sales.events") == before
+    retired = [path for path in world.picture() if "/retired/" in path]
+    assert Counter(map(names.base, retired)) == Counter(map(names.base, old))
+    assert journal.read_state(world.files, control_of(world)).finished == {result.run}
+
+
+def test_an_unpartitioned_table_is_swapped_as_a_whole_and_keeps_its_marker():
+    world = World()
+    world.add_table(a_table(), {"": [1000] * 4})
+    world.add_file(f"{live_of(world)}/_SUCCESS", (), 0)
+    world.files.namespace.advance(HOUR_MS)
+    before = world.rows_of("sales.events")
+    assert compact(world).code is Exit.DONE
+    assert files_in(world) == 1
+    assert f"{live_of(world)}/_SUCCESS" in world.picture()
+    assert world.rows_of("sales.events") == before
+
+
+def test_the_metastore_gets_the_new_sizes(world):
+    compact(world)
+    parameters = world.catalog.partitions["sales.events"]["dt=1"].parameters
+    assert (parameters["numFiles"], parameters["totalSize"]) == ("1", "3000")
+
+
+def test_a_second_run_finds_nothing_to_do_and_leaves_no_trace(world):
+    compact(world)
+    after = world.picture()
+    second = compact(world, run=2)
+    assert (second.code, second.tables[0].units, second.tables[0].run) == (Exit.DONE, (), None)
+    assert part_of(world.picture(), control_of(world).runs) == part_of(after, control_of(world).runs)
+    assert part_of(world.picture(), control_of(world).log) == part_of(after, control_of(world).log)
+
+
+def test_nothing_to_do_makes_no_control_directory():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [128 * MIB], "dt=2": []})
+    result = compact(world)
+    assert (result.code, outcomes(result)) == (Exit.DONE, {})
+    assert world.files.steps == 0
+
+
+def test_max_units_takes_the_most_profitable(world):
+    world.add_file(f"{live_of(world, 'dt=2')}/part-9.parquet", ["one more"])
+    world.files.namespace.advance(HOUR_MS)
+    assert outcomes(compact(world, replace(QUIET, max_units=1))) == {"dt=2": "swapped"}
+    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [3, 1, 3]
+
+
+def test_where_chooses_partitions(world):
+    result = compact(world, tables=EVENTS, where="dt = '3'")
+    assert outcomes(result) == {"dt=3": "swapped"}
+    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [3, 3, 1]
+
+
+def test_statistics_are_recomputed_where_asked_for(world):
+    compact(world, replace(QUIET, analyze_stats=True))
+    assert world.metastore.analyzed == [("sales.events", ("dt=1", "dt=2", "dt=3"))]
+
+
+def test_sorted_rows_are_the_same_rows(world):
+    before = world.rows_of("sales.events")
+    assert compact(world, replace(QUIET, sort_columns=("row",))).code is Exit.DONE
+    assert world.rows_of("sales.events") == before
+
+
+def test_batches_are_bounded_and_all_of_them_are_done(world):
+    result = compact(world, replace(QUIET, batch_units=2))
+    assert result.code is Exit.DONE
+    assert len([path for path in world.picture() if "/certificates-" in path]) == 2
+
+
+# -- dry run ------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing_at_all(world):
+    before = world.picture()
+    result = compact(world, dry_run=True)
+    assert result.code is Exit.DONE
+    assert {(unit.name, unit.outcome, unit.files_before, unit.files_after) for unit in result.tables[0].units} == {
+        (f"dt={day}", "planned", 3, 1) for day in (1, 2, 3)
+    }
+    assert [len(batch.units) for batch in result.tables[0].plan.batches] == [3]
+    assert world.files.steps == 0
+    assert world.picture() == before
+
+
+def test_a_dry_run_shows_what_would_be_refused(world):
+    world.add_file(f"{live_of(world, 'dt=1')}/other.parquet", ["x"], form=OTHER_FORM)
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world, dry_run=True)
+    assert outcomes(result) == {"dt=1": "refused", "dt=2": "planned", "dt=3": "planned"}
+    assert world.files.steps == 0
+
+
+# -- units that are left ------------------------------------------------------------------------------------
+
+
+def test_a_unit_whose_job_fails_is_left_alone_and_the_others_are_swapped(world):
+    before, live = world.picture(), live_of(world, "dt=2")
+    world.rows.fail = lambda batch: "disk is full" if 2 in [unit.number for unit in batch.units] else None
+    result = compact(world)
+    assert result.code is Exit.PARTIAL
+    assert outcomes(result) == {"dt=1": "swapped", "dt=2": "failed", "dt=3": "swapped"}
+    failed = next(unit for unit in result.tables[0].units if unit.name == "dt=2")
+    assert (failed.reason, failed.next) == ("disk is full", "run again; live is as it was")
+    assert part_of(world.picture(), live) == part_of(before, live)
+    assert not [path for path in world.picture() if "/stage/" in path]
+
+
+def test_a_run_whose_jobs_all_fail_leaves_only_its_log_entry(world):
+    before = world.picture()
+    world.rows.fail = lambda _batch: "no executors"
+    assert compact(world).code is Exit.PARTIAL
+    new = set(world.picture()) - set(before)
+    assert {names.base(path) for path in new} == {"lock", names.log_entry(0)}
+    assert {path: world.picture()[path] for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda rows: rows[:-1], "3 rows in the source's footers, 2 in the output's"),
+        (lambda rows: rows[:-1] + ("another",), "its content digest differs"),
+        (lambda rows: rows + rows[:1], "3 rows in the source's footers, 4 in the output's"),
+    ],
+)
+def test_a_unit_whose_output_differs_keeps_its_files(world, spoil, says):
+    before, live = world.picture(), live_of(world, "dt=2")
+    world.rows.spoil = lambda number, rows: spoil(rows) if number == 2 else rows
+    result = compact(world)
+    assert result.code is Exit.DIFFERENT
+    assert outcomes(result) == {"dt=1": "swapped", "dt=2": "differs", "dt=3": "swapped"}
+    assert says in next(unit for unit in result.tables[0].units if unit.name == "dt=2").reason
+    assert part_of(world.picture(), live) == part_of(before, live)
+
+
+def test_mixed_forms_are_refused_with_the_respects_named(world):
+    world.add_file(f"{live_of(world, 'dt=1')}/other.parquet", ["x"], form=replace(FORM, codec="gzip", writer="impala"))
+    world.files.namespace.advance(HOUR_MS)
+    before = world.picture()
+    result = compact(world, tables=EVENTS, where="dt = '1'")
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].units[0].reason == (
+        "its files do not share one form: 1 and 3 files differ in codec, writer (codec gzip / snappy; writer impala / spark)"
+    )
+    assert part_of(world.picture(), live_of(world, "dt=1")) == part_of(before, live_of(world, "dt=1"))
+
+
+def test_an_unreadable_file_refuses_its_unit_and_no_other(world):
+    world.files.writer.add(f"{live_of(world, 'dt=1')}/broken.parquet", "not a data file")
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world)
+    assert (result.code, outcomes(result)["dt=1"], outcomes(result)["dt=2"]) == (Exit.PARTIAL, "refused", "swapped")
+    refused = next(unit for unit in result.tables[0].units if unit.name == "dt=1")
+    assert refused.reason == "a file cannot be read (first: broken.parquet: not a data file)"
+    assert files_in(world, "dt=1") == 4
+
+
+def test_a_hazard_that_only_the_data_tell_refuses_the_unit(world):
+    world.files.writer.add(f"{live_of(world, 'dt=1')}/hazard.parquet", DataFile(("x",), FORM, "nanoseconds"), 1000)
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world)
+    assert outcomes(result) == {"dt=1": "refused", "dt=2": "swapped", "dt=3": "swapped"}
+    assert files_in(world, "dt=1") == 4
+
+
+def test_a_unit_written_to_a_moment_ago_waits_and_that_is_no_error(world):
+    world.add_file(f"{live_of(world, 'dt=1')}/new.parquet", ["x"])
+    result = compact(world, replace(QUIET, min_quiet_ms=60_000))
+    assert (result.code, outcomes(result)) == (Exit.DONE, {"dt=2": "swapped", "dt=3": "swapped", "dt=1": "recent"})
+    assert files_in(world, "dt=1") == 4
+
+
+def test_files_without_rows_do_not_make_a_second_form(world):
+    """Hive leaves ORC files with the schema struct<> where a task had no rows."""
+    for number in range(2):
+        world.add_file(f"{live_of(world, 'dt=1')}/empty-{number}.parquet", (), 100, form=replace(OTHER_FORM, codec="none"))
+    world.files.namespace.advance(HOUR_MS)
+    before = world.rows_of("sales.events")
+    result = compact(world)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DONE, "swapped")
+    assert files_in(world, "dt=1") == 1
+    assert world.rows_of("sales.events") == before
+    assert len([path for path in world.picture() if "/retired/" in path and "/empty-" in path]) == 2
+
+
+def test_a_unit_without_any_rows_is_left_and_that_is_no_error():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": []})
+    for number in range(3):
+        world.add_file(f"{live_of(world, 'dt=1')}/empty-{number}.parquet", (), 100, form=replace(FORM, codec="none"))
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world)
+    assert (result.code, outcomes(result)) == (Exit.DONE, {"dt=1": "empty"})
+    assert result.tables[0].units[0].reason == "its files hold no rows, so there is nothing to write"
+    assert files_in(world, "dt=1") == 3
+    assert not [path for path in world.picture() if "/runs/" in path]
+
+
+def test_a_partition_that_is_dropped_meanwhile_is_given_up(world):
+    before, live = world.picture(), live_of(world, "dt=2")
+    write = world.rows.write_stage
+
+    def drop_then_write(batch):
+        world.catalog.drop_partition("sales.events", "dt=2")
+        return write(batch)
+
+    world.rows.write_stage = drop_then_write
+    result = compact(world)
+    assert (result.code, outcomes(result)["dt=2"]) == (Exit.PARTIAL, "given up")
+    assert part_of(world.picture(), live) == part_of(before, live)
+    assert "dt=2" not in world.catalog.partitions["sales.events"]
+    assert files_in(world, "dt=1") == 1
+
+
+@pytest.mark.parametrize(("discovery", "is_back"), [("true", True), ("false", False)])
+def test_a_partition_that_discovery_drops_in_the_gap_is_put_back_where_discovery_is_on(world, discovery, is_back):
+    world.set_property("sales.events", **{"discover.partitions": discovery})
+    live = live_of(world, "dt=2")
+
+    def drop_in_the_gap(what):
+        if what.startswith("rename_exact") and what.endswith(f"/ready/u00002 {live}"):
+            world.catalog.drop_partition("sales.events", "dt=2")
+
+    world.files.before_step = drop_in_the_gap
+    before = world.rows_below(live)
+    result = compact(world)
+    assert outcomes(result)["dt=2"] == "swapped"
+    assert ("dt=2" in world.catalog.partitions["sales.events"]) is is_back
+    assert world.rows_below(live) == before
+
+
+# -- tables that are left -----------------------------------------------------------------------------------
+
+
+def test_one_locked_one_refused_and_one_broken_table_leave_the_others_to_be_done():
+    world = World()
+    for name in ("good", "locked", "broken", "zz_good"):
+        world.add_table(a_table(name=name), {"": [1000] * 3})
+    world.add_table(a_table(name="acid", parameters={"transactional": "true"}), {"": [1000] * 3})
+    world.files.another_client().hold(control_of(world, "sales.locked").lock, "run X of bob on edge2")
+    world.files.writer.add(control_of(world, "sales.broken").log + "/" + names.log_entry(0), "no JSON")
+    result = compact(world, database="sales")
+    codes = {table.table.partition(".")[2]: table.code for table in result.tables}
+    assert codes == {
+        "acid": Exit.REFUSED,
+        "broken": Exit.ASK,
+        "good": Exit.DONE,
+        "locked": Exit.LOCKED,
+        "zz_good": Exit.DONE,
+    }
+    assert result.code is Exit.ASK
+    left = {name: files_in(world, table=f"sales.{name}") for name in codes}
+    assert left == {"acid": 3, "broken": 3, "good": 1, "locked": 3, "zz_good": 1}
+
+
+def test_a_locked_table_says_who_holds_it(world):
+    world.files.another_client().hold(control_of(world).lock, "run X of bob on edge2")
+    result = compact(world)
+    assert result.code is Exit.LOCKED
+    assert "run X of bob on edge2" in result.tables[0].problem.what
+    assert files_in(world, "dt=1") == 3
+
+
+def test_backups_of_the_predecessor_are_never_selected_by_database(world):
+    world.add_table(a_table(name="__bkp_events_20260101_020304"), {"": [1000] * 3})
+    assert [table.table for table in compact(world, database="sales").tables] == ["sales.events"]
+    assert files_in(world, table="sales.__bkp_events_20260101_020304") == 3
+
+
+def test_a_table_that_does_not_exist_leaves_the_others_to_be_done(world):
+    result = compact(world, tables=("sales.nowhere", *EVENTS))
+    assert result.code is Exit.PARTIAL
+    assert files_in(world, "dt=1") == 1
+
+
+def test_a_table_that_is_refused_is_not_touched(world):
+    world.set_property("sales.events", **{"hivekeeper.skip": "TRUE"})
+    result = compact(world)
+    assert (result.code, world.files.steps) == (Exit.REFUSED, 0)
+
+
+def test_a_writer_at_work_in_the_root_leaves_the_table_alone(world):
+    world.files.writer.start_committer(live_of(world))
+    result = compact(world)
+    assert (result.code, world.files.steps) == (Exit.REFUSED, 0)
+    assert result.tables[0].problem.what == "sales.events: a writer is at work (_temporary)"
+
+
+def test_a_writer_that_begins_between_the_two_looks_leaves_the_table_alone(world):
+    def begin(what):
+        if what.startswith("hold"):
+            world.files.writer.start_committer(live_of(world))
+
+    world.files.before_step = begin
+    assert compact(world).code is Exit.REFUSED
+    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [3, 3, 3]
+
+
+# -- the cluster does not do its part -----------------------------------------------------------------------
+
+
+def test_too_little_space_is_seen_before_anything_is_written(world):
+    before = world.picture()
+    world.files.namespace.space_bytes = world.files.namespace.used_bytes() + 8000
+    result = compact(world)
+    assert result.code is Exit.UNUSABLE
+    assert "not enough space: 9000 bytes are to be written" in result.tables[0].problem.what
+    assert {names.base(path) for path in set(world.picture()) - set(before)} == {"lock"}
+    assert {path: world.picture()[path] for path in before} == before
+
+
+class OrdinaryUser(FakeFiles):
+    """A client that may not give files to somebody else."""
+
+    def dress(self, wanted):
+        if any(attributes.owner for attributes in wanted.values()):
+            raise NoPermission("Only superusers may change owner")
+        super().dress(wanted)
+
+
+def an_ordinary_user(world):
+    """Its cluster; the files of dt=1 belong to alice."""
+    node = world.files.namespace.find(live_of(world, "dt=1"))
+    node.attributes = replace(node.attributes, owner="alice", mode=0o750)
+    files = OrdinaryUser(namespace=world.files.namespace)
+    return world.cluster_of(files, world.metastore, FakeRows(files))
+
+
+def test_an_owner_that_cannot_be_kept_refuses_before_anything_is_written(world):
+    before = world.picture()
+    result = compact(world, cluster=an_ordinary_user(world))
+    assert result.code is Exit.REFUSED
+    assert "Only superusers may change owner" in result.tables[0].problem.what
+    assert "owner: try" in result.tables[0].problem.next
+    assert {names.base(path) for path in set(world.picture()) - set(before)} == {"lock"}
+    assert world.files.look([control_of(world).runs])[control_of(world).runs].entries == ()
+
+
+@pytest.mark.parametrize("owner", ["try", "ignore"])
+def test_an_owner_that_need_not_be_kept_is_given_up_but_the_mode_is_kept(world, owner):
+    result = compact(world, replace(QUIET, owner=owner), cluster=an_ordinary_user(world))
+    assert result.code is Exit.DONE
+    attributes = world.files.attributes([live_of(world, "dt=1")])[live_of(world, "dt=1")]
+    assert (attributes.owner, attributes.mode) == ("hive", 0o750)
+
+
+def test_a_superuser_keeps_owner_and_mode(world):
+    node = world.files.namespace.find(live_of(world, "dt=1"))
+    node.attributes = replace(node.attributes, owner="alice", mode=0o750)
+    assert compact(world).code is Exit.DONE
+    attributes = world.files.attributes([live_of(world, "dt=1")])[live_of(world, "dt=1")]
+    assert (attributes.owner, attributes.mode) == ("alice", 0o750)
+
+
+@pytest.mark.parametrize("method", ["update_sizes", "analyze"])
+def test_a_metastore_that_fails_after_the_swap_is_only_a_warning(world, method, caplog):
+    before = world.rows_of("sales.events")
+    world.metastore.fail_next(method, MetastoreUnavailable("connection refused"))
+    result = compact(world, replace(QUIET, analyze_stats=True))
+    assert (result.code, set(outcomes(result).values())) == (Exit.DONE, {"swapped"})
+    assert world.rows_of("sales.events") == before
+    assert any("connection refused" in record.message for record in caplog.records)
+
+
+def test_a_metastore_that_fails_before_the_swap_leaves_the_units_as_they_are(world):
+    before = world.rows_of("sales.events")
+    world.metastore.fail_next("partitions_named", MetastoreUnavailable("connection refused"))
+    result = compact(world)
+    assert result.code is Exit.UNUSABLE
+    assert "hivekeeper recover --table sales.events" in result.tables[0].problem.next
+    assert world.rows_of("sales.events") == before
+    assert compact(world, run=2).code is Exit.DONE
+    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_directory_that_must_not_be_changed_is_refused_and_nothing_is_lost(world):
+    before = world.rows_of("sales.events")
+    world.files.namespace.denied.add(live_of(world, "dt=2"))
+    result = compact(world)
+    assert result.code is not Exit.DONE
+    assert world.rows_of("sales.events") == before
+    assert files_in(world, "dt=2") == 3
+    world.files.namespace.denied.clear()
+    assert compact(world, run=2).code is Exit.DONE
+    assert world.rows_of("sales.events") == before
+
+
+def count_steps():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 2})
+    compact(world)
+    return world.files.steps
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["not done", "done all the same"])
+@pytest.mark.parametrize("step", range(count_steps()))
+def test_a_call_that_fails_anywhere_loses_nothing_and_the_next_run_finishes(step, done):
+    world, seen = World(), [0]
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 2})
+    before = world.rows_of("sales.events")
+
+    def fail(what):
+        method = what.partition(" ")[0]
+        if seen[0] == step and method.startswith("metastore."):
+            world.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
+        elif seen[0] == step:
+            world.files.fail_next(method, FilesUnavailable("connection reset"), done)
+        seen[0] += 1
+
+    world.files.before_step = fail
+    first = compact(world)
+    assert first.code in (Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE, Exit.REFUSED), first.tables[0].problem
+    assert seen[0] > step
+    world.files.before_step = None
+    world.files.expire_locks()
+    second = compact(world, run=2)
+    assert second.code is Exit.DONE, second.tables[0].problem
+    assert world.rows_of("sales.events") == before
+    assert files_in(world, "dt=1") == 1
+
+
+# -- states that are not understood -------------------------------------------------------------------------
+
+
+def interrupt(world, before_rename_of="/ready/u00001"):
+    """Leave an unfinished run behind: killed before the first unit is swapped in."""
+    def die(what):
+        if what.startswith("rename_exact") and before_rename_of in what.split()[1]:
+            world.files.die_after(0)
+
+    world.files.before_step = die
+    with pytest.raises(Killed):
+        compact(world)
+    world.files.before_step = None
+    world.files.revive()
+    world.files.expire_locks()
+    return control_of(world).run("20260101t020301z-0000")
+
+
+def rewrite(world, path, change):
+    text = str(world.picture()[path])
+    world.files.writer.delete(path)
+    world.files.writer.add(path, change(text))
+
+
+def add_stranger(world, run):
+    world.files.writer.add(f"{run.top}/ready/notes.txt", "whose is this?")
+
+
+def add_unknown_unit(world, run):
+    world.files.writer.make_directory(run.retired(77))
+
+
+def break_plan(world, run):
+    rewrite(world, run.plan, lambda text: text[: len(text) // 2])
+
+
+def make_plan_newer(world, run):
+    rewrite(world, run.plan, lambda text: text.replace('"version": 1', '"version": 99'))
+
+
+def make_plan_foreign(world, run):
+    rewrite(world, run.plan, lambda text: text.replace('"compact-swap"', '"rebalance"'))
+
+
+def break_certificates(world, run):
+    rewrite(world, run.certificates(1), lambda text: text[:-20])
+
+
+def remove_certificates(world, run):
+    world.files.writer.delete(run.certificates(1))
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [add_stranger, add_unknown_unit, break_plan, make_plan_newer, make_plan_foreign, break_certificates, remove_certificates],
+    ids=lambda hurt: hurt.__name__,
+)
+def test_an_interrupted_run_that_is_not_understood_is_left_to_a_person(world, hurt):
+    run = interrupt(world)
+    hurt(world, run)
+    before, rows = world.picture(), Counter(world.rows_of("sales.events"))
+    result = compact(world, run=2)
+    assert result.code is Exit.ASK
+    problem = result.tables[0].problem
+    assert problem.state
+    assert problem.next
+    taken = run.top + ".t1"
+    assert {path.replace(taken, run.top): content for path, content in world.picture().items() if not path.endswith("/lock")} == {
+        path: content for path, content in before.items() if not path.endswith("/lock")
+    }
+    assert world.rows_of("sales.events") == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("half a li", "log entry 0 cannot be read"),
+        ("", "it holds no actions"),
+        ("[1, 2]\n", "it holds no actions"),
+        ('{"commitInfo": {"units": []}}\n', "log entry 0 cannot be read"),
+        ('{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n', "log entry 0 needs a newer Hivekeeper (protocol 2)"),
+        ('{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}\n', "log entry 0 needs a newer Hivekeeper"),
+        ('{"protocol": {}}\n', "log entry 0 cannot be read"),
+    ],
+)
+def test_a_log_that_is_not_understood_stops_everything(world, text, says):
+    world.files.writer.add(control_of(world).log + "/" + names.log_entry(0), text)
+    before = world.picture()
+    result = compact(world)
+    assert result.code is Exit.ASK
+    assert says in result.tables[0].problem.what
+    assert result.tables[0].problem.state == "nothing was changed"
+    assert "do not delete it" in result.tables[0].problem.next
+    assert {path: content for path, content in world.picture().items() if not path.endswith("/lock")} == before
+
+
+def test_a_missing_log_entry_stops_everything(world):
+    compact(world)
+    log = control_of(world).log
+    text = str(world.picture()[f"{log}/{names.log_entry(0)}"])
+    world.files.writer.add(f"{log}/{names.log_entry(2)}", text)
+    world.add_file(f"{live_of(world, 'dt=1')}/new.parquet", ["x"])
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world, run=2)
+    assert result.code is Exit.ASK
+    assert "log entry 1 is missing" in result.tables[0].problem.what
+    assert files_in(world, "dt=1") == 2
+
+
+def test_an_interrupted_run_is_finished_first_and_reported(world):
+    interrupt(world)
+    before = sum((world.rows_below(path) for path in {names.parent(path) for path in world.picture() if "/retired/" in path}), Counter())
+    result = compact(world, run=2)
+    assert result.code is Exit.DONE
+    assert before
+    assert result.tables[0].recovered[0][0] == "20260101t020301z-0000"
+    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_database_that_does_not_exist_is_refused(world):
+    with pytest.raises(Refused, match="the database nowhere does not exist"):
+        compact(world, database="nowhere")
+
+
+def test_a_unit_of_which_nothing_was_written_keeps_its_files(world):
+    write = world.rows.write_stage
+
+    def write_less(batch):
+        result = write(batch)
+        world.files.writer.delete(f"{batch.target}/{names.UNIT_COLUMN}=2")
+        return result
+
+    world.rows.write_stage = write_less
+    result = compact(world)
+    assert (result.code, outcomes(result)["dt=2"], files_in(world, "dt=2")) == (Exit.DIFFERENT, "differs", 3)
+    reason = next(unit.reason for unit in result.tables[0].units if unit.name == "dt=2")
+    assert reason.startswith("nothing of it was written")
+
+
+def test_a_control_directory_that_must_not_be_made_is_a_refusal(world):
+    before = world.picture()
+    world.files.namespace.denied.add(control_of(world).top)
+    result = compact(world)
+    assert result.code is Exit.REFUSED
+    assert "permission denied" in result.tables[0].problem.what
+    assert world.picture() == before

@@ -1,0 +1,147 @@
+"""What one run does to a table: which units fit together, which codec they get, what is refused and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
+from hivekeeper.model import Attributes, UnitFooters
+from hivekeeper.names import RunPaths
+from hivekeeper.plan import analysis, compaction
+from hivekeeper.plan.compaction import Candidate
+from hivekeeper.plan.settings import Engine, Settings
+
+MIB = 2**20
+PATHS = RunPaths("hdfs://nn/warehouse/sales/events/.hivekeeper/runs/R")
+ENGINE = Engine("3.5.9", "UTC")
+PLAIN = Attributes("hive", "hive", 0o755, 0o644)
+SETTINGS = Settings(min_quiet_ms=0)
+
+
+def a_candidate(name="dt=1", rows=(1, 1, 1), form=FORM, lengths=None, attributes=PLAIN, settings=SETTINGS):
+    """A unit with one file per number of rows."""
+    unit = a_unit(name)
+    lengths = lengths or [1000] * len(rows)
+    files = [a_file(f"f{index:03d}", length, directory=unit.live) for index, length in enumerate(lengths)]
+    judged = analysis.analyze_unit(unit, a_snapshot(*files), None, settings, 10**12)
+    footers = UnitFooters((a_group({file.path: count for file, count in zip(files, rows)}, form),))
+    return Candidate(judged, compaction.leave_out_rowless(footers), attributes)
+
+
+def plan(*candidates, settings=SETTINGS, table=None):
+    return compaction.plan_compaction("R", PATHS, table or a_table(["dt"]), candidates, settings, ENGINE)
+
+
+def batches(planned):
+    return [[planned.unit(unit.number).unit.name for unit in batch.units] for batch in planned.batches]
+
+
+def test_units_of_one_form_share_a_batch_and_are_numbered_from_one():
+    planned = plan(a_candidate("dt=1"), a_candidate("dt=2"))
+    assert batches(planned) == [["dt=1", "dt=2"]]
+    assert [unit.number for unit in planned.units] == [1, 2]
+    assert planned.batches[0].target == PATHS.stage(1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"form": replace(FORM, schema="message m {\n  optional int64 id;\n}\n")},
+        {"form": replace(FORM, codec="gzip")},
+        {"attributes": replace(PLAIN, owner="alice")},
+    ],
+    ids=["schema", "codec", "owner"],
+)
+def test_units_that_differ_do_not_share_a_batch(other):
+    planned = plan(a_candidate("dt=1"), a_candidate("dt=2", **other), a_candidate("dt=3"))
+    assert sorted(batches(planned)) == [["dt=1", "dt=3"], ["dt=2"]]
+    assert {unit.number for batch in planned.batches for unit in batch.units} == {1, 2, 3}
+
+
+def test_a_batch_ends_at_so_many_units_or_bytes():
+    candidates = [a_candidate(f"dt={number}") for number in range(5)]
+    assert sorted(map(len, batches(plan(*candidates, settings=replace(SETTINGS, batch_units=2))))) == [1, 2, 2]
+    assert sorted(map(len, batches(plan(*candidates, settings=replace(SETTINGS, batch_bytes=6000))))) == [1, 2, 2]
+
+
+def test_a_unit_larger_than_a_batch_is_a_batch_of_its_own():
+    planned = plan(a_candidate("dt=1"), a_candidate("dt=2"), settings=replace(SETTINGS, batch_bytes=1))
+    assert batches(planned) == [["dt=1"], ["dt=2"]]
+
+
+@pytest.mark.parametrize(
+    ("compression", "properties", "codec"),
+    [
+        ("source", {}, "snappy"),
+        ("source", {"parquet.compression": "GZIP"}, "snappy"),
+        ("zstd", {}, "zstd"),
+        ("uncompressed", {}, "none"),
+        ("table", {"parquet.compression": "GZIP"}, "gzip"),
+        ("table", {"Parquet.Compression": "UNCOMPRESSED"}, "none"),
+        ("table", {"orc.compress": "ZSTD"}, "zstd"),
+        ("table", {"compression": "zstd"}, "zstd"),
+        ("table", {}, "snappy"),
+    ],
+)
+def test_the_codec_is_that_of_the_files_of_the_table_or_a_named_one(compression, properties, codec):
+    planned = plan(a_candidate(), settings=replace(SETTINGS, compression=compression), table=a_table(["dt"], parameters=properties))
+    assert [batch.codec for batch in planned.batches] == [codec]
+
+
+def test_a_codec_that_spark_cannot_write_is_refused_with_those_that_it_can():
+    planned = plan(a_candidate(), settings=replace(SETTINGS, compression="lzo"))
+    assert planned.units == ()
+    assert planned.refused[0][1].what == "Spark cannot write parquet with the codec lzo"
+    assert planned.refused[0][1].next == "set compression to one of gzip, lz4, lz4_raw, none, snappy, zstd"
+
+
+def test_a_refused_unit_does_not_leave_a_hole_in_the_numbers():
+    planned = plan(a_candidate("dt=1", form=replace(FORM, codec="lzo")), a_candidate("dt=2"))
+    assert [(unit.number, unit.unit.name) for unit in planned.units] == [(1, "dt=2")]
+
+
+def test_many_unreadable_files_are_counted_and_the_first_is_named():
+    footers = UnitFooters((), (("hdfs://nn/t/a", "no magic"), ("hdfs://nn/t/b", "gone")))
+    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), "parquet", ENGINE)
+    assert reason.what == "2 files cannot be read (first: a: no magic)"
+
+
+def test_an_unreadable_file_refuses_a_unit_even_if_the_others_hold_no_rows():
+    candidate = a_candidate(rows=(0, 0))
+    planned = plan(replace(candidate, footers=replace(candidate.footers, unreadable=(("hdfs://nn/t/a", "no magic"),))))
+    assert (planned.rowless, len(planned.refused)) == ((), 1)
+
+
+def test_a_hazard_refuses_a_unit():
+    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), "parquet", ENGINE)
+    assert (reason.what, reason.next) == ("nanoseconds", "leave the unit out with --where")
+
+
+def test_files_without_rows_are_counted_and_recorded_but_not_read():
+    planned = plan(a_candidate(rows=(5, 0, 7)))
+    staged = planned.batches[0].units[0]
+    assert [file.name for file in staged.files] == ["f000", "f002"]
+    assert [file.name for file in planned.units[0].manifest] == ["f000", "f001", "f002"]
+    assert (planned.units[0].files, planned.units[0].total_bytes) == (3, 3000)
+    assert planned.sources[1].row_count == 12
+
+
+def test_an_output_file_is_never_planned_for_files_without_rows_alone():
+    """Spark writes no file of no rows, so the output would be one short."""
+    lengths = [128 * MIB, *[100] * 10]
+    planned = plan(a_candidate(rows=(9, *[0] * 10), lengths=lengths))
+    assert planned.units[0].outputs == 1
+
+
+def test_a_group_without_rows_does_not_make_a_second_form():
+    with_rows, without = a_group({"a": 3, "b": 0}), a_group({"c": 0}, replace(FORM, codec="none"))
+    assert compaction.leave_out_rowless(UnitFooters((without, with_rows))).groups == (a_group({"a": 3}),)
+
+
+def test_a_unit_without_rows_is_neither_planned_nor_refused():
+    planned = plan(a_candidate("dt=1", rows=(0, 0)), a_candidate("dt=2"))
+    assert [unit.name for unit in planned.rowless] == ["dt=1"]
+    assert [unit.unit.name for unit in planned.units] == ["dt=2"]
+    assert planned.refused == ()

@@ -1,0 +1,176 @@
+"""The exact texts that a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builders import FORM as OTHER_FORM
+from builders import MIB, a_table
+from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.errors import Exit
+from hivekeeper.model import Selection
+from hivekeeper.plan.settings import Settings
+from hivekeeper.report import screen
+from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from world import World
+
+RUN = "20260101t020304z-0000"
+QUIET = Settings(min_quiet_ms=0)
+
+
+def a_world() -> World:
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 200, "dt=2": [128 * MIB], "dt=3": []})
+    world.add_table(a_table(name="orders"), {"": [128 * MIB]})
+    world.add_table(a_table(name="view", kind="VIRTUAL_VIEW", location=""), {})
+    return world
+
+
+def analyze_text(partitions: bool = False, width: int = 120, **selected: object) -> str:
+    selected = selected or {"database": "sales"}
+    result = analyze(a_world().cluster, Selection(**selected), lambda _table: QUIET, "__bkp_", RUN)
+    return screen.render(result, partitions, width)
+
+
+def compact_text(dry_run: bool = False, world: World = None, partitions: bool = False) -> str:
+    world = world or a_world()
+    selection = Selection(tables=("sales.events",))
+    result = compact_swap(world.cluster, Request(selection, lambda _table: QUIET, "__bkp_", RUN, dry_run))
+    return screen.render(result, partitions, 120)
+
+
+def dry_text() -> str:
+    return compact_text(dry_run=True)
+
+
+def a_result(*tables: TableOutcome, command: str = "compact-swap", named: bool = True, dry_run: bool = False) -> CommandResult:
+    return CommandResult(command, RUN, 0, 1.0, named, dry_run, tables)
+
+
+SUMMARY = """\
+TABLE         STATUS   UNITS  WORK  FILES  AFTER     SIZE  AVERAGE   MEDIAN  THRESHOLD
+------------  -------  -----  ----  -----  -----  -------  -------  -------  ---------
+sales.events  compact      3     1    201      3  328 MiB  1.6 MiB    1 MiB   12.8 MiB
+sales.orders  fine         1     0      1      1  128 MiB  128 MiB  128 MiB   12.8 MiB
+
+files            202 now, 4 after compact-swap
+NameNode objects 408 now, 427 after compact-swap (the old files stay as the backup), 18 after cleanup
+to be rewritten  200 MiB
+
+sales.events: file sizes
+  1 MiB to 16 MiB  200  ██████████
+ 16 MiB to 64 MiB    0
+64 MiB to 128 MiB    0
+     from 128 MiB    1  █
+
+left alone:
+  sales.view: it is a view — name the table behind it"""
+
+
+def test_analyze_shows_the_tables_the_gain_the_sizes_and_what_is_left_alone():
+    assert analyze_text(width=60) != SUMMARY, "60 columns are too few for the table"
+    assert analyze_text(width=86).replace("█" * 36, "█" * 10) == SUMMARY
+
+
+PARTITIONS = """\
+sales.events: 3 units
+PARTITION  STATUS   FILES  AFTER     SIZE  AVERAGE   MEDIAN  WHY
+---------  -------  -----  -----  -------  -------  -------  ---
+dt=1       compact    200      2  200 MiB    1 MiB    1 MiB
+dt=2       fine         1      1  128 MiB  128 MiB  128 MiB
+dt=3       empty        0      0      0 B      0 B      0 B
+"""
+
+
+def test_analyze_shows_each_partition_where_asked_for():
+    assert PARTITIONS in analyze_text(partitions=True, tables=("sales.events",))
+    assert PARTITIONS not in analyze_text(tables=("sales.events",))
+
+
+def test_a_unit_of_a_whole_table_is_called_so():
+    assert "(whole table)  fine" in analyze_text(partitions=True, tables=("sales.orders",))
+
+
+def test_analyze_of_a_named_table_that_is_refused_is_an_error_in_three_lines():
+    assert analyze_text(tables=("sales.view",)) == (
+        "nothing to show\n\nhivekeeper: sales.view: it is a view\n  state: nothing was changed\n  next:  name the table behind it"
+    )
+
+
+BAR = "█" + "░" * 59
+
+
+def test_compact_swap_says_what_was_done():
+    assert compact_text() == (
+        "sales.events: compacted 1 unit: 200 → 2 files, 200 MiB → 200 MiB, 0 ms\n"
+        f"  {BAR} 100x fewer files\n"
+        f"  200 rows proved by digest, longest gap 0.0 ms, run {RUN}"
+    )
+
+
+def test_a_dry_run_says_what_would_be_done():
+    assert dry_text() == f"sales.events: would compact 1 unit: 200 → 2 files, 200 MiB\n  {BAR} 100x fewer files"
+
+
+def test_compact_swap_says_why_units_were_left_and_what_to_do():
+    world = a_world()
+    world.add_file(f"{world.catalog.tables['sales.events'].location}/dt=1/other.parquet", ["x"], MIB, form=replace(OTHER_FORM))
+    world.files.namespace.advance(3_600_000)
+    assert compact_text(world=world) == (
+        "  sales.events/dt=1: refused: its files do not share one form: 1 and 200 files differ in schema — leave the unit out with --where"
+    )
+
+
+def test_nothing_to_do_is_said():
+    world = a_world()
+    compact_text(world=world)
+    assert compact_text(world=world) == "sales.events: nothing to do"
+    assert screen.render(a_result()) == "no table is selected"
+
+
+def test_late_files_and_recovered_runs_are_told():
+    unit = UnitOutcome("", "swapped", 3, 3000, 1, 2900, 30, 4.26, ("late.parquet",))
+    table = TableOutcome("d.t", RUN, (unit,), recovered=(("R0", {"swapped": 2, "put back": 1}), ("R1", {})), seconds=75)
+    assert screen.render(a_result(table), width=80).splitlines() == [
+        "d.t: recovered run R0: 2 swapped, 1 put back",
+        "d.t: recovered run R1: it had changed nothing",
+        "d.t: compacted 1 unit: 3 → 1 file, 2.9 KiB → 2.8 KiB, 1 min 15 s",
+        "  " + "█" * 13 + "░" * 27 + " 3.0x fewer files",
+        f"  30 rows proved by digest, longest gap 4.3 ms, run {RUN}",
+        "  1 file arrived during the run, carried over",
+    ]
+
+
+def test_a_long_list_of_units_is_cut_unless_partitions_are_asked_for():
+    units = tuple(UnitOutcome(f"dt={number}", "failed", 3, 3000, reason="boom") for number in range(25))
+    table = TableOutcome("d.t", RUN, units)
+    short, full = (screen.render(a_result(table), partitions).splitlines() for partitions in (False, True))
+    assert (len(short), short[0], short[-1]) == (21, "  d.t/dt=0: failed: boom", "  … and 5 more (all of them with --json)")
+    assert len(full) == 25
+
+
+def test_two_tables_are_apart_by_one_blank_line_and_so_are_their_problems():
+    problem = Problem("d.u: another run holds the table", "untouched by this run", "wait for it", Exit.LOCKED)
+    tables = (TableOutcome("d.s"), TableOutcome("d.t"), TableOutcome("d.u", problem=problem))
+    assert screen.render(a_result(*tables)) == (
+        "d.s: nothing to do\n\nd.t: nothing to do\n\n"
+        "hivekeeper: d.u: another run holds the table\n  state: untouched by this run\n  next:  wait for it"
+    )
+    assert screen.render(a_result(*tables, named=False)).endswith("\n\nleft alone:\n  d.u: another run holds the table — wait for it")
+
+
+def test_recover_says_what_it_settled_or_that_there_was_nothing():
+    settled = TableOutcome("d.t", recovered=((RUN, {"swapped": 2}),))
+    assert screen.render(a_result(settled, command="recover")) == f"d.t: recovered run {RUN}: 2 swapped"
+    assert screen.render(a_result(TableOutcome("d.t"), command="recover")) == "nothing to recover"
+
+
+def test_a_control_character_in_a_partition_name_does_not_reach_the_terminal():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=\x1b[2J": [MIB] * 20})
+    result = analyze(world.cluster, Selection(tables=("sales.events",)), lambda _table: QUIET, "__bkp_", RUN)
+    assert "\x1b" not in screen.render(result, partitions=True)
+    outcome = UnitOutcome("dt=\x1b[2J", "failed", 3, 3000, reason="\x1b[31mboom")
+    assert "\x1b" not in screen.render(a_result(TableOutcome("d.t", RUN, (outcome,))))
+    assert "\x1b" not in screen.render_problem(Problem("\x1b[2J", "s", "n", Exit.BUG))

@@ -1,0 +1,70 @@
+"""How much the owner of new files matters, as the site says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.errors import Refused
+from hivekeeper.model import Attributes
+from hivekeeper.seams import NoPermission
+from hivekeeper.steps import attributes
+from twins.files import FakeFiles
+
+PLACE = "hdfs://nn/stage"
+WANTED = Attributes("alice", "analysts", 0o750, 0o640)
+
+
+class OrdinaryUser(FakeFiles):
+    """A client that may not give files to somebody else."""
+
+    def dress(self, wanted):
+        if any(attributes.owner for attributes in wanted.values()):
+            raise NoPermission("Only superusers may change owner")
+        super().dress(wanted)
+
+
+def at_place(files):
+    return files.attributes([PLACE])[PLACE]
+
+
+def make(kind):
+    files = kind()
+    files.writer.make_directory(PLACE)
+    return files
+
+
+@pytest.mark.parametrize(("owner", "expected"), [("require", "alice"), ("try", "alice"), ("ignore", "hive")])
+def test_a_superuser_keeps_the_owner_unless_it_is_to_be_ignored(owner, expected):
+    files = make(FakeFiles)
+    attributes.dress(files, {PLACE: WANTED}, owner)
+    assert (at_place(files).owner, at_place(files).mode) == (expected, 0o750)
+
+
+@pytest.mark.parametrize("owner", ["try", "ignore"])
+def test_another_user_keeps_everything_else(owner):
+    files = make(OrdinaryUser)
+    attributes.dress(files, {PLACE: WANTED}, owner)
+    assert (at_place(files).owner, at_place(files).mode) == ("hive", 0o750)
+
+
+def test_an_owner_that_is_required_and_cannot_be_kept_is_an_error():
+    files = make(OrdinaryUser)
+    with pytest.raises(NoPermission):
+        attributes.dress(files, {PLACE: WANTED}, "require")
+    assert at_place(files).mode == 0o755
+
+
+def test_a_rehearsal_refuses_and_says_which_settings_help():
+    files = make(OrdinaryUser)
+    with pytest.raises(Refused, match="Only superusers may change owner") as caught:
+        attributes.rehearse(files, PLACE, [WANTED], "require")
+    assert "owner: ignore" in caught.value.next
+
+
+def test_a_rehearsal_tries_each_different_set_once():
+    files = make(FakeFiles)
+    attributes.rehearse(files, PLACE, [WANTED, WANTED, replace(WANTED, mode=0o700)], "require")
+    assert files.steps == 2
+    assert at_place(files).mode == 0o700
