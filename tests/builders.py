@@ -9,7 +9,7 @@ MIB = 2**20
 ROOT = "hdfs://nn/warehouse/sales/events"
 PARQUET = Storage(*next(triple for triple, name in FORMATS.items() if name == "parquet"))
 ORC = Storage(*next(triple for triple, name in FORMATS.items() if name == "orc"))
-FORM = Form("message m {\n  optional int32 id;\n}\n", "snappy", "spark")
+FORM = Form("message schema {\n  optional int32 id;\n}", "snappy", "spark")
 
 
 def a_file(name, length=1000, mtime_ms=1000, file_id=None, directory=ROOT, **more):

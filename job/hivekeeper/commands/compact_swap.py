@@ -56,7 +56,7 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     observed = observe_table(cluster, table, settings, wanted)
     if observed.reason:
         return _refused(observed)
-    chosen = analysis.choose(observed.units, settings.max_units)
+    chosen = analysis.choose(observed.units)
     if request.dry_run:
         plan = make_plan(cluster, observed, chosen, settings, request.run)
         return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)
@@ -84,7 +84,7 @@ def _compact_held(
         observed = observe_table(cluster, observed.table, settings, wanted)
     if observed.reason:
         return _refused(observed)
-    chosen = analysis.choose(observed.units, settings.max_units)
+    chosen = analysis.choose(observed.units)
     plan = make_plan(cluster, observed, chosen, settings, run)
     if not plan.units:
         return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
@@ -93,17 +93,29 @@ def _compact_held(
 
 
 def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], settings: Settings, run: str) -> CompactionPlan:
-    """Read the footers of the chosen units and decide. Reads only."""
-    table = observed.table
+    """Read the footers of the chosen units and decide. Reads only.
+
+    With a limit they are read until so many units are fit, lest an unfit one that ranks high takes a place in every run.
+    """
+    table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
+    waiting, candidates, wanted = list(chosen), [], settings.max_units or len(chosen)  # type: ignore[var-annotated]
+    while waiting and wanted > 0:
+        read = read_candidates(cluster, table, waiting[:wanted])
+        waiting = waiting[wanted:]
+        wanted -= sum(compaction.is_fit(candidate, table, settings, engine) for candidate in read)
+        candidates += read
+    return compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine)
+
+
+def read_candidates(cluster: Cluster, table: Table, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
+    """What the files of some units say, in a few calls for all of them."""
     format = eligible.format_of(table.storage) or ""
     read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in chosen})
     footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
-    of_lives = cluster.files.attributes([unit.unit.live for unit in chosen])
+    attributes_of = cluster.files.attributes([unit.unit.live for unit in chosen])
     single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
     hazards = cluster.rows.hazards(format, single)
-    candidates = [Candidate(unit, footers[unit.unit.name], of_lives[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
-    engine = Engine(cluster.spark_version, cluster.time_zone)
-    return compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine)
+    return [Candidate(unit, footers[unit.unit.name], attributes_of[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
 
 
 def refuse_without_space(cluster: Cluster, plan: CompactionPlan) -> None:

@@ -60,11 +60,10 @@ def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], s
     return "compact" if sizing.is_worthwhile(sizes, settings.block_bytes, settings.ratio) else "fine"
 
 
-def choose(analyses: Iterable[UnitAnalysis], max_units: Optional[int]) -> List[UnitAnalysis]:
-    """The units worth doing, best first, as many as allowed."""
+def choose(analyses: Iterable[UnitAnalysis]) -> List[UnitAnalysis]:
+    """The units worth doing, best first."""
     worthwhile = [analysis for analysis in analyses if analysis.status == "compact"]
-    ranked = ranking.rank(worthwhile, lambda a: a.files_removed, lambda a: a.sizes.total_bytes, lambda a: a.unit.name)
-    return ranked if max_units is None else ranked[:max_units]
+    return ranking.rank(worthwhile, lambda a: a.files_removed, lambda a: a.sizes.total_bytes, lambda a: a.unit.name)
 
 
 @dataclass(frozen=True)

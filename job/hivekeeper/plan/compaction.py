@@ -60,6 +60,10 @@ class Candidate:
     attributes: Attributes
     hazard: Optional[str] = None
 
+    @property
+    def is_rowless(self) -> bool:
+        return not self.footers.groups and not self.footers.unreadable
+
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
     """Without the files that hold no rows: they may differ in form from the others, and Spark writes no file of no rows."""
@@ -67,8 +71,8 @@ def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
     return replace(footers, groups=tuple(group for group in groups if group.rows))
 
 
-def refuse_candidate(candidate: Candidate, format: str, engine: Engine) -> Optional[Reason]:
-    """Why a unit's files cannot be rewritten together, or not faithfully."""
+def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, engine: Engine) -> Optional[Reason]:
+    """Why a unit's files, some of which hold rows, cannot be rewritten together, or not faithfully."""
     footers, leave_out = candidate.footers, "leave the unit out with --where"
     if footers.unreadable:
         path, why = footers.unreadable[0]
@@ -76,40 +80,36 @@ def refuse_candidate(candidate: Candidate, format: str, engine: Engine) -> Optio
         return Reason(f"{more} (first: {path.rpartition('/')[2]}: {why})", "repair the files or move them away, then run again")
     if len(footers.groups) > 1:
         return Reason(f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
-    form = footers.groups[0].form
-    reason = fidelity.unfaithful(form, format, engine.spark_version, engine.time_zone) or candidate.hazard
-    return Reason(reason, leave_out) if reason else None
+    format = _format(table)
+    why = fidelity.unfaithful(footers.groups[0].form, format, engine.spark_version, engine.time_zone) or candidate.hazard
+    return Reason(why, leave_out) if why else refuse_codec(_codec(candidate, table, settings), format)
 
 
 def describe_difference(groups: Sequence[FooterGroup]) -> str:
-    """In which respects, and how many files each."""
-    first, second = groups[0].form, groups[1].form
+    """In which respects the first two groups differ, and how many files each has."""
+    (first, some), (second, others) = ((group.form, len(group.rows)) for group in groups[:2])
     respects = [name for name in Form.__dataclass_fields__ if getattr(first, name) != getattr(second, name)]
-    counts = " and ".join(str(len(group.rows)) for group in groups)
-    details = "; ".join(f"{name} {getattr(first, name)} / {getattr(second, name)}" for name in respects if name != "schema")
-    return f"{counts} files differ in {', '.join(respects)}" + (f" ({details})" if details else "")
+    details = [f"{name} {getattr(first, name)} / {getattr(second, name)}" for name in respects if name != "schema"]
+    if "schema" in respects:
+        details.append(f"schema {_only_in(first.schema, second.schema)} / {_only_in(second.schema, first.schema)}")
+    more = f", and {len(groups) - 2} more forms" if len(groups) > 2 else ""
+    return f"{some} and {others} files differ in {', '.join(respects)} ({'; '.join(details)}){more}"
+
+
+def _only_in(schema: str, other: str) -> str:
+    """The first line, or word where a schema is one line, that the other has not."""
+    words, others = (text.splitlines() if "\n" in text.strip() else text.split(",") for text in (schema, other))
+    return next((f"«{word.strip()}»" for word in words if word not in others), "with fewer columns")
 
 
 def plan_compaction(
     run: str, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
 ) -> CompactionPlan:
     """Number the units, group those of one form into batches, refuse what cannot be kept."""
-    format = eligible.format_of(table.storage) or ""
-    fit: List[Candidate] = []
-    refused: List[Tuple[Unit, Reason]] = []
-    rowless: List[Unit] = []
-    for candidate in candidates:
-        if not candidate.footers.groups and not candidate.footers.unreadable:
-            rowless.append(candidate.analysis.unit)
-            continue
-        reason = refuse_candidate(candidate, format, engine) or refuse_codec(_codec(candidate, table, settings), format)
-        if reason:
-            refused.append((candidate.analysis.unit, reason))
-        else:
-            fit.append(candidate)
-    groups = _group(fit, table, settings)
+    fit = [candidate for candidate in candidates if is_fit(candidate, table, settings, engine)]
+    reasons = [(one.analysis.unit, refuse_candidate(one, table, settings, engine)) for one in candidates if not one.is_rowless]
     units, batches, sources, attributes = [], [], {}, {}
-    for codec, members in groups:
+    for codec, members in _group(fit, table, settings):
         stage_units = []
         for candidate in members:
             number = len(units) + 1
@@ -119,8 +119,19 @@ def plan_compaction(
             sources[number], attributes[number] = candidate.footers.groups[0], candidate.attributes
         form = members[0].footers.groups[0].form
         target = paths.stage(len(batches) + 1)
-        batches.append(StageBatch(format, form, target, tuple(stage_units), codec, run, settings.sort_columns))
-    return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, tuple(refused), tuple(rowless))
+        batches.append(StageBatch(_format(table), form, target, tuple(stage_units), codec, run, settings.sort_columns))
+    refused = tuple((unit, reason) for unit, reason in reasons if reason is not None)
+    rowless = tuple(candidate.analysis.unit for candidate in candidates if candidate.is_rowless)
+    return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, refused, rowless)
+
+
+def is_fit(candidate: Candidate, table: Table, settings: Settings, engine: Engine) -> bool:
+    """Whether a unit will be compacted, as far as its footers tell."""
+    return not candidate.is_rowless and refuse_candidate(candidate, table, settings, engine) is None
+
+
+def _format(table: Table) -> str:
+    return eligible.format_of(table.storage) or ""
 
 
 def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:

@@ -46,13 +46,12 @@ class Stager:
             try:
                 result = self._write(batch)
                 digests = self.run.cluster.rows.read_stage(batch)
+                self._prove(number, batch, result, digests, staged)
             except RowsError as error:
                 self.run.files.delete_tree(batch.target)
                 if len(batch.units) == 1:
                     staged.failed[batch.units[0].number] = str(error)
                 waiting.extend(self._halve(batch))
-                continue
-            self._prove(number, batch, result, digests, staged)
         return staged
 
     def _halve(self, batch: StageBatch) -> List[Tuple[int, StageBatch]]:

@@ -640,3 +640,12 @@ def test_a_control_directory_that_must_not_be_made_is_a_refusal(world):
     assert result.code is Exit.REFUSED
     assert "permission denied" in result.tables[0].problem.what
     assert world.picture() == before
+
+
+def test_a_unit_that_is_refused_takes_no_place_among_the_most_profitable():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 50, "dt=2": [MIB] * 10, "dt=3": [MIB] * 5})
+    world.add_file(f"{a_table().location}/dt=1/other.parquet", ["x"], MIB, form=OTHER_FORM)
+    world.files.namespace.advance(3_600_000)
+    result = compact(world, Settings(min_quiet_ms=0, max_units=1), tables=("sales.events",))
+    assert {unit.name: unit.outcome for unit in result.tables[0].units} == {"dt=1": "refused", "dt=2": "swapped"}

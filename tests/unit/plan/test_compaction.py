@@ -104,7 +104,7 @@ def test_a_refused_unit_does_not_leave_a_hole_in_the_numbers():
 
 def test_many_unreadable_files_are_counted_and_the_first_is_named():
     footers = UnitFooters((), (("hdfs://nn/t/a", "no magic"), ("hdfs://nn/t/b", "gone")))
-    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), "parquet", ENGINE)
+    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), a_table(["dt"]), Settings(), ENGINE)
     assert reason.what == "2 files cannot be read (first: a: no magic)"
 
 
@@ -115,7 +115,7 @@ def test_an_unreadable_file_refuses_a_unit_even_if_the_others_hold_no_rows():
 
 
 def test_a_hazard_refuses_a_unit():
-    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), "parquet", ENGINE)
+    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), a_table(["dt"]), Settings(), ENGINE)
     assert (reason.what, reason.next) == ("nanoseconds", "leave the unit out with --where")
 
 

@@ -118,7 +118,8 @@ def test_compact_swap_says_why_units_were_left_and_what_to_do():
     world.add_file(f"{world.catalog.tables['sales.events'].location}/dt=1/other.parquet", ["x"], MIB, form=replace(OTHER_FORM))
     world.files.namespace.advance(3_600_000)
     assert compact_text(world=world) == (
-        "  sales.events/dt=1: refused: its files do not share one form: 1 and 200 files differ in schema — leave the unit out with --where"
+        "  sales.events/dt=1: refused: its files do not share one form: 1 and 200 files differ in schema "
+        "(schema «optional int32 id;» / «optional binary row (STRING);») — leave the unit out with --where"
     )
 
 
