@@ -1,0 +1,231 @@
+"""Whole commands on local Spark and an embedded metastore; rows are compared by a reader that is not Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.dataset
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+
+from hivekeeper.cluster.connect import assemble
+from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.recover import recover
+from hivekeeper.errors import Exit
+from hivekeeper.model import Selection
+from hivekeeper.plan.settings import Settings
+from hivekeeper.quoting import HIVE_NULL, partition_name
+
+QUIET = Settings(min_quiet_ms=0)
+VALUES = ["plain", "a b", "50%", "it's", "k=v", "x:y", "ü", None]
+COLUMNS = (
+    "id",
+    "concat('row ', id) AS text",
+    "IF(id % 3 = 0, NULL, CAST(id AS DECIMAL(10,2))) AS amount",
+    "TIMESTAMP '2024-03-31 02:30:00' + make_interval(0, 0, 0, 0, 0, 0, id) AS at",
+    "array('a', NULL, concat('b', id)) AS words",
+)
+DDL = "id BIGINT, text STRING, amount DECIMAL(10,2), at TIMESTAMP, words ARRAY<STRING>"
+
+
+@pytest.fixture(scope="module")
+def cluster(spark):
+    return assemble(spark)
+
+
+@pytest.fixture
+def database(spark, tmp_path):
+    name = f"w{abs(hash(str(tmp_path))) % 10**8}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION 'file:{tmp_path}/{name}.db'")
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+def make_table(spark, database, name, format, root, partitions=(), kind="EXTERNAL", codec=None):
+    """A table of six small files in each unit; a partition is (column → value, …)."""
+    columns = ", ".join(f"{column} STRING" for column in partitions[0]) if partitions else ""
+    location = f"LOCATION 'file:{root}/{name}'" if kind == "EXTERNAL" else ""
+    by = f"PARTITIONED BY ({columns})" if partitions else ""
+    spark.sql(f"CREATE {kind if kind == 'EXTERNAL' else ''} TABLE {database}.{name} ({DDL}) {by} STORED AS {format} {location}")
+    found = spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, spark._jvm.scala.Option.apply(database))
+    place = spark._jsparkSession.sessionState().catalog().getTableMetadata(found).location().getPath()
+    rows = spark.range(60).selectExpr(*COLUMNS).repartition(6)
+    options = {"compression": codec} if codec else {}
+    for partition in partitions or [{}]:
+        inside = place
+        if partition:
+            spec = ", ".join(f"{column}={'NULL' if value is None else repr(value)}" for column, value in partition.items())
+            spark.sql(f"ALTER TABLE {database}.{name} ADD PARTITION ({spec})")
+            inside = partition_directory(partition, place)
+        rows.write.mode("append").format(format).options(**options).save(f"file:{inside}")
+    return Path(place)
+
+
+def partition_directory(partition, place):
+    return f"{place}/" + partition_name(list(partition), [HIVE_NULL if value is None else value for value in partition.values()])
+
+
+def data_files(directory: Path) -> list:
+    """Files that readers see: not hidden, nor in a hidden directory."""
+    found = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    return [path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(directory).parts)]
+
+
+def read_rows(directory: Path, format: str) -> Counter:
+    """All rows below a directory, each with the directory that it is in."""
+    found: Counter = Counter()
+    for path in data_files(directory):
+        table = pyarrow.orc.read_table(path) if format == "orc" else pyarrow.parquet.read_table(path, partitioning=None)
+        found.update((str(path.parent.relative_to(directory)), repr(sorted(row.items()))) for row in table.to_pylist())
+    return found
+
+
+def count_files(directory: Path) -> int:
+    return len(data_files(directory))
+
+
+def compact(cluster, database, settings=QUIET, run=1, **selected):
+    selected = selected or {"database": database}
+    return compact_swap(cluster, Request(Selection(**selected), lambda _table: settings, "__bkp_", f"20260101t0203{run:02d}z-0000"))
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_tables_of_every_shape_hold_the_same_rows_in_fewer_files(spark, cluster, database, tmp_path, format):
+    shapes = {
+        "flat": [],
+        "by_one": [{"v": value} for value in VALUES],
+        "by_two": [{"v": value, "w": "z"} for value in VALUES[:3]],
+    }
+    places = {name: make_table(spark, database, name, format, tmp_path, partitions) for name, partitions in shapes.items()}
+    places["managed"] = make_table(spark, database, "managed", format, tmp_path, kind="MANAGED")
+    before = {name: read_rows(place, format) for name, place in places.items()}
+    locations = {name: spark.sql(f"SHOW PARTITIONS {database}.{name}").collect() for name in ("by_one", "by_two")}
+
+    result = compact(cluster, database)
+
+    assert result.code is Exit.DONE, [table.problem or table.units for table in result.tables]
+    assert {name: read_rows(place, format) for name, place in places.items()} == before
+    units = {"flat": 1, "by_one": len(VALUES), "by_two": 3, "managed": 1}
+    assert {name: count_files(place) for name, place in places.items()} == units
+    for name in ("by_one", "by_two"):
+        spark.sql(f"MSCK REPAIR TABLE {database}.{name}")
+        assert spark.sql(f"SHOW PARTITIONS {database}.{name}").collect() == locations[name]
+    for name in places:
+        spark.sql(f"REFRESH TABLE {database}.{name}")
+        assert spark.table(f"{database}.{name}").count() == 60 * units[name]
+    again = compact(cluster, database, run=2)
+    assert (again.code, [table.units for table in again.tables]) == (Exit.DONE, [()] * 4)
+
+
+def test_analyze_predicts_what_compaction_does_and_writes_nothing(spark, cluster, database, tmp_path):
+    place = make_table(spark, database, "t", "parquet", tmp_path, [{"v": "1"}, {"v": "2"}])
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    observed = analyze(cluster, Selection(database=database), lambda _table: QUIET, "__bkp_", "r").tables[0].observed
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+    compact(cluster, database)
+    assert count_files(place) == sum(unit.target_files for unit in observed.units) == 2
+
+
+@pytest.mark.parametrize(
+    ("format", "codec", "compression", "written"), [("parquet", "gzip", "source", "GZIP"), ("orc", "zlib", "snappy", "SNAPPY")]
+)
+def test_the_codec_is_that_of_the_files_or_as_it_is_named(spark, cluster, database, tmp_path, format, codec, compression, written):
+    place = make_table(spark, database, "t", format, tmp_path, codec=codec)
+    assert compact(cluster, database, Settings(min_quiet_ms=0, compression=compression)).code is Exit.DONE
+    file = next(path for path in place.iterdir() if path.name.startswith("part-"))
+    if format == "orc":
+        assert pyarrow.orc.ORCFile(file).compression == written
+    else:
+        assert pyarrow.parquet.read_metadata(file).row_group(0).column(0).compression == written
+
+
+def test_rows_are_sorted_and_statistics_computed_where_that_is_asked_for(spark, cluster, database, tmp_path):
+    place = make_table(spark, database, "t", "parquet", tmp_path)
+    settings = Settings(min_quiet_ms=0, sort_columns=("text",), analyze_stats=True)
+    assert compact(cluster, database, settings, tables=(f"{database}.t",)).code is Exit.DONE
+    texts = pyarrow.parquet.read_table(next(place.glob("part-*")), columns=["text"])["text"].to_pylist()
+    assert texts == sorted(texts)
+    assert "60 rows" in str(spark.sql(f"DESCRIBE EXTENDED {database}.t").where("col_name = 'Statistics'").collect())
+
+
+def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, cluster, database, tmp_path):
+    mixed = make_table(spark, database, "mixed", "parquet", tmp_path)
+    spark.range(5).selectExpr("id", "'x' AS other").coalesce(1).write.mode("append").parquet(f"file:{mixed}")
+    broken = make_table(spark, database, "broken", "parquet", tmp_path)
+    (broken / "part-broken.parquet").write_bytes(b"PAR1 this is no footer")
+    nested = make_table(spark, database, "nested", "parquet", tmp_path)
+    shutil.copytree(nested, nested / "HIVE_UNION_SUBDIR_1")
+    writing = make_table(spark, database, "writing", "parquet", tmp_path)
+    (writing / "_temporary" / "0").mkdir(parents=True)
+    make_table(spark, database, "good", "parquet", tmp_path)
+    spark.sql(f"CREATE VIEW {database}.a_view AS SELECT 1 AS x")
+    spark.sql(f"CREATE TABLE {database}.bucketed (id INT) CLUSTERED BY (id) INTO 2 BUCKETS STORED AS PARQUET")
+
+    result = compact(cluster, database)
+
+    said = {table.table.partition(".")[2]: why(table) for table in result.tables}
+    for name, words in {
+        "mixed": "do not share one form",
+        "broken": "a file cannot be read (first: part-broken.parquet",
+        "nested": "sub-directory (HIVE_UNION_SUBDIR_1)",
+        "writing": "a writer is at work (_temporary)",
+        "a_view": "it is a view",
+        "bucketed": "bucketed",
+        "good": "",
+    }.items():
+        assert words in said[name], said
+    assert [unit.outcome for table in result.tables for unit in table.units if table.table.endswith(".good")] == ["swapped"]
+    assert compact(cluster, database, run=2, tables=(f"{database}.mixed",)).code is Exit.REFUSED
+
+
+def why(table) -> str:
+    return table.problem.what if table.problem else " ".join(unit.reason for unit in table.units)
+
+
+class Stopped(BaseException):
+    """Stands for a kill: no handler of the program sees it."""
+
+
+def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, database, tmp_path, monkeypatch):
+    place = make_table(spark, database, "t", "parquet", tmp_path)
+    before = read_rows(place, "parquet")
+    (place / "_SUCCESS").touch()
+    rename = type(cluster.files).rename_exact
+
+    def rename_and_die(self, source, target):
+        rename(self, source, target)
+        if "/retired/" in target:
+            raise Stopped
+
+    monkeypatch.setattr(type(cluster.files), "rename_exact", rename_and_die)
+    with pytest.raises(Stopped):
+        compact(cluster, database)
+    monkeypatch.undo()
+    assert not place.exists()
+    result = recover(cluster, Selection(database=database), "__bkp_", "20260101t020309z-0000")
+    assert dict(result.tables[0].recovered) == {"20260101t020301z-0000": {"swapped": 1}}
+    assert read_rows(place, "parquet") == before
+    assert count_files(place) == 1
+    assert (place / "_SUCCESS").exists()
+
+
+def test_gateway_calls_do_not_grow_with_files(spark, cluster, database, tmp_path):
+    """One call per file would be felt: the gateway is the bottleneck of a PySpark driver."""
+    calls = {}
+    for files in (10, 1000):
+        place = make_table(spark, database, f"t{files}", "parquet", tmp_path)
+        first, *others = sorted(path for path in place.iterdir() if path.suffix == ".parquet")
+        for path in [*others, *place.glob(".*.crc")]:
+            path.unlink()
+        for number in range(1, files):
+            os.link(first, place / f"part-copy-{number:05d}.parquet")
+        gateway = cluster.rows.gateway
+        begin = gateway.calls
+        assert compact(cluster, database, run=files % 60, tables=(f"{database}.t{files}",)).code is Exit.DONE
+        calls[files] = gateway.calls - begin
+    assert abs(calls[1000] - calls[10]) <= 10, calls
