@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes, grouped by what the operator does next (docs/runbook.md)."""
+    """Exit codes, grouped by what the operator does next (README.md has the table)."""
 
     DONE = 0
     BUG = 1
