@@ -19,6 +19,9 @@ PLAN_VERSION = 1
 READER_VERSION = 1
 WRITER_VERSION = 1
 
+# Outcomes of units whose live directory was away, or may have been: a late committer may have met the gap.
+TOUCHED = frozenset(["swapped", "put back", "not swapped"])
+
 
 class UnreadableRecord(Exception):
     """A record that this version cannot read; the message says which and why."""
@@ -175,7 +178,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class UnitRecord:
-    """What became of one unit, for the log. `outcome`: swapped, overwritten, put back, given up, unchanged."""
+    """What became of one unit, for the log. `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed."""
 
     recorded: RecordedUnit
     outcome: str
@@ -320,7 +323,7 @@ def read_log(entries: Mapping[int, str]) -> LogState:
                 info = action.get("commitInfo")
                 if info:
                     finished.add(info["run"])
-                    swapped.update({unit["partition"]: None for unit in info["units"] if unit["outcome"] in ("swapped", "put back")})
+                    swapped.update({unit["partition"]: None for unit in info["units"] if unit["outcome"] in TOUCHED})
             except (KeyError, TypeError) as error:
                 raise UnreadableRecord(f"log entry {version} cannot be read ({error!r})") from error
     return LogState(finished, len(entries), tuple(swapped))

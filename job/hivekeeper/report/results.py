@@ -34,7 +34,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of one unit. `outcome`: swapped, overwritten, put back, given up, differs, failed, refused, empty, recent.
+    """What became of one unit. `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed, refused, empty, recent.
 
     Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away.
     """
@@ -85,7 +85,7 @@ def code_of_units(outcomes: Iterable[str]) -> Exit:
     found = set(outcomes) - {"recent"}
     if "differs" in found:
         return Exit.DIFFERENT
-    if found & {"put back", "given up", "failed"}:
+    if found & {"put back", "not swapped", "given up", "failed"}:
         return Exit.PARTIAL
     if "refused" in found:
         return Exit.PARTIAL if found & DONE_OUTCOMES else Exit.REFUSED

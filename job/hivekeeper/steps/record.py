@@ -10,7 +10,7 @@ from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligible
-from hivekeeper.plan.records import Actor, RunRecord, UnitRecord
+from hivekeeper.plan.records import TOUCHED, Actor, RunRecord, UnitRecord
 from hivekeeper.seams import Files, MetastoreUnavailable
 from hivekeeper.steps import journal
 from hivekeeper.steps.journal import Run
@@ -37,9 +37,7 @@ def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]
     """Put back what auto-discovery dropped while live was away. Where discovery is off, somebody dropped it on purpose."""
     if run.table.parameters.get("discover.partitions", "").lower() != "true":
         return ()
-    touched = {
-        unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome in (SWAPPED, "put back")
-    }
+    touched = {unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome in TOUCHED}
     present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
     missing = [name for name in touched if name not in present]
     for name in missing:
@@ -79,7 +77,7 @@ def finish_run(
 
     Discovery may have looked in the gap and dropped a partition only now, so they are asked for again.
     """
-    record_units(run, [unit for unit in units if unit.outcome == "put back"])
+    record_units(run, [unit for unit in units if unit.outcome in TOUCHED - {SWAPPED}])
     now_ms = run.cluster.clock.now_ms()
     operation = "recover" if recovered_by else "compact-swap"
     record = RunRecord(journal.run_of(run.directory), run.directory, operation, now_ms, tuple(units), recovered_by)

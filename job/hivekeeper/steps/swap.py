@@ -272,12 +272,12 @@ def give_up(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
     return UnitRecord(unit, "given up", reason=why)
 
 
-def finish_put_back(run: Run, unit: RecordedUnit, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
+def finish_put_back(run: Run, unit: RecordedUnit, why: str, gap_ms: Optional[float] = None, outcome: str = "put back") -> UnitRecord:
     """After live was away and is back: return what was put at its place meanwhile."""
     merge_recreated(run, unit)
     lift_nested(run.files, unit.unit.live)
     drop_ready(run, unit)
-    return UnitRecord(unit, "put back", gap_ms=gap_ms, reason=why)
+    return UnitRecord(unit, outcome, gap_ms=gap_ms, reason=why)
 
 
 def drop_ready(run: Run, unit: RecordedUnit) -> None:
@@ -309,7 +309,7 @@ def picture_live(seen: Mapping[str, Snapshot], live: str, certificate: Optional[
 
 def _carry_out(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], move: Move, seen: Mapping[str, Snapshot]) -> UnitRecord:
     if move is Move.NOTHING_SWAPPED:
-        return finish_put_back(run, unit, "it was not swapped")
+        return finish_put_back(run, unit, "the run ended before its swap", outcome="not swapped")
     if certificate is None:
         raise _ask(run, unit, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
