@@ -7,7 +7,7 @@ from typing import Callable, Dict
 
 import pytest
 
-from crash.test_compact import SELECTED, build, compact, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
+from crash.test_compact import SELECTED, build, compact, control_of, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
 from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit
 from twins.files import Killed
@@ -188,4 +188,34 @@ def test_a_slow_file_system_makes_the_check_again_and_then_gives_up():
     result = compact(world, run_id(1))
     assert result.code is Exit.PARTIAL
     assert "needs more than 100 ms" in result.tables[0].units[0].reason
+    assert world.rows_of("sales.events") == before
+
+
+def test_a_late_file_is_carried_over_though_an_old_file_was_opened_for_append_after_the_look():
+    world = build("flat")
+    before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
+    retired = control_of(world).run(run_id(1)).retired(1)
+    acts = {
+        RETIRE: lambda: writer.add(f"{live}/late.parquet", DataFile(("late",)), 10),
+        PROMOTE: lambda: writer.open(f"{retired}/part-00000.parquet"),
+    }
+    act_at(world, acts)
+    unit = compact(world, run_id(1)).tables[0].units[0]
+    assert (unit.outcome, unit.late_files) == ("swapped", ("late.parquet",))
+    assert world.rows_of("sales.events") == before + Counter(["late"])
+
+
+def test_a_partition_that_discovery_drops_after_it_was_recorded_is_put_back_at_the_end_of_the_run():
+    """Discovery looked in the gap and drops only when the unit is long recorded."""
+    world, steps = build("partitioned"), []
+    world.set_property("sales.events", **{"discover.partitions": "true"})
+    world.files.before_step = steps.append
+    compact(world, run_id(1))
+    recorded = next(number for number, what in enumerate(steps) if what.startswith("metastore.update_sizes"))
+
+    world = build("partitioned")
+    world.set_property("sales.events", **{"discover.partitions": "true"})
+    before = world.rows_of("sales.events")
+    act_at(world, {recorded: lambda: world.catalog.drop_partition("sales.events", "dt=1")})
+    compact(world, run_id(1))
     assert world.rows_of("sales.events") == before

@@ -68,6 +68,12 @@ def judge(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Judg
     return Judgement(Seen.LATE if late else Seen.SAME, late=tuple(late))
 
 
+def find_late(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Tuple[FileInfo, ...]:
+    """The new complete files, whatever else happened to the directory: none of them may stay behind."""
+    known = {file.name for file in manifest}
+    return tuple(e for e in entries if not (e.is_dir or e.is_open or names.is_hidden(e.name) or e.name in known))
+
+
 def is_young(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
     """Whether the directory's time cannot prove that nothing came after it.
 

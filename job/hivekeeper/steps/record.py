@@ -77,7 +77,10 @@ def finish_run(
 
     Discovery may have looked in the gap and dropped a partition only now, so they are asked for again.
     """
-    record_units(run, [unit for unit in units if unit.outcome in TOUCHED - {SWAPPED}])
+    try:
+        restore_partitions(run, units)
+    except MetastoreUnavailable as error:
+        log.warning("table=%s step=restore-partitions failed reason=%r", run.table.full_name, str(error))
     now_ms = run.cluster.clock.now_ms()
     operation = "recover" if recovered_by else "compact-swap"
     record = RunRecord(journal.run_of(run.directory), run.directory, operation, now_ms, tuple(units), recovered_by)

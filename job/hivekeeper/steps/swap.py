@@ -206,8 +206,8 @@ def finish_unit(run: Run, unit: RecordedUnit, certificate: Certificate, gap_ms: 
 def carry_over(run: Run, unit: RecordedUnit) -> Tuple[str, ...]:
     """Move the late files of retired into live; then retired is the snapshot."""
     retired = run.paths.retired(unit.number)
-    judgement = look.judge(unit.manifest, run.files.look([retired])[retired].entries)
-    return tuple(move_file(run.files, file.path, unit.unit.live) for file in judgement.late)
+    late = look.find_late(unit.manifest, run.files.look([retired])[retired].entries)
+    return tuple(move_file(run.files, file.path, unit.unit.live) for file in late)
 
 
 def move_file(files: Files, source: str, directory: str) -> str:
