@@ -5,13 +5,19 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable
+from urllib.parse import urlsplit
 
 import pytest
 
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.model import Snapshot
 from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
-from twins.files import FakeFiles, Killed
+from twins.files import TRASH, FakeFiles, Killed
 
 NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
 
@@ -281,6 +287,107 @@ def test_a_deleted_tree_is_gone_and_may_be_deleted_again(files_world):
     assert names_in(look(files_world, files_world.root)) == ["t2"]
 
 
+# ---- the trash
+
+
+@dataclasses.dataclass
+class Trash:
+    """`client` gives a client whose trash is on or off; `current` is the directory where that puts what it takes."""
+
+    client: Callable[[bool], Any]
+    current: str
+
+    def place_of(self, path):
+        return self.current + urlsplit(path).path
+
+
+@pytest.fixture
+def trash(files_world, request):
+    if files_world.kind == "twin":
+        yield Trash(lambda enabled: twin_with_trash(files_world, enabled), TRASH)
+        return
+    gateway = request.getfixturevalue("gateway")
+    home = request.getfixturevalue("tmp_path_factory").mktemp("home")
+    system, path = gateway.jvm.java.lang.System, gateway.jvm.org.apache.hadoop.fs.Path(files_world.root)
+    fs = path.getFileSystem(gateway.hadoop_conf)
+    home_before = system.setProperty("user.home", str(home))
+    try:
+        root = fs.getTrashRoot(path).toString()
+        assert files_world.kind == "hdfs" or root == f"file:{home}/.Trash"
+        found = Trash(lambda enabled: hadoop_with_trash(gateway, fs.getServerDefaults(path).getTrashInterval(), enabled), f"{root}/Current")
+        yield found
+        files_world.files.delete_tree(found.place_of(files_world.root))
+    finally:
+        system.setProperty("user.home", home_before)
+
+
+def twin_with_trash(world, enabled):
+    client = world.another_client()
+    client.trash_enabled = enabled
+    return client
+
+
+def hadoop_with_trash(gateway, interval_of_server, enabled):
+    if interval_of_server and not enabled:
+        pytest.skip("the NameNode has switched the trash on for everybody")
+    own = Gateway(gateway.spark)
+    own.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    own.hadoop_conf.set("fs.trash.interval", "60" if enabled else "0")
+    return HadoopFiles(own)
+
+
+def texts_below(world, top):
+    """Text by path below a directory."""
+    found = [entry.path for entry in world.files.tree(top) if not entry.is_dir]
+    return {path[len(top) + 1 :]: text for path, text in world.files.read_texts(found).items()}
+
+
+def test_a_directory_is_moved_to_the_trash_whole(files_world, trash):
+    directory = files_world.path("t", "u a=%20")
+    for name in ("f", ".hidden", "sub/g"):
+        files_world.writer.add(f"{directory}/{name}", name)
+    assert trash.client(True).move_to_trash(directory)
+    assert texts_below(files_world, trash.place_of(directory)) == {name: name for name in ("f", ".hidden", "sub/g")}
+    assert files_world.files.stat(directory) is None
+    assert look(files_world, files_world.path("t")).exists
+
+
+def test_the_trash_keeps_every_directory_that_lay_at_one_place(files_world, trash):
+    for text in ("first", "second", "third"):
+        files_world.writer.add(files_world.path("t", "u", "f"), text)
+        assert trash.client(True).move_to_trash(files_world.path("t", "u"))
+    kept = texts_below(files_world, trash.place_of(files_world.path("t")))
+    assert sorted(kept.values()) == ["first", "second", "third"]
+    assert kept["u/f"] == "first"
+    assert all(path.startswith("u") and path.endswith("/f") for path in kept)
+
+
+def test_nothing_is_moved_where_the_trash_is_switched_off(files_world, trash):
+    files_world.writer.add(files_world.path("t", "f"), "x")
+    before = files_world.files.stat(files_world.path("t"))
+    assert not trash.client(False).move_to_trash(files_world.path("t"))
+    assert files_world.files.stat(files_world.path("t")) == before
+    assert texts_below(files_world, files_world.path("t")) == {"f": "x"}
+    assert files_world.files.stat(trash.place_of(files_world.path("t"))) is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_missing_directory_cannot_be_moved_to_the_trash(files_world, trash, enabled):
+    with pytest.raises(SourceMissing):
+        trash.client(enabled).move_to_trash(files_world.path("missing"))
+
+
+def test_a_trash_that_cannot_be_made_is_an_error_and_not_taken_for_one_that_is_off(files_world, trash, request, tmp_path):
+    files_world.skip_on("twin", "its trash can always be made")
+    files_world.skip_on("hdfs", "its trash can always be made by its user")
+    files_world.writer.add(files_world.path("t", "f"), "x")
+    system = request.getfixturevalue("gateway").jvm.java.lang.System
+    system.setProperty("user.home", f"{tmp_path}/{'longer than a name may be' * 20}")
+    with pytest.raises(FilesUnavailable, match="could not be moved to the trash"):
+        trash.client(True).move_to_trash(files_world.path("t"))
+    assert texts_below(files_world, files_world.path("t")) == {"f": "x"}
+
+
 # ---- texts
 
 
@@ -309,6 +416,44 @@ def test_a_missing_text_is_an_error_alone_and_left_out_among_many(files_world):
     paths = [files_world.path("missing"), files_world.path("t")]
     assert files_world.files.read_texts(paths) == {files_world.path("t"): "text"}
     assert files_world.files.read_texts([]) == {}
+
+
+ROUNDS = 100
+
+
+@pytest.fixture
+def impatient_threads():
+    """Threads take turns at every chance, not every few milliseconds."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("impatient_threads")
+def test_of_two_committers_at_once_exactly_one_gets_the_number(files_world):
+    files_world.files.make_directory(files_world.path("log"))
+    start = threading.Barrier(2, timeout=60)
+
+    def commit(client, name):
+        """The numbers that this committer got."""
+        won = []
+        for number in range(ROUNDS):
+            client.write_new(files_world.path("log", f".{number}.{name}"), f"{name} {number}")
+            start.wait()
+            try:
+                client.rename_exact(files_world.path("log", f".{number}.{name}"), files_world.path("log", str(number)))
+                won.append(number)
+            except TargetExists:
+                pass
+        return won
+
+    with ThreadPoolExecutor(2) as pool:
+        won = dict(zip("ab", pool.map(commit, [files_world.another_client(), files_world.another_client()], "ab")))
+    assert sorted(won["a"] + won["b"]) == list(range(ROUNDS))
+    expected = {str(number): f"{name} {number}" for name in "ab" for number in won[name]}
+    lost = {f".{number}.{name}": f"{name} {number}" for name in "ab" for number in range(ROUNDS) if number not in won[name]}
+    assert texts_below(files_world, files_world.path("log")) == {**expected, **lost}
 
 
 # ---- the lock
@@ -516,6 +661,20 @@ def test_a_denied_place_cannot_be_changed_and_a_full_one_not_written_to():
     with pytest.raises(NoSpace):
         files.write_new("/big", "0123456789")
     assert files.contents() == {files.qualify("/a/f"): "x", files.qualify("/c"): "x", files.qualify("/big"): "01234"}
+
+
+def test_a_move_to_the_trash_is_one_step_and_needs_a_right():
+    files = FakeFiles({"/t/u/f": "x"})
+    files.die_after(1)
+    with pytest.raises(Killed):
+        files.move_to_trash("/t/u")
+    files.revive()
+    assert files.contents() == {TRASH + "/t/u/f": "x"}
+    files.writer.add("/t/u/f", "y")
+    files.namespace.denied.add(files.qualify("/t"))
+    with pytest.raises(NoPermission):
+        files.move_to_trash("/t/u")
+    assert files.read_text("/t/u/f") == "y"
 
 
 def test_a_coarse_clock_gives_two_changes_one_time():

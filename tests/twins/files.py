@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import string
+import threading
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from hivekeeper.model import Attributes, FileInfo, Snapshot
 from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 
 ROOT = "hdfs://nn"
+TRASH = ROOT + "/user/hive/.Trash/Current"
 BLOCK_SIZE = 128 << 20
 # What Java's URI leaves as it is in a path; so is everything beyond ASCII.
 URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
@@ -54,6 +56,8 @@ class Namespace:
         self.clock = clock
         self.clock_ms = 1_767_225_600_000
         self.tick_ms = 1
+        # Clients in several threads: each holds it for one step.
+        self.one_step = threading.RLock()
         self.space_bytes: Optional[int] = None
         self.denied: Set[str] = set()
         # Files that our clients hold open: a lock, or None for one that is being written.
@@ -155,7 +159,7 @@ class FakeFiles:
 
     Every changing call is one step; write_new is two (the file is there, in part and open; then it is
     complete), dress one for each directory. `steps` counts them. Twins of other seams call `step()` for their
-    own changes, so that kills fall between those too.
+    own changes, so that kills fall between those too. `trash_enabled` is what fs.trash.interval says.
     """
 
     clock_grain_ms = 1
@@ -163,6 +167,7 @@ class FakeFiles:
     def __init__(self, files: Optional[Mapping[str, Any]] = None, namespace: Optional[Namespace] = None) -> None:
         self.namespace = namespace or Namespace()
         self.steps = 0
+        self.trash_enabled = True
         self.before_step: Optional[Callable[[str], None]] = None
         self._left: Optional[int] = None
         self._at_once = True
@@ -271,6 +276,15 @@ class FakeFiles:
         path = self.qualify(path)
         self._change("delete_tree", [path], lambda: self.namespace.delete(path))
 
+    def move_to_trash(self, path: str) -> bool:
+        self._require_alive()
+        path = self.qualify(path)
+        if self.namespace.find(path) is None:
+            raise SourceMissing(path)
+        if self.trash_enabled:
+            self._change("move_to_trash", [path], lambda: self._move_to_trash(path))
+        return self.trash_enabled
+
     def read_text(self, path: str) -> str:
         return str(self.content(path))
 
@@ -324,7 +338,8 @@ class FakeFiles:
         for path in paths:
             if any(path == denied or path.startswith(denied + "/") for denied in self.namespace.denied):
                 raise NoPermission(f"{path}: permission denied")
-        result = effect()
+        with self.namespace.one_step:
+            result = effect()
         self.stepped(what)
         if error is not None:
             raise error
@@ -344,6 +359,15 @@ class FakeFiles:
         if limit is not None and self.namespace.used_bytes() + length > limit:
             raise NoSpace("the quota is exceeded")
         return length
+
+    def _move_to_trash(self, path: str) -> None:
+        """Below the trash with its whole path; where that is taken, with the time behind its name."""
+        target = wanted = names.join(TRASH, *parts(path))
+        now = self.namespace.now()
+        while self.namespace.find(target) is not None:
+            target, now = f"{wanted}{now}", now + 1
+        self.namespace.make_directory(names.parent(target))
+        self.namespace.rename(path, target)
 
     def _begin(self, path: str, text: str) -> None:
         self.namespace.directory(names.parent(path))

@@ -75,7 +75,7 @@ class HadoopFiles:
         _ask(self._bridge.makeDirectory, path)
 
     def rename_exact(self, source: str, target: str) -> None:
-        """HDFS does this in one step. On local files the target is looked for first, which two writers could race."""
+        """HDFS does this in one step. For a local directory the target is looked for first, which two writers could race."""
         _ask(self._bridge.rename, source, target)
 
     def remove_empty(self, path: str) -> bool:
@@ -83,6 +83,9 @@ class HadoopFiles:
 
     def delete_tree(self, path: str) -> None:
         _ask(self._bridge.deleteTree, path)
+
+    def move_to_trash(self, path: str) -> bool:
+        return bool(_ask(self._bridge.moveToTrash, path))
 
     def read_text(self, path: str) -> str:
         return str(_ask(self._bridge.readText, path))

@@ -44,6 +44,7 @@ import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.hadoop.fs.Trash;
 import org.apache.hadoop.fs.XAttrCodec;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.AclStatus;
@@ -274,9 +275,17 @@ public class HadoopBridge {
     if (Files.exists(to, asItIs)) throw new FileAlreadyExistsException(to + ": exists");
     boolean directory = Files.isDirectory(from, asItIs);
     try {
-      Files.move(from, to, new CopyOption[] {StandardCopyOption.ATOMIC_MOVE});
+      if (directory) {
+        Files.move(from, to, new CopyOption[] {StandardCopyOption.ATOMIC_MOVE});
+      } else {
+        // A kernel's rename of a file takes the place of one that came since the question above; its link does not.
+        Files.createLink(to, from);
+        Files.delete(from);
+      }
     } catch (NoSuchFileException absent) {
       throw new FileNotFoundException(absent.getMessage() + ": no such file or directory");
+    } catch (java.nio.file.FileAlreadyExistsException lost) {
+      throw new FileAlreadyExistsException(to + ": exists");
     }
     java.nio.file.Path sums = from.resolveSibling("." + from.getFileName() + ".crc");
     if (!directory && fs instanceof ChecksumFileSystem && Files.exists(sums, asItIs)) {
@@ -311,6 +320,24 @@ public class HadoopBridge {
     if (path.isRoot()) throw new AccessControlException(text + ": a root is never deleted");
     FileSystem fs = path.getFileSystem(conf);
     if (!fs.delete(path, true) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
+  }
+
+  /** False where the trash is switched off. Trash itself says false also where its directory cannot be made. */
+  public boolean moveToTrash(String text) throws IOException {
+    Place place = place(text);
+    if (place.real == null) throw new FileNotFoundException(place.path + ": no such directory");
+    place.fs.getFileStatus(place.real);
+    if (!new Trash(place.fs, trashConf(place)).isEnabled()) return false;
+    if (!Trash.moveToAppropriateTrash(place.fs, place.real, conf)) throw new IOException(text + ": could not be moved to the trash");
+    return true;
+  }
+
+  /** As Trash.moveToAppropriateTrash has it: the server's interval, the client's only where the server has none. */
+  Configuration trashConf(Place place) throws IOException {
+    Configuration asked = new Configuration(conf);
+    long interval = place.fs.getServerDefaults(place.real).getTrashInterval();
+    if (interval != 0) asked.setLong("fs.trash.interval", interval);
+    return asked;
   }
 
   /** {path: text}; a missing file is left out. */
