@@ -207,6 +207,21 @@ class Digest:
 
 
 @dataclass(frozen=True)
+class Differences:
+    """What two sets of files do not share, with multiplicity.
+
+    `columns` are the top-level columns whose values, taken as a multiset, differ. Examples map column to its value as text
+    (None for NULL), in the order of the columns.
+    """
+
+    only_in_one: int
+    only_in_other: int
+    columns: Tuple[str, ...] = ()
+    examples_of_one: Tuple[Mapping[str, Optional[str]], ...] = ()
+    examples_of_other: Tuple[Mapping[str, Optional[str]], ...] = ()
+
+
+@dataclass(frozen=True)
 class StageUnit:
     """The part of a stage batch that is one unit: its files in reading order, each with its output file (bin)."""
 

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 import pytest
 
 from hivekeeper import names
-from hivekeeper.model import Digest, FileInfo, StageBatch, StageUnit, UnitFooters
+from hivekeeper.model import Differences, Digest, FileInfo, StageBatch, StageUnit, UnitFooters
 from hivekeeper.seams import Rows, RowsError
 from twins.files import FakeFiles
 from twins.rows import DataFile, FakeRows
@@ -246,3 +246,88 @@ def test_a_file_that_is_gone_fails_the_job_in_one_line(three_units, units):
 def test_plain_files_have_no_hazards(three_units):
     groups = {str(unit): footers_of(three_units, unit)[str(unit)].groups[0] for unit in (1, 2)}
     assert three_units.rows.hazards("parquet", groups) == {}
+
+
+# ---- differences
+
+
+def differences_of(world, one: Sequence[int], other: Sequence[int], limit: int = 10):
+    footers = footers_of(world, *one, *other)
+    sides = ([group for unit in units for group in footers[str(unit)].groups] for units in (one, other))
+    return world.rows.differences("parquet", *sides, limit)
+
+
+def rows_in(examples) -> List[str]:
+    return sorted(example["row"] for example in examples)
+
+
+def test_the_same_rows_in_other_files_and_another_order_do_not_differ(world):
+    world.add(1, "a.parquet", ["x", "y", "y"])
+    world.add(1, "b.parquet", ["z"])
+    world.add(2, "c.parquet", ["y", "z", "x", "y"])
+    assert differences_of(world, [1], [2]) == Differences(0, 0)
+
+
+def test_a_changed_row_differs_on_both_sides_and_is_shown(world):
+    world.add(1, "a.parquet", ["x", "y", "z"])
+    world.add(2, "a.parquet", ["x", "Y", "z"])
+    assert differences_of(world, [1], [2]) == Differences(1, 1, ("row",), ({"row": "y"},), ({"row": "Y"},))
+
+
+def test_a_row_that_is_there_more_often_is_counted_each_time_and_shown_once(world):
+    world.add(1, "a.parquet", ["x", "x", "x", "y"])
+    world.add(2, "a.parquet", ["x", "y", "z", "z"])
+    assert differences_of(world, [1], [2]) == Differences(2, 2, ("row",), ({"row": "x"},), ({"row": "z"},))
+
+
+@pytest.mark.parametrize("limit", [0, 2, 4])
+def test_no_more_examples_than_asked_for_are_shown_and_always_the_same_ones(world, limit):
+    world.add(1, "a.parquet", ["a", "b", "c", "d", "same"])
+    world.add(2, "a.parquet", ["same", "e"])
+    world.add(3, "a.parquet", ["d", "c", "same", "b", "a"])
+    found = differences_of(world, [1], [2], limit)
+    assert (found.only_in_one, found.only_in_other) == (4, 1)
+    assert len(set(rows_in(found.examples_of_one)) & set("abcd")) == limit
+    assert rows_in(found.examples_of_other) == ["e"][:limit]
+    assert differences_of(world, [3], [2], limit) == found
+
+
+def test_a_side_has_the_rows_of_all_its_groups(world):
+    world.add(1, "a.parquet", ["x"])
+    world.add(2, "a.parquet", ["y", "z"])
+    world.add(3, "a.parquet", ["z", "y", "x"])
+    assert differences_of(world, [1, 2], [3]) == Differences(0, 0)
+    assert differences_of(world, [1], [3]).only_in_other == 2
+
+
+def test_a_side_without_files_lacks_all_rows_of_the_other(world):
+    world.add(1, "a.parquet", ["x", "y"])
+    found = differences_of(world, [1], [])
+    assert (found.only_in_one, found.only_in_other, found.columns) == (2, 0, ("row",))
+    assert (rows_in(found.examples_of_one), found.examples_of_other) == (["x", "y"], ())
+    assert rows_in(differences_of(world, [], [1]).examples_of_other) == ["x", "y"]
+
+
+def test_sides_without_rows_do_not_differ(world):
+    world.add(1, "a.parquet", [])
+    assert differences_of(world, [1], []) == differences_of(world, [], []) == differences_of(world, [1], [1]) == Differences(0, 0)
+
+
+@pytest.mark.parametrize("side", ["one", "other"])
+def test_files_with_other_row_counts_than_their_footers_said_are_an_error(world, side):
+    world.add(1, "a.parquet", ["x", "y"])
+    world.add(2, "a.parquet", ["x"])
+    groups = {unit: list(footers_of(world, unit)[str(unit)].groups) for unit in (1, 2)}
+    world.remove(1, "a.parquet")
+    world.add(1, "a.parquet", ["x"])
+    sides = (groups[1], groups[2]) if side == "one" else (groups[2], groups[1])
+    with pytest.raises(RowsError, match="2 rows in the files' footers, 1 were read"):
+        world.rows.differences("parquet", *sides, 10)
+
+
+def test_differences_with_a_file_that_is_gone_fail_in_one_line(three_units):
+    groups = {unit: list(footers_of(three_units, unit)[str(unit)].groups) for unit in (1, 2)}
+    three_units.remove(1, "b.parquet")
+    with pytest.raises(RowsError, match=r"a file is gone: .*b\.parquet") as caught:
+        three_units.rows.differences("parquet", groups[1], groups[2], 10)
+    assert "\n" not in str(caught.value)

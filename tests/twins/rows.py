@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import ColumnFacts, Digest, FileInfo, FooterGroup, Form, StageBatch, StageDigests, StageResult, UnitFooters
+from hivekeeper.model import (
+    ColumnFacts,
+    Differences,
+    Digest,
+    FileInfo,
+    FooterGroup,
+    Form,
+    StageBatch,
+    StageDigests,
+    StageResult,
+    UnitFooters,
+)
 from hivekeeper.seams import FilesError, RowsError
 from twins.files import FakeFiles
 
@@ -31,6 +43,9 @@ class DataFile:
 
     def __len__(self) -> int:
         return sum(len(row) for row in self.rows) + 100
+
+    def __add__(self, more: DataFile) -> DataFile:
+        return dataclasses.replace(self, rows=self.rows + more.rows)
 
 
 class FakeRows:
@@ -74,9 +89,24 @@ class FakeRows:
     def digests(self, format: str, groups: Mapping[int, FooterGroup]) -> Mapping[int, Digest]:  # noqa: ARG002
         return {key: add(digest_of(self._read(path).rows) for path in group.rows) for key, group in groups.items()}
 
+    def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:  # noqa: ARG002
+        counts, counts_of_other = self._counts(one), self._counts(other)
+        more, more_in_other = counts - counts_of_other, counts_of_other - counts
+        columns = (COLUMN,) if more or more_in_other else ()
+        return Differences(
+            sum(more.values()), sum(more_in_other.values()), columns, _examples(more, limit), _examples(more_in_other, limit)
+        )
+
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:  # noqa: ARG002
         found = {unit: [self._read(path).hazard for path in group.rows] for unit, group in groups.items()}
         return {unit: next(filter(None, hazards)) for unit, hazards in found.items() if any(hazards)}
+
+    def _counts(self, groups: Sequence[FooterGroup]) -> Counter[str]:
+        rows = [row for group in groups for path in group.rows for row in self._read(path, group.form).rows]
+        promised = sum(group.row_count for group in groups)
+        if len(rows) != promised:
+            raise RowsError(f"{promised} rows in the files' footers, {len(rows)} were read")
+        return Counter(rows)
 
     def _outputs(self, batch: StageBatch) -> Iterator[Tuple[str, int, RowTexts, int]]:
         """Path, unit, rows and length of each file to be written; a missing source shows when its turn comes, before any output."""
@@ -126,8 +156,16 @@ def _group(form: Form, rows: Mapping[str, RowTexts]) -> FooterGroup:
     return FooterGroup(form, {path: len(of_file) for path, of_file in rows.items()}, {COLUMN: facts})
 
 
+def _examples(surplus: Iterable[str], limit: int) -> Tuple[Mapping[str, Optional[str]], ...]:
+    return tuple({COLUMN: row} for row in sorted(surplus, key=_hash_of)[:limit])
+
+
+def _hash_of(row: str) -> int:
+    return int.from_bytes(hashlib.sha256(row.encode()).digest()[:8], "big")
+
+
 def digest_of(rows: Iterable[str]) -> Digest:
-    hashes = [int.from_bytes(hashlib.sha256(row.encode()).digest()[:8], "big") for row in rows]
+    hashes = [_hash_of(row) for row in rows]
     return Digest(len(hashes), sum(value >> 32 for value in hashes), sum(value & 0xFFFFFFFF for value in hashes))
 
 

@@ -19,13 +19,26 @@ from pyspark.sql.utils import CapturedException
 
 from hivekeeper import names
 from hivekeeper.cluster import digest
+from hivekeeper.cluster.differences import Side, find_differences
 from hivekeeper.cluster.failures import cause_of
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.probes import Probes, find_probes
 from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.cluster.spread import task_keys
 from hivekeeper.cluster.writing import session_settings, whole_file_settings, writer_options
-from hivekeeper.model import ColumnFacts, Digest, FileInfo, FooterGroup, Form, StageBatch, StageDigests, StageResult, StageUnit, UnitFooters
+from hivekeeper.model import (
+    ColumnFacts,
+    Differences,
+    Digest,
+    FileInfo,
+    FooterGroup,
+    Form,
+    StageBatch,
+    StageDigests,
+    StageResult,
+    StageUnit,
+    UnitFooters,
+)
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
 from hivekeeper.seams import RowsError
@@ -35,6 +48,8 @@ _THREADS = 16
 _READS_PER_JOB = 40
 # The observed digest travels by Spark's event bus, which drops events when it is overrun.
 _METRICS_TIMEOUT_S = 120
+# A session of ours has them set for jobs that write or return a few rows.
+_FOR_LARGE_SHUFFLES = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 _UNIT = names.UNIT_COLUMN
 # All our columns begin alike, and a data column that does so too is refused.
@@ -90,6 +105,25 @@ class SparkRows:
                 data = self._read_placed(session, format, schema, places)
                 found.update(self._digest_by_key(data, schema, _KEY).units)
         return found
+
+    def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
+        forms = [group.form for group in (*one, *other) if group.rows]
+        if not forms:
+            return Differences(0, 0)
+        with _rows_errors():
+            # One session may read all forms: what differs between theirs is how they write.
+            session = self._session(format, forms[0])
+            for key in _FOR_LARGE_SHUFFLES:
+                session.conf.set(key, self.gateway.spark.conf.get(key))
+            return find_differences(self._side(session, format, one), self._side(session, format, other), limit)
+
+    def _side(self, session: SparkSession, format: str, groups: Sequence[FooterGroup]) -> Side:
+        frames = []
+        for group in groups:
+            if group.rows:
+                paths = list(group.rows)
+                frames.append(self._load(session, format, paths, self._schema(session, format, group.form, paths[0])))
+        return Side(frames, sum(group.row_count for group in groups))
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         units = list(groups)
