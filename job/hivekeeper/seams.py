@@ -12,6 +12,7 @@ from typing import ContextManager, Iterable, Mapping, Optional, Protocol, Sequen
 
 from hivekeeper.model import (
     Attributes,
+    Differences,
     Digest,
     FileInfo,
     FooterGroup,
@@ -103,6 +104,13 @@ class Files(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a directory and all below it; no error where it is missing. Only for what is proved to be superfluous."""
 
+    def move_to_trash(self, path: str) -> bool:
+        """Move a directory to the user's trash, as the file system's own policy has it (fs.trash.interval, encryption zones).
+
+        False where the trash is switched off; nothing was changed then. Raises SourceMissing. Not atomic where the trash
+        lies on another file system.
+        """
+
     def read_text(self, path: str) -> str:
         """Raises SourceMissing."""
 
@@ -169,6 +177,27 @@ class Metastore(Protocol):
     def add_partition(self, table: Table, partition: Partition) -> bool:
         """Put a dropped partition back from the record; makes its directory where that is missing. False where it exists."""
 
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        """Create the external table `name` (database.table) with the definition of another, over files that lie elsewhere.
+
+        `places` maps partition names to the directories of their files; for an unpartitioned table it maps "" to it, and
+        `location` is not used. `parameters` are set over the table's own. external.table.purge and discover.partitions are
+        false, a SerDe `path` property that Spark set follows the location. No data is read, moved or made. Raises
+        MetastoreRefused where the name is taken; a partition that is gone meanwhile is left out.
+        """
+
+    def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        """Let partitions ("" for an unpartitioned table) of a backup table show other directories, in bulk.
+
+        Nothing is done where the table is gone or does not carry all of `parameters`, nor for partitions that it does not have.
+        """
+
+    def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        """Drop partitions of a backup table, their files untouched; under the same conditions as point_backup_table."""
+
+    def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        """Drop a backup table, its files untouched. False where it is gone or does not carry all of `parameters`: then it is not ours."""
+
     def hold(self, table: Table, timeout_s: float) -> ContextManager[str]:
         """Hive's own exclusive lock, best effort: yields "" where it is held, else the reason why not; never raises.
 
@@ -199,6 +228,12 @@ class Rows(Protocol):
 
     def digests(self, format: str, groups: Mapping[int, FooterGroup]) -> Mapping[int, Digest]:
         """Content digests of any files, per key; comparable with those of read_stage."""
+
+    def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
+        """Which rows two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
+
+        Rows are the same where their digests are; a column that a file lacks is NULL in its rows.
+        """
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         """Reasons, by unit, that only the data can tell why its rows cannot be rewritten faithfully (nanoseconds).

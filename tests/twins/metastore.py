@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from hivekeeper import quoting
 from hivekeeper.model import Partition, Storage, Table
-from hivekeeper.seams import MetastoreRefused
+from hivekeeper.seams import FilesError, MetastoreRefused, MetastoreUnavailable
 from twins.files import FakeFiles
 
 PARQUET = Storage(
@@ -22,6 +22,10 @@ PARQUET = Storage(
     "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
     {"serialization.format": "1"},
 )
+
+# What Hive's and Spark's statistics add to a table, and what lets others delete its files: a backup table has neither.
+ROW_STATISTICS = ("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded")
+RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period")
 
 
 @dataclass
@@ -67,7 +71,8 @@ class Catalog:
 class FakeMetastore:
     """`seams.Metastore` in memory, as the process whose files `files` is: its kills, steps and callbacks are ours.
 
-    Every changing call is one step, taking and giving back Hive's lock included. `analyzed` holds what analyze() was asked for.
+    Every changing call is one step, taking and giving back Hive's lock included; making a backup table of a partitioned table
+    is two, the table and then its partitions (make_backup_table.partitions). `analyzed` holds what analyze() was asked for.
     """
 
     def __init__(self, files: FakeFiles, catalog: Optional[Catalog] = None) -> None:
@@ -114,6 +119,26 @@ class FakeMetastore:
     def add_partition(self, table: Table, partition: Partition) -> bool:
         added: bool = self._change("add_partition", f"{table.full_name}/{partition.name}", lambda: self._add_partition(table, partition))
         return added
+
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._change("make_backup_table", name, lambda: self._make_backup_table(table, name, places.get("", location), parameters))
+        if table.partitioned:
+            try:
+                self._change("make_backup_table.partitions", name, lambda: self._add_places(table, name, places))
+            except MetastoreUnavailable:
+                if name in self.catalog.tables:
+                    self.catalog.drop_table(name)
+                raise
+
+    def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._change("point_backup_table", name, lambda: self._point_backup_table(name, parameters, places))
+
+    def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        self._change("trim_backup_table", name, lambda: self._trim_backup_table(name, parameters, partitions))
+
+    def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        dropped: bool = self._change("drop_backup_table", name, lambda: self._drop_backup_table(name, parameters))
+        return dropped
 
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
@@ -182,6 +207,69 @@ class FakeMetastore:
         self.catalog.add_partition(table.full_name, dataclasses.replace(partition, name=name, parameters=parameters))
         return True
 
+    def _make_backup_table(self, table: Table, name: str, place: str, parameters: Mapping[str, str]) -> None:
+        self._partitions(table)  # the table is there
+        stored = self.catalog.tables[table.full_name]
+        database, _, own_name = name.partition(".")
+        if database not in self.catalog.databases:
+            raise MetastoreRefused(f"{name}: no such database")
+        if name in self.catalog.tables:
+            raise MetastoreRefused(f"Table {own_name} already exists")
+        self._make_place(place)
+        made = dataclasses.replace(
+            stored,
+            database=database,
+            name=own_name,
+            kind="EXTERNAL_TABLE",
+            location=place,
+            storage=_moved(stored.storage, place),
+            parameters=_backup_parameters(stored, parameters),
+            create_time=self._files.namespace.now() // 1000,
+        )
+        self.catalog.add_table(made)
+
+    def _add_places(self, table: Table, name: str, places: Mapping[str, str]) -> None:
+        if name not in self.catalog.tables:
+            raise MetastoreRefused(f"{name} table not found")
+        stored = self._partitions(table)
+        moved = [_partition_at(stored[one], place) for one, place in places.items() if one in stored]
+        for partition in moved:
+            self._make_place(partition.location)
+        for partition in moved:
+            parameters = _without_row_statistics(partition.parameters)
+            self.catalog.add_partition(name, dataclasses.replace(partition, parameters=parameters))
+
+    def _make_place(self, location: str) -> None:
+        try:
+            self._files.namespace.make_directory(location)
+        except FilesError as error:
+            raise MetastoreRefused(f"{location} is not a directory or unable to create one") from error
+
+    def _carries(self, name: str, parameters: Mapping[str, str]) -> bool:
+        table = self.catalog.tables.get(name)
+        return table is not None and parameters.items() <= table.parameters.items()
+
+    def _point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        if not self._carries(name, parameters):
+            return
+        table, partitions = self.catalog.tables[name], self.catalog.partitions[name]
+        if not table.partitioned and table.location != places.get("", table.location):
+            self.catalog.put_table(dataclasses.replace(table, location=places[""], storage=_moved(table.storage, places[""])))
+        for one, place in places.items():
+            if one in partitions and partitions[one].location != place:
+                self.catalog.put_partition(name, _partition_at(partitions[one], place))
+
+    def _trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        for one in partitions if self._carries(name, parameters) else ():
+            if one in self.catalog.partitions[name]:
+                self.catalog.drop_partition(name, one)
+
+    def _drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        ours = self._carries(name, parameters)
+        if ours:
+            self.catalog.drop_table(name)
+        return ours
+
     def _lock(self, full_name: str) -> str:
         if not self.catalog.has_locks:
             return "Unable to update transaction database"
@@ -196,6 +284,27 @@ class FakeMetastore:
     def _touches(self, root: str, location: str) -> bool:
         one, other = root + "/", self._files.qualify(location) + "/"
         return one.startswith(other) or other.startswith(one)
+
+
+def _backup_parameters(table: Table, own: Mapping[str, str]) -> Mapping[str, str]:
+    left_out = {*RIGHTS_OVER_FILES, *(("numFiles", "totalSize") if table.partitioned else ())}
+    kept = {key: value for key, value in _without_row_statistics(table.parameters).items() if key not in left_out}
+    return {**kept, **own, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}
+
+
+def _without_row_statistics(parameters: Mapping[str, str]) -> Mapping[str, str]:
+    prefixes = ("spark.sql.statistics.", "impala_intermediate_stats_")
+    return {key: value for key, value in parameters.items() if key not in ROW_STATISTICS and not key.startswith(prefixes)}
+
+
+def _partition_at(partition: Partition, place: str) -> Partition:
+    return dataclasses.replace(partition, location=place, storage=_moved(partition.storage, place))
+
+
+def _moved(storage: Storage, place: str) -> Storage:
+    """The SerDe's `path`, where Spark set one, follows."""
+    found = {key: place if key.lower() == "path" else value for key, value in storage.serde_parameters.items()}
+    return dataclasses.replace(storage, serde_parameters=found)
 
 
 def _sized(parameters: Mapping[str, str], files: int, size_bytes: int) -> Mapping[str, str]:

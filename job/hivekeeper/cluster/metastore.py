@@ -99,6 +99,19 @@ class HiveMetastore:
         }
         return bool(_ask(self._bridge.addPartition, table.database, table.name, json.dumps(record)))
 
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        source = (table.database, table.name)
+        _ask(self._bridge.makeBackupTable, *_split(name), *source, location, json.dumps(dict(parameters)), json.dumps(dict(places)))
+
+    def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        _ask(self._bridge.pointBackupTable, *_split(name), json.dumps(dict(parameters)), json.dumps(dict(places)))
+
+    def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        _ask(self._bridge.trimBackupTable, *_split(name), json.dumps(dict(parameters)), json.dumps(list(partitions)))
+
+    def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        return bool(_ask(self._bridge.dropBackupTable, *_split(name), json.dumps(dict(parameters))))
+
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
         """The metastore drops a lock without heartbeats; a daemon thread of the JVM sends them and dies with the driver."""
@@ -134,6 +147,11 @@ class HiveMetastore:
         spark.conf.set("spark.sql.caseSensitive", "false")
         for statement in analyze_statements(table, partitions):
             _ask(spark.sql, statement)
+
+
+def _split(full_name: str) -> Tuple[str, str]:
+    database, _, name = full_name.partition(".")
+    return database, name
 
 
 class Roots:

@@ -1,7 +1,7 @@
-"""Finds the standard error of the command that a person or scheduler started.
+"""Finds the standard error and the terminal of the command that a person or scheduler started.
 
-Under spark-submit that is the JVM's: it merges the driver's own stderr into stdout (Spark's PythonRunner redirects
-the one into the other), where it would stand in the middle of the answer.
+Under spark-submit these are the JVM's: it merges the driver's own stderr into stdout (Spark's PythonRunner redirects
+the one into the other), where it would stand in the middle of the answer, and gives the driver a stdin of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Any, TextIO
+from contextlib import contextmanager
+from typing import Any, Iterator, Optional, TextIO
 
 
 class _JvmStream(io.TextIOBase):
@@ -24,6 +25,22 @@ class _JvmStream(io.TextIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
+
+
+@contextmanager
+def find_terminal() -> Iterator[Optional[TextIO]]:
+    """Where to read an answer from, None where nobody sits there: a scheduler, a pipe, YARN."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        yield sys.stdin
+        return
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        yield None
+        return
+    try:
+        with open(f"/proc/{os.getppid()}/fd/0", encoding="utf-8") as stdin_of_jvm:
+            yield stdin_of_jvm if stdin_of_jvm.isatty() else None
+    except OSError:
+        yield None
 
 
 def find_stderr() -> TextIO:

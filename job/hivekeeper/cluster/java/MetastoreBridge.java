@@ -17,6 +17,7 @@ import org.apache.hadoop.hive.metastore.IMetaStoreClient;
 import org.apache.hadoop.hive.metastore.LockComponentBuilder;
 import org.apache.hadoop.hive.metastore.LockRequestBuilder;
 import org.apache.hadoop.hive.metastore.RetryingMetaStoreClient;
+import org.apache.hadoop.hive.metastore.TableType;
 import org.apache.hadoop.hive.metastore.Warehouse;
 import org.apache.hadoop.hive.metastore.api.AlreadyExistsException;
 import org.apache.hadoop.hive.metastore.api.DataOperationType;
@@ -45,6 +46,13 @@ public class MetastoreBridge {
   // Servers give a lock up after hive.txn.timeout without a heartbeat: 300 s unless a site changed it.
   private static final long HEARTBEAT_MS = 20000L;
   private static final long LOCK_POLL_MS = 200L;
+
+  // What a backup table does not take over: numbers that only the table's own writers keep right, and what lets others delete its files.
+  private static final List ROW_STATISTICS = Arrays.asList(new Object[] {
+      "numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded"});
+  private static final List RIGHTS_OVER_FILES = Arrays.asList(new Object[] {
+      "TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period"});
+  private static final String DDL_TIME = "transient_lastDdlTime";
 
   private final ObjectMapper mapper = new ObjectMapper();
   private HiveConf conf;
@@ -250,6 +258,182 @@ public class MetastoreBridge {
     } catch (AlreadyExistsException e) {
       return false;
     }
+  }
+
+  /**
+   * An external table with the definition of another over files that lie elsewhere; places: partition name, or "", -> location.
+   *
+   * The server makes a directory that is missing, and lists one whose number and size of files it is not told; nothing else.
+   */
+  public void makeBackupTable(String database, String name, String ofDatabase, String of, String location, String parameters, String places)
+      throws Exception {
+    Table source = client.getTable(ofDatabase, of);
+    Map wanted = (Map) mapper.readValue(places, Map.class);
+    Table made = source.deepCopy();
+    made.setDbName(database);
+    made.setTableName(name);
+    made.setTableType(TableType.EXTERNAL_TABLE.toString());
+    made.setCreateTime(0);
+    made.setParameters(backupParameters(source, (Map) mapper.readValue(parameters, Map.class)));
+    move(made.getSd(), wanted.containsKey("") ? (String) wanted.get("") : location);
+    client.createTable(made);
+    try {
+      addPartitions(source, made, wanted);
+    } catch (Exception e) {
+      dropQuietly(database, name);
+      throw e;
+    }
+  }
+
+  private static Map backupParameters(Table source, Map own) {
+    Map found = withoutStatistics(source.getParameters());
+    found.keySet().removeAll(RIGHTS_OVER_FILES);
+    if (source.getPartitionKeysSize() == 0) {
+      // Servers take it for a request and take it out; one that gathers no statistics keeps it, to no effect.
+      found.put(StatsSetupConst.DO_NOT_UPDATE_STATS, StatsSetupConst.TRUE);
+    } else {
+      // Of all the table's files, of which the backup shows some.
+      found.remove(StatsSetupConst.NUM_FILES);
+      found.remove(StatsSetupConst.TOTAL_SIZE);
+    }
+    found.putAll(own);
+    found.put("EXTERNAL", "TRUE");
+    found.put("external.table.purge", "false");
+    found.put("discover.partitions", "false");
+    return found;
+  }
+
+  /** Number and size of files stay: they are those of the files shown, and a server that misses them lists the directory. */
+  private static Map withoutStatistics(Map stored) {
+    Map found = parameters(stored);
+    found.keySet().removeAll(ROW_STATISTICS);
+    found.remove(DDL_TIME);
+    for (Iterator it = found.keySet().iterator(); it.hasNext();) {
+      String key = (String) it.next();
+      if (key.startsWith("spark.sql.statistics.") || key.startsWith("impala_intermediate_stats_")) {
+        it.remove();
+      }
+    }
+    return found;
+  }
+
+  private void addPartitions(Table source, Table made, Map places) throws Exception {
+    List names = source.getPartitionKeysSize() == 0 ? Collections.EMPTY_LIST : new ArrayList(places.keySet());
+    for (int start = 0; start < names.size(); start += PARTITIONS_AT_ONCE) {
+      List added = new ArrayList();
+      for (Iterator it = named(source, part(names, start, PARTITIONS_AT_ONCE)).entrySet().iterator(); it.hasNext();) {
+        Map.Entry entry = (Map.Entry) it.next();
+        Partition partition = (Partition) entry.getValue();
+        partition.setDbName(made.getDbName());
+        partition.setTableName(made.getTableName());
+        partition.setCreateTime(0);
+        partition.setParameters(withoutStatistics(partition.getParameters()));
+        move(partition.getSd(), (String) places.get(entry.getKey()));
+        added.add(partition);
+      }
+      if (!added.isEmpty()) {
+        client.add_partitions(added, true, false);
+      }
+    }
+  }
+
+  /** Spark reads its own tables where the SerDe's `path` says, whatever the location is. */
+  private static void move(StorageDescriptor sd, String place) {
+    sd.setLocation(place);
+    Map properties = sd.getSerdeInfo() == null ? null : sd.getSerdeInfo().getParameters();
+    if (properties != null) {
+      for (Iterator it = properties.entrySet().iterator(); it.hasNext();) {
+        Map.Entry entry = (Map.Entry) it.next();
+        if ("path".equalsIgnoreCase((String) entry.getKey())) {
+          entry.setValue(place);
+        }
+      }
+    }
+  }
+
+  /** Half a table that its maker takes for missing would stay for ever. */
+  private void dropQuietly(String database, String name) {
+    try {
+      client.dropTable(database, name, false, true);
+    } catch (Exception e) {
+      // The first failure is the one to tell.
+    }
+  }
+
+  public void pointBackupTable(String database, String name, String parameters, String places) throws Exception {
+    Table table = backupTable(database, name, parameters);
+    if (table == null) {
+      return;
+    }
+    Map wanted = (Map) mapper.readValue(places, Map.class);
+    if (table.getPartitionKeysSize() == 0) {
+      if (isElsewhere(table.getSd(), (String) wanted.get(""))) {
+        move(table.getSd(), (String) wanted.get(""));
+        client.alter_table_with_environmentContext(database, name, table, keepStatistics());
+      }
+      return;
+    }
+    List names = new ArrayList(wanted.keySet());
+    for (int start = 0; start < names.size(); start += PARTITIONS_AT_ONCE) {
+      List moved = new ArrayList();
+      for (Iterator it = named(table, part(names, start, PARTITIONS_AT_ONCE)).entrySet().iterator(); it.hasNext();) {
+        Map.Entry entry = (Map.Entry) it.next();
+        Partition partition = (Partition) entry.getValue();
+        if (isElsewhere(partition.getSd(), (String) wanted.get(entry.getKey()))) {
+          move(partition.getSd(), (String) wanted.get(entry.getKey()));
+          moved.add(partition);
+        }
+      }
+      if (!moved.isEmpty()) {
+        client.alter_partitions(database, name, moved, keepStatistics());
+      }
+    }
+  }
+
+  /** One request to the server for each partition: only Hive's own expressions drop in bulk, and versions write those differently. */
+  public void trimBackupTable(String database, String name, String parameters, String partitions) throws Exception {
+    Table table = backupTable(database, name, parameters);
+    List names = table == null || table.getPartitionKeysSize() == 0 ? Collections.EMPTY_LIST : list(partitions);
+    for (int start = 0; start < names.size(); start += PARTITIONS_AT_ONCE) {
+      for (Iterator it = named(table, part(names, start, PARTITIONS_AT_ONCE)).values().iterator(); it.hasNext();) {
+        try {
+          client.dropPartition(database, name, ((Partition) it.next()).getValues(), false);
+        } catch (NoSuchObjectException e) {
+          // Somebody else dropped it since it was read.
+        }
+      }
+    }
+  }
+
+  public boolean dropBackupTable(String database, String name, String parameters) throws Exception {
+    if (backupTable(database, name, parameters) == null) {
+      return false;
+    }
+    client.dropTable(database, name, false, true);
+    return true;
+  }
+
+  /** Null where the table is gone or does not carry all of these parameters: then it is not ours. */
+  private Table backupTable(String database, String name, String parameters) throws Exception {
+    Table table;
+    try {
+      table = client.getTable(database, name);
+    } catch (NoSuchObjectException e) {
+      return null;
+    }
+    Map wanted = (Map) mapper.readValue(parameters, Map.class);
+    return parameters(table.getParameters()).entrySet().containsAll(wanted.entrySet()) ? table : null;
+  }
+
+  /** Those of the named partitions that exist, by name; a database may take names for the same that differ in case. */
+  private Map named(Table table, List names) throws Exception {
+    Map found = new LinkedHashMap();
+    for (Iterator it = client.getPartitionsByNames(table.getDbName(), table.getTableName(), names).iterator(); it.hasNext();) {
+      Partition partition = (Partition) it.next();
+      found.put(Warehouse.makePartName(table.getPartitionKeys(), partition.getValues()), partition);
+    }
+    found.keySet().retainAll(names);
+    return found;
   }
 
   /** "" where the lock is held now, else why not; nothing is thrown. */

@@ -1,0 +1,154 @@
+"""A backup table, read by Spark's and by Hive's reader, while its files lie in live directories and then in hidden ones."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hivekeeper.cluster.metastore import HiveMetastore
+from hivekeeper.names import ControlPaths
+from hivekeeper.quoting import HIVE_NULL, literal
+
+RUN = "20260101t020304z-0000"
+MARKS = {"hivekeeper.backup-of": "d.events"}
+VALUES = ("2026-01-01", "it's 5%/x", HIVE_NULL)
+DEFINITIONS = {
+    "hive": "CREATE EXTERNAL TABLE {name} (id INT, v STRING) {by} STORED AS PARQUET LOCATION '{at}'",
+    "spark": "CREATE TABLE {name} (id INT, v STRING) USING parquet {by} LOCATION '{at}'",
+    "spark managed": "CREATE TABLE {name} (id INT, v STRING) USING parquet {by}",
+}
+
+
+@pytest.fixture
+def session(spark):
+    found = spark.newSession()
+    found.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
+    return found
+
+
+@pytest.fixture
+def database(spark, tmp_path):
+    name = f"b{abs(hash(str(tmp_path))) % 10**8}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION 'file:{tmp_path}/{name}.db'")
+    yield name
+    spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture
+def metastore(gateway):
+    return HiveMetastore(gateway)
+
+
+class World:
+    """A table of the database, its backup table, and the hidden directories that its units are swapped into."""
+
+    def __init__(self, session, metastore, database, definition, partitioned, tmp_path):
+        self.session, self.metastore, self.database, self.partitioned = session, metastore, database, partitioned
+        self.name, self.backup = f"{database}.events", f"{database}.__bkp_events_20260101_020304"
+        by = "" if not partitioned else "PARTITIONED BY (dt STRING)" if definition.startswith("hive") else "PARTITIONED BY (dt)"
+        statement = DEFINITIONS[definition].replace(" STRING) USING", f" STRING{', dt STRING' if partitioned else ''}) USING")
+        session.sql(statement.format(name=self.name, by=by, at=f"file:{tmp_path}/events"))
+        self.insert("old")
+        self.table = metastore.tables(database, ["events"])["events"]
+        self.paths = ControlPaths.of(self.table.location, partitioned).run(RUN)
+
+    def insert(self, text):
+        for number, value in enumerate(VALUES if self.partitioned else [""]):
+            dt = f", {'NULL' if value == HIVE_NULL else literal(value)}" if self.partitioned else ""
+            self.session.sql(f"INSERT INTO {self.name} VALUES ({number}, '{text}'{dt}), ({number + 10}, '{text}'{dt})")
+
+    def lives(self):
+        if not self.partitioned:
+            return {"": self.table.location}
+        return {partition.name: partition.location for partition in self.metastore.partitions(self.table)}
+
+    def make_backup(self):
+        shown = self.paths.state("shown")
+        local(shown).mkdir(parents=True)
+        self.metastore.make_backup_table(self.table, self.backup, shown, MARKS, self.lives())
+
+    def swap(self, text):
+        """Retire every live directory as a swap does, then write other rows there."""
+        places = {name: self.paths.unit("retired", number) for number, name in enumerate(self.lives(), start=1)}
+        for name, live in self.lives().items():
+            local(places[name]).parent.mkdir(parents=True, exist_ok=True)
+            local(live).rename(local(places[name]))
+            local(live).mkdir()
+        self.session.sql(f"REFRESH TABLE {self.name}")
+        self.insert(text)
+        return places
+
+    def rows(self, name, where="true"):
+        """Through Hive's reader Spark gives the text of the NULL partition, whatever table it is."""
+        self.session.sql(f"REFRESH TABLE {name}")
+        found = self.session.sql(f"SELECT * FROM {name} WHERE {where}").collect()
+        return sorted((tuple(None if value == HIVE_NULL else value for value in row) for row in found), key=repr)
+
+    def expected(self, text, values=VALUES):
+        found = []
+        for number, value in enumerate(VALUES if self.partitioned else [""]):
+            if not self.partitioned or value in values:
+                dt = (None if value == HIVE_NULL else value,) if self.partitioned else ()
+                found += [(number, text, *dt), (number + 10, text, *dt)]
+        return sorted(found, key=repr)
+
+
+def local(location):
+    return Path(location[len("file:") :])
+
+
+def files_below(directory):
+    return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in directory.rglob("*"))
+
+
+@pytest.fixture(params=["flat", "partitioned"])
+def world(request, session, metastore, database, definition, tmp_path):
+    return World(session, metastore, database, definition, request.param == "partitioned", tmp_path)
+
+
+# Spark reads tables of its own with its own reader only.
+@pytest.mark.parametrize(("definition", "reader"), [("hive", "spark"), ("hive", "hive"), ("spark", "spark"), ("spark managed", "spark")])
+def test_a_backup_table_shows_the_files_before_and_after_a_swap_and_its_table_never_changes(world, reader, tmp_path):
+    world.session.conf.set("spark.sql.hive.convertMetastoreParquet", reader == "spark")
+    world.make_backup()
+    assert world.rows(world.backup) == world.rows(world.name) == world.expected("old")
+    places = world.swap("new")
+    assert world.rows(world.backup) == world.rows(world.name) == world.expected("new")
+
+    world.metastore.point_backup_table(world.backup, MARKS, places)
+
+    assert world.rows(world.backup) == world.expected("old")
+    assert world.rows(world.name) == world.expected("new")
+    if world.partitioned:
+        assert world.rows(world.backup, f"dt = {literal(VALUES[1])}") == world.expected("old", VALUES[1:2])
+        world.metastore.trim_backup_table(world.backup, MARKS, list(places)[:1])
+        assert len(world.rows(world.backup)) == 4
+    before = files_below(tmp_path)
+    assert world.metastore.drop_backup_table(world.backup, MARKS)
+    assert files_below(tmp_path) == before
+    assert world.rows(world.name) == world.expected("new")
+
+
+@pytest.mark.parametrize("definition", ["spark managed"])
+def test_dropping_a_backup_table_by_sql_deletes_no_file(world, tmp_path):
+    world.make_backup()
+    world.metastore.point_backup_table(world.backup, MARKS, world.swap("new"))
+    before = files_below(tmp_path)
+    world.session.sql(f"DROP TABLE {world.backup} PURGE")
+    assert files_below(tmp_path) == before
+    assert world.rows(world.name) == world.expected("new")
+
+
+@pytest.mark.parametrize("definition", ["spark"])
+def test_a_backup_table_whose_files_are_gone_can_be_dropped(world):
+    world.make_backup()
+    places = world.swap("new")
+    world.metastore.point_backup_table(world.backup, MARKS, places)
+    shutil.rmtree(local(world.paths.top))
+    if world.partitioned:
+        assert world.rows(world.backup) == []
+    assert world.metastore.drop_backup_table(world.backup, MARKS)
+    assert world.rows(world.name) == world.expected("new")
+    assert not local(world.paths.top).exists()
