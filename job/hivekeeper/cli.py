@@ -12,18 +12,17 @@ import secrets
 import signal
 import sys
 import time
-from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, List, NoReturn, Optional, Sequence, TextIO
 
 from hivekeeper import config as configuration
-from hivekeeper import names, options, submit
+from hivekeeper import options, submit
 from hivekeeper.config import Config
 from hivekeeper.errors import Exit, HivekeeperError, Unusable, UsageError
 from hivekeeper.seams import FilesError, MetastoreUnavailable
 
 if TYPE_CHECKING:
-    from hivekeeper.plan.settings import Settings
-    from hivekeeper.report.results import CommandResult
+    from hivekeeper.report.results import TableOutcome
     from hivekeeper.seams import Cluster
 
 log = logging.getLogger("hivekeeper")
@@ -103,11 +102,12 @@ def print_config(parsed: argparse.Namespace) -> Exit:
 
 def run_on_cluster(parsed: argparse.Namespace, config: Config) -> Exit:
     """Open the cluster, run, print the answer."""
+    from hivekeeper import dispatch
     from hivekeeper.cluster.connect import connect
     from hivekeeper.report import document, screen
 
     with connect({}, config.log_level) as cluster:
-        result = run_command(parsed, config, cluster)
+        result = dispatch.run_command(parsed, config, cluster, options.read_selection(parsed), partial(ask_for_rollback, parsed))
         text = document.to_json(document.build(result))
         if parsed.report_file:
             write_report(cluster, parsed.report_file, text)
@@ -115,41 +115,20 @@ def run_on_cluster(parsed: argparse.Namespace, config: Config) -> Exit:
     return result.code
 
 
-def run_command(parsed: argparse.Namespace, config: Config, cluster: Cluster) -> CommandResult:
-    from hivekeeper.commands.analyze import analyze
-    from hivekeeper.commands.compact_swap import Request, compact_swap
-    from hivekeeper.commands.recover import recover
+def ask_for_rollback(parsed: argparse.Namespace, planned: TableOutcome) -> bool:
+    """Show what a rollback will do and, where a person sits at a terminal, ask; a script that runs it has decided already."""
+    from hivekeeper.cluster import streams
+    from hivekeeper.report import screen
 
-    selected, run = options.read_selection(parsed), names.run_id(datetime.now(timezone.utc), secrets.token_hex(2))
-
-    def settings_for(table: str) -> Settings:
-        return settings_of(config, table)
-
-    if parsed.command == "analyze":
-        return analyze(cluster, selected, settings_for, config.backup_prefix, run)
-    if parsed.command == "recover":
-        return recover(cluster, selected, config.backup_prefix, run)
-    return compact_swap(cluster, Request(selected, settings_for, config.backup_prefix, run, config.dry_run))
-
-
-def settings_of(config: Config, table: str) -> Settings:
-    """What of the configuration bears on one table, in the units of the plan."""
-    from hivekeeper.plan.settings import Settings
-
-    of_table = config.for_table(table)
-    return Settings(
-        block_bytes=of_table.block_size_bytes,
-        ratio=of_table.ratio_threshold,
-        min_quiet_ms=of_table.min_quiet_s * 1000,
-        compression=of_table.compression,
-        sort_columns=of_table.sort_columns,
-        analyze_stats=of_table.analyze_stats,
-        max_units=of_table.max_units,
-        batch_bytes=config.batch_bytes,
-        batch_units=config.batch_units,
-        hive_lock=of_table.hive_lock == "try",
-        owner=of_table.owner,
-    )
+    stderr = find_stderr()
+    print(screen.render_planned_rollback(planned), file=stderr)
+    if parsed.yes:
+        return True
+    with streams.find_terminal() as terminal:
+        if terminal is None:
+            return True
+        print("roll back? [y/N] ", end="", file=stderr, flush=True)
+        return terminal.readline().strip().lower() in ("y", "yes")
 
 
 def write_report(cluster: Cluster, path: str, text: str) -> None:

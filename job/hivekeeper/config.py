@@ -53,6 +53,12 @@ class TableSettings:
     analyze_stats: bool = key(kinds.FLAG)
     hive_lock: str = key(kinds.choice("try", "off"))
     owner: str = key(kinds.choice("require", "try", "ignore"))
+    backup_table: bool = key(kinds.FLAG)
+    backup_database: Optional[str] = key(kinds.optional(kinds.NAME))
+    min_age_s: int = key(kinds.DURATION, "min_age")
+    older_than_s: Optional[int] = key(kinds.optional(kinds.DURATION), "older_than")
+    keep_last: Optional[int] = key(kinds.optional(kinds.COUNT))
+    discard: str = key(kinds.choice("delete", "trash"))
 
     @property
     def block_size_bytes(self) -> int:

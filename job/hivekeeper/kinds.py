@@ -122,4 +122,3 @@ MEMORY = _pattern("a size as Spark writes it, such as 512m or 4g", r"[1-9]\d*[km
 MASTER = _pattern("local, local[N], local[*] or yarn", r"local|local\[(?:[1-9]\d*|\*)\]|yarn")
 CODEC = choice("source", "table", "none", "uncompressed", "snappy", "gzip", "zlib", "zstd", "lz4", "lz4_raw")
 WORDS = Kind("a list of words", _parse_text, is_list=True)
-

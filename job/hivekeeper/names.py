@@ -34,11 +34,6 @@ def unit_directory(number: int) -> str:
     return f"u{number:05d}"
 
 
-def unit_number(name: str) -> Optional[int]:
-    match = UNIT.fullmatch(name)
-    return int(match["number"]) if match else None
-
-
 def log_entry(version: int) -> str:
     return f"{version:020d}.json"
 
@@ -51,6 +46,15 @@ def log_version(name: str) -> Optional[int]:
 def backup_pattern(prefix: str) -> re.Pattern[str]:
     """Matches the names of backup tables: `PREFIX TABLE _YYYYMMDD_HHMMSS`."""
     return re.compile(rf"{re.escape(prefix)}(?P<table>.+)_(?P<day>\d{{8}})_(?P<time>\d{{6}})")
+
+
+def backup_name(prefix: str, table: str, run: str) -> str:
+    """The name of the backup table that a run makes: its time is the run's."""
+    match = RUN.fullmatch(run)
+    if match is None:
+        raise ValueError(f"{run} is not a run id")
+    day, _, time = match["time"].rstrip("z").partition("t")
+    return f"{prefix}{table}_{day}_{time}"
 
 
 def is_backup(name: str, prefix: str) -> bool:
@@ -153,11 +157,9 @@ class RunPaths:
     def state(self, state: str) -> str:
         return join(self.top, state)
 
-    def ready(self, number: int) -> str:
-        return join(self.top, "ready", unit_directory(number))
-
-    def retired(self, number: int) -> str:
-        return join(self.top, "retired", unit_directory(number))
+    def unit(self, state: str, number: int) -> str:
+        """`ready/u00042`: one unit's directory in one state."""
+        return join(self.top, state, unit_directory(number))
 
     def recreated(self, number: int, nth: int) -> str:
         return join(self.top, "recreated", f"{unit_directory(number)}.{nth}")

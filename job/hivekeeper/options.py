@@ -31,6 +31,9 @@ FLAG_KEYS = {
     "min_quiet": "min_quiet",
     "max_units": "max_units",
     "sort_columns": "sort_columns",
+    "older_than": "older_than",
+    "keep_last": "keep_last",
+    "min_age": "min_age",
     "analyze_stats": "analyze_stats",
     "dry_run": "dry_run",
     "log_level": "log_level",
@@ -55,7 +58,13 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"hivekeeper {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="SUBCOMMAND", parser_class=Parser)
     _add_analyze(commands)
+    _add_backup(commands)
     _add_compact_swap(commands)
+    _add_verify(commands)
+    _add_rollback(commands)
+    _add_cleanup(commands)
+    _add_history(commands)
+    _add_pins(commands)
     _add_recover(commands)
     _add_config(commands)
     return parser
@@ -105,6 +114,98 @@ def _add_compact_swap(commands: Any) -> None:
     group.add_argument("--analyze-stats", action=argparse.BooleanOptionalAction, default=None, help="run ANALYZE TABLE afterwards")
     group.add_argument("--dry-run", action="store_true", default=None, help="print the plan and change nothing")
     _add_common(parser)
+
+
+def _add_backup(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "backup",
+        "take the record of a table as it is now, and a backup table over it",
+        "No file is copied: until compact-swap has set old files aside, another writer that deletes them deletes them for good.\n"
+        "compact-swap uses the newest record that still describes the table, else it takes its own.",
+    )
+    _add_selection(parser)
+    _add_common(parser)
+
+
+def _add_verify(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "verify",
+        "prove again that live holds what a backup holds, plus what came later",
+        "Reads the old and the new files; writes nothing. Exit code 5 where something differs.",
+    )
+    _add_selection(parser)
+    parser.add_argument("--where", metavar="PREDICATE", help="partitions to verify, by partition columns: \"dt >= '2026-01-01'\"")
+    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, help="the run whose backup is meant, not each unit's newest")
+    levels = "count: rows by the footers; digest: the content (default); rows: row by row, and which ones differ"
+    parser.add_argument("--level", choices=["count", "digest", "rows"], default="digest", help=levels)
+    _add_common(parser)
+
+
+def _add_rollback(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "rollback",
+        "put the old files back that a run set aside, and keep what came later",
+        "Without --run the newest compaction is undone. Later runs on the same partitions are undone first. What a rollback sets\n"
+        "aside stays until cleanup, so a rollback can be undone too: name it with --run.",
+    )
+    _add_selection(parser)
+    parser.add_argument("--where", metavar="PREDICATE", help="partitions to roll back, by partition columns: \"dt = '2026-01-01'\"")
+    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, help="get back to what was before this run")
+    parser.add_argument("--dry-run", action="store_true", default=None, help="print what would be done and change nothing")
+    _add_common(parser)
+
+
+def _add_cleanup(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "cleanup",
+        "discard old backups",
+        "Discards what every rule that is set lets go; pinned backups stay. Deletes only files that are what the backup's manifest says.",
+    )
+    _add_selection(parser)
+    group = parser.add_argument_group("retention")
+    group.add_argument("--older-than", metavar="TIME", help="keep backups that are younger than this, such as 7d")
+    group.add_argument("--keep-last", metavar="N", help="keep the newest N backups of each table")
+    group.add_argument("--min-age", metavar="TIME", help="never discard a backup younger than this (default 7d)")
+    group.add_argument("--dry-run", action="store_true", default=None, help="print each backup's verdict and change nothing")
+    _add_common(parser)
+
+
+def _add_history(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "history",
+        "list the runs and backups of a table",
+        "Reads the table's log; writes nothing.",
+    )
+    _add_selection(parser)
+    parser.add_argument("--files", action="store_true", help="with --run: the files that the run took out of the table and put into it")
+    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, help="the run that --files is about")
+    parser.add_argument("--at", metavar="VERSION", type=_version, help="the files and tombstones that the log knows at a version")
+    _add_common(parser)
+
+
+def _add_pins(commands: Any) -> None:
+    for name, does in (("pin", "protect a backup from every cleanup"), ("unpin", "let a pinned backup go again")):
+        parser = _add_command(commands, name, does, "Writes an entry into the table's log, nothing else.")
+        _add_selection(parser)
+        parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, required=True, help="the run whose backup is meant")
+        _add_common(parser)
+
+
+def _run_id(text: str) -> str:
+    if not names.RUN.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the id of a run, such as 20260101t020304z-1f0c; hivekeeper history lists them")
+    return text
+
+
+def _version(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the number of a log entry; hivekeeper history lists them")
+    return int(text)
 
 
 def _add_recover(commands: Any) -> None:
@@ -166,6 +267,10 @@ def read_selection(options: argparse.Namespace) -> Selection:
         tables += _read_tables_file(options.tables_file)
     selected = Selection(options.database, tuple(dict.fromkeys(tables)), tuple(options.exclude), getattr(options, "where", None))
     check_selection(selected)
+    if options.command == "history" and options.files != (options.of_run is not None):
+        raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
+    if options.command == "history" and options.files and options.at is not None:
+        raise UsageError("--files and --at ask two questions", next="ask one at a time")
     if getattr(options, "sort_columns", None) and (len(selected.tables) != 1 or selected.database):
         raise UsageError(
             "--sort-columns takes exactly one --table",

@@ -194,7 +194,7 @@ def test_a_slow_file_system_makes_the_check_again_and_then_gives_up():
 def test_a_late_file_is_carried_over_though_an_old_file_was_opened_for_append_after_the_look():
     world = build("flat")
     before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
-    retired = control_of(world).run(run_id(1)).retired(1)
+    retired = control_of(world).run(run_id(1)).unit("retired", 1)
     acts = {
         RETIRE: lambda: writer.add(f"{live}/late.parquet", DataFile(("late",)), 10),
         PROMOTE: lambda: writer.open(f"{retired}/part-00000.parquet"),

@@ -105,9 +105,7 @@ def create_table(spark: SparkSession, plan: Plan, rows: DataFrame, database: str
     partitioned = "PARTITIONED BY (" + ", ".join(f"{quote_name(name)} {kind}" for name, kind in plan.keys) + ")" if keys else ""
     clustered = f"CLUSTERED BY (id) INTO {plan.buckets} BUCKETS" if plan.buckets else ""
     name = f"{quote_name(database)}.{quote_name(plan.name)}"
-    spark.sql(
-        f"CREATE EXTERNAL TABLE {name} ({columns}) {partitioned} {clustered} STORED AS {plan.format} LOCATION {quote_text(location)}"
-    )
+    spark.sql(f"CREATE EXTERNAL TABLE {name} ({columns}) {partitioned} {clustered} STORED AS {plan.format} LOCATION {quote_text(location)}")
     if keys:
         spark.sql(f"MSCK REPAIR TABLE {name}")
 

@@ -1,4 +1,4 @@
-"""docs/on-disk.md against what a real run on the twins writes: every key has its name there."""
+"""docs/on-disk.md against what real commands on the twins write: every key, action and place has its name there, and no other has."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from typing import Any, Dict, Iterable, List, Mapping, Set
 import pytest
 
 from builders import a_table
+from desk import EVERYTHING, Desk
 from hivekeeper import names
-from hivekeeper.commands.compact_swap import Request, compact_swap
-from hivekeeper.model import Selection
-from hivekeeper.names import ControlPaths
-from hivekeeper.plan.settings import Settings
+from hivekeeper.plan.recovery import KNOWN_FILES, STATES
 from world import World
 
 TEXT = (Path(__file__).parents[2] / "docs" / "on-disk.md").read_text("utf-8")
-RUN = "20260101t020304z-0000"
 
 
 def section(title: str) -> str:
@@ -27,38 +24,88 @@ def section(title: str) -> str:
 
 
 def words(text: str) -> Set[str]:
-    return set(re.findall(r"\w+", text))
+    return set(re.findall(r"[\w-]+", text))
+
+
+def keys_of_table(text: str) -> Set[str]:
+    """What stands between back-quotes in the first column of the tables of a section."""
+    return {key for cell in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE) for key in re.findall(r"`(\w+)`", cell)}
+
+
+def append(desk: Desk) -> None:
+    for nth in range(2):
+        desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
+    desk.world.files.namespace.advance(3_600_000)
+
+
+def texts_of(desk: Desk) -> Dict[str, str]:
+    """Path below the control directory → text of every record that is there."""
+    top = desk.control.top
+    return {path[len(top) + 1 :]: text for path, text in desk.world.files.contents(top).items() if isinstance(text, str)}
 
 
 @pytest.fixture(scope="module")
-def written() -> Dict[str, str]:
-    """Base name → text of every record of one run."""
+def desk() -> Desk:
     world = World()
-    table = a_table(["dt"])
-    world.add_table(table, {"dt=1": [1000] * 3})
-    compact_swap(world.cluster, Request(Selection(tables=("sales.events",)), lambda _table: Settings(), "__bkp_", RUN))
-    control = ControlPaths.of(table.location, table.partitioned)
-    records = world.files.contents(control.top)
-    return {names.base(path): content for path, content in records.items() if "/retired/" not in path}
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 2})
+    return Desk(world)
+
+
+@pytest.fixture(scope="module")
+def written(desk) -> Dict[str, str]:
+    """Every record that was there at the end of one of the commands, or when a cleanup was killed."""
+    seen: Dict[str, str] = {}
+    desk.backup()
+    seen.update(texts_of(desk))
+    desk.compact()
+    append(desk)
+    for act in (desk.compact, desk.rollback, lambda: desk.pin(desk.runs[1])):
+        act()
+        seen.update(texts_of(desk))
+    desk.world.files.before_step = lambda _what: seen.update(texts_of(desk))
+    desk.cleanup(EVERYTHING)
+    desk.world.files.before_step = None
+    desk.pin(desk.runs[1], pinned=False)
+    seen.update(texts_of(desk))
+    return seen
+
+
+def plans(written: Mapping[str, str]) -> List[Dict[str, Any]]:
+    return [json.loads(text) for path, text in written.items() if path.endswith("/plan.json")]
 
 
 def actions(written: Mapping[str, str]) -> List[Dict[str, Any]]:
-    return [json.loads(line) for line in written[names.log_entry(0)].splitlines()]
+    entries = [text for path, text in sorted(written.items()) if names.log_version(names.base(path)) is not None]
+    return [json.loads(line) for text in entries for line in text.split("\n") if line]
 
 
-def test_each_key_of_a_plan_is_described(written):
-    plan = json.loads(written["plan.json"])
+def test_the_sequence_leaves_plans_of_every_operation_that_makes_one(written):
+    assert {plan["operation"] for plan in plans(written)} == {"backup", "compact-swap", "rollback", "cleanup"}
+
+
+def test_the_plan_has_the_keys_of_the_docs_and_no_others(written):
+    told = keys_of_table(section("plan.json"))
+    for plan in plans(written):
+        assert plan["units"]
+        for unit in plan["units"]:
+            assert set(plan) | set(unit) == told
+            assert all(len(file) == 4 for file in unit["files"] + unit["expected"])
+
+
+def test_each_key_of_a_table_definition_and_of_a_backups_place_is_described(written):
     told = words(section("plan.json"))
-    assert set(plan) <= told
-    assert set(plan["units"][0]) <= told
-    assert [len(file) for file in plan["units"][0]["files"]] == [4, 4, 4]
+    for plan in plans(written):
+        assert set(plan["definition"]) <= told
+        assert all(set(unit["backup"]) == {"run", "number", "path"} for unit in plan["units"] if unit["backup"])
+    assert any(unit["backup"] for plan in plans(written) for unit in plan["units"])
+    assert {"run", "number", "path"} <= told
 
 
 def test_each_key_of_a_certificate_is_described(written):
-    certificate = json.loads(written["certificates-1.jsonl"])
     told = words(section("certificates-N.jsonl"))
-    assert set(certificate) <= told
-    assert set(certificate["digest"]) <= told
+    lines = next(text for path, text in written.items() if path.endswith("certificates-1.jsonl")).splitlines()
+    for certificate in map(json.loads, lines):
+        assert set(certificate) | set(certificate["digest"]) <= told
 
 
 def rows_of_log() -> Dict[str, str]:
@@ -70,23 +117,62 @@ def test_the_log_holds_the_actions_that_are_described_and_no_others(written):
 
 
 @pytest.mark.parametrize("kind", rows_of_log())
-def test_each_key_of_an_action_is_described(written, kind):
-    told = words(rows_of_log()[kind])
-    for action in actions(written):
-        assert undescribed(action.get(kind, {}), told) == set()
+def test_an_action_has_the_keys_that_are_described_and_no_others(written, kind):
+    told = set(re.findall(r"`(\w+)`", rows_of_log()[kind]))
+    found = set().union(*(keys_of_action(action[kind]) for action in actions(written) if kind in action))
+    assert found == told
 
 
-def undescribed(action: Mapping[str, Any], told: Iterable[str]) -> Set[str]:
+def keys_of_action(action: Mapping[str, Any]) -> Set[str]:
     keys = set(action)
     for unit in action.get("units", ()):
         keys |= set(unit)
-    if "stats" in action:
+        keys |= set(unit["backup"] or ())
+    if action.get("stats"):
         keys |= set(json.loads(action["stats"]))
-    return keys - set(told)
+    return keys
 
 
-def test_each_place_below_the_control_directory_is_drawn(written):
-    drawn = re.search(r"^```\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)[1]
-    for name in written:
-        pattern = re.sub(r"-\d+\.jsonl$", "-N.jsonl", name)
-        assert pattern in drawn or names.log_version(name) is not None, f"{name} is not drawn"
+def test_the_log_holds_the_operations_that_are_described_and_no_others(written):
+    told = re.search(r"^Operations are (.+)\.$", section("The log"), re.MULTILINE)[1]
+    found = {action["commitInfo"]["operation"] for action in actions(written) if "commitInfo" in action}
+    assert found == set(re.findall(r"`([\w-]+)`", told))
+
+
+def drawn() -> str:
+    return re.search(r"^```\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)[1]
+
+
+def names_of(paths: Iterable[str]) -> Set[str]:
+    """Names below a run's directory, as the drawing writes them."""
+    parts = [path.split("/") for path in paths if path.startswith("runs/")]
+    return {re.sub(r"-\d+\.jsonl$", "-N.jsonl", part[2]) for part in parts if len(part) > 2}
+
+
+def test_each_place_below_the_control_directory_is_drawn_and_no_other(written):
+    places = re.findall(r"^runs/RUN/([\w.-]+)", drawn(), re.MULTILINE)
+    states = {state for of_operation in STATES.values() for state in of_operation}
+    files = {name for name in KNOWN_FILES if not name.endswith(".part")}
+    assert set(places) == states | files | {"certificates-N.jsonl"}
+    unfinished = {name for name in KNOWN_FILES if name.endswith(".part")}
+    assert names_of(written) <= set(places) | unfinished
+    assert unfinished <= set(re.findall(r"`([\w.]+)`", TEXT))
+
+
+@pytest.mark.parametrize("state", sorted({state for of_operation in STATES.values() for state in of_operation} - {"shown"}))
+def test_the_drawing_says_which_operations_make_a_place(state):
+    line = re.search(rf"^runs/RUN/{state}/\S*\s+(.+)$", drawn(), re.MULTILINE)[1]
+    told = {word.replace("compaction", "compact-swap") for word in re.findall(r"\w+", line.partition(":")[0])}
+    assert told == {operation for operation, states in STATES.items() if state in states}
+
+
+@pytest.mark.usefixtures("written")
+def test_a_backup_table_has_the_properties_of_the_docs(desk):
+    catalog, told = desk.world.catalog, section("Backup tables")
+    left = [table for name, table in catalog.tables.items() if "__bkp_" in name]
+    assert left
+    for table in left:
+        ours = {"hivekeeper.backup-of": "sales.events", "external.table.purge": "false", "discover.partitions": "false"}
+        assert {key: table.parameters.get(key, "").lower() for key in ours} == ours
+        assert all(f"`{key}`" in told for key in ours)
+        assert re.fullmatch(r"__bkp_events_\d{8}_\d{6}", table.name)

@@ -50,6 +50,12 @@ def test_help_ends_with_the_exit_codes_and_can_be_shown(name):
     assert options.EXIT_CODES.splitlines()[-1].strip() in subcommands()[name].format_help()
 
 
+def test_the_readme_lists_every_subcommand_and_no_other():
+    table = re.search(r"\| command \| does \|\n\| --- \| --- \|\n((?:\|.*\n)+)", README)[1]
+    told = {name for cell in re.findall(r"^\| (.+?) \|", table, re.MULTILINE) for name in re.findall(r"`([a-z-]+)`", cell)}
+    assert told == set(subcommands())
+
+
 # -- exit codes ---------------------------------------------------------------------------------------------
 
 

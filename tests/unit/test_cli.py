@@ -1,10 +1,15 @@
 """The command line without a cluster: what is refused, what is said, which code comes back."""
 
+import io
 import json
 
 import pytest
 
-from hivekeeper import __version__, cli, options
+from hivekeeper import __version__, cli, dispatch, options
+from hivekeeper.errors import UsageError
+from hivekeeper.report.results import TableOutcome, UnitOutcome
+
+RUN = "20260101t020304z-1f0c"
 
 
 @pytest.fixture
@@ -39,6 +44,26 @@ def run(capsys, monkeypatch):
         (["analyze", "--tables-file", "/nowhere/tables"], "--tables-file /nowhere/tables: No such file or directory"),
         (["analyze", "--table", "d.t", "--set", "block_sise_mb=1"], "block_size_mb"),
         (["analyze", "--table", "d.t", "-c", "/nowhere/site.yaml"], "/nowhere/site.yaml"),
+        (["cleanup", "--table", "d.t", "--older-than", "7"], "older_than"),
+        (["cleanup", "--table", "d.t", "--older-than", "-7d"], "older-than"),
+        (["cleanup", "--table", "d.t", "--min-age", "a week"], "min_age"),
+        (["cleanup", "--table", "d.t", "--keep-last", "many"], "keep_last"),
+        (["cleanup", "--table", "d.t", "--keep-last", "-1"], "keep_last"),
+        (["cleanup", "--table", "d.t", "--set", "discard=shred"], "discard"),
+        (["cleanup"], "no table is selected"),
+        (["verify", "--table", "d.t", "--run", "latest"], "'latest' is not the id of a run, such as 20260101t020304z-1f0c"),
+        (["verify", "--table", "d.t", "--level", "all"], "invalid choice: 'all'"),
+        (["rollback", "--table", "d.t", "--run", f"{RUN}.t1"], "is not the id of a run"),
+        (["rollback", "--table", "d.t", "--run", f"../{RUN}"], "is not the id of a run"),
+        (["rollback", "--table", "d.t", "--run", ""], "is not the id of a run"),
+        (["pin", "--table", "d.t"], "--run"),
+        (["unpin", "--table", "d.t"], "--run"),
+        (["pin", "--table", "d.t", "--run", "20260101"], "is not the id of a run"),
+        (["history", "--table", "d.t", "--files"], "--files and --run belong together"),
+        (["history", "--table", "d.t", "--run", RUN], "--files and --run belong together"),
+        (["history", "--table", "d.t", "--at", "-1"], "--at"),
+        (["history", "--table", "d.t", "--at", "newest"], "'newest' is not the number of a log entry"),
+        (["history", "--table", "d.t", "--at", "²"], "is not the number of a log entry"),
     ],
 )
 def test_wrong_usage_is_one_clear_error_with_code_2(run, words, says):
@@ -48,6 +73,12 @@ def test_wrong_usage_is_one_clear_error_with_code_2(run, words, says):
     assert says in err
     assert err.startswith("hivekeeper: ")
     assert "\n  state: nothing was changed\n  next:  " in err
+
+
+def test_two_questions_to_history_at_once_are_wrong_usage():
+    parsed = options.build_parser().parse_args(["history", "--table", "d.t", "--files", "--run", RUN, "--at", "3"])
+    with pytest.raises(UsageError):
+        options.read_selection(parsed)
 
 
 def test_wrong_usage_with_json_is_a_document_too(run):
@@ -60,8 +91,56 @@ def test_the_version_and_the_help_need_no_cluster(run):
     assert run("--version")[:2] == (0, f"hivekeeper {__version__}\n")
     code, out, _ = run("--help")
     assert code == 0
-    for word in ("analyze", "compact-swap", "recover", "config", "exit codes:"):
+    for word in (*dispatch.COMMANDS, "config", "exit codes:"):
         assert word in out
+
+
+@pytest.mark.parametrize("command", sorted(dispatch.COMMANDS))
+def test_every_command_has_a_help_with_the_exit_codes(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert "exit codes:" in out
+
+
+class Terminal(io.StringIO):
+    """A stdin where a person sits."""
+
+    def isatty(self):
+        return True
+
+
+def ask(monkeypatch, capsys, stdin, *words):
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr("sys.stdin", stdin)
+    parsed = options.build_parser().parse_args(["rollback", "--table", "sales.events", *words])
+    planned = TableOutcome("sales.events", units=(UnitOutcome("dt=1", "planned", 1, 10, 3, 10, of_run=RUN),))
+    answer = cli.ask_for_rollback(parsed, planned)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return answer, captured.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("y\n", True), ("yes\n", True), (" Yes \n", True), ("n\n", False), ("\n", False), ("", False), ("yeah\n", False)],
+)
+def test_on_a_terminal_a_rollback_shows_its_plan_and_asks(monkeypatch, capsys, typed, expected):
+    answer, shown = ask(monkeypatch, capsys, Terminal(typed))
+    assert answer is expected
+    assert f"sales.events/dt=1: 1 → 3 files, undoes run {RUN}" in shown
+    assert shown.endswith("roll back? [y/N] ")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [(Terminal("n\n"), ["--yes"]), (io.StringIO("n\n"), []), (None, [])],
+    ids=["with --yes", "in a pipe", "without stdin"],
+)
+def test_where_nobody_is_to_be_asked_a_rollback_shows_its_plan_and_goes_on(monkeypatch, capsys, stdin, words):
+    answer, shown = ask(monkeypatch, capsys, stdin, *words)
+    assert answer is True
+    assert "would roll back 1 step" in shown
+    assert "[y/N]" not in shown
 
 
 def test_a_tables_file_has_one_table_a_line(tmp_path):

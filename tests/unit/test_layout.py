@@ -30,7 +30,8 @@ ALLOWED: Dict[str, Set[str]] = {
     "steps": SHARED | {"plan", "seams"},
     "cluster": SHARED | {"seams", "plan", "schemas"},
     "commands": SHARED | {"plan", "steps", "report", "seams", "kinds"},
-    "cli": SHARED | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
+    "dispatch": SHARED | {"commands", "plan", "report", "seams", "config"},
+    "cli": SHARED | {"dispatch"} | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
 }
 
 OUTSIDE = {"yaml": {"config"}, "pyspark": {"cluster"}, "py4j": {"cluster"}}

@@ -5,6 +5,8 @@ import pytest
 from hivekeeper import names
 from hivekeeper.names import ControlPaths
 
+RUN = "20260101t020304z-1f0c"
+
 
 def test_a_run_id_is_utc_and_is_read_back_whole():
     run = names.run_id(datetime(2026, 1, 1, 3, 3, 4, tzinfo=timezone(timedelta(hours=1))), "1f0c")
@@ -38,7 +40,29 @@ def test_no_name_of_ours_could_be_taken_for_a_partition():
 
 @pytest.mark.parametrize("number", [1, 42, 99999, 123456])
 def test_unit_directories_are_read_back(number):
-    assert names.unit_number(names.unit_directory(number)) == number
+    assert names.UNIT.fullmatch(names.unit_directory(number))["number"].lstrip("0") == str(number)
+    assert not names.UNIT.fullmatch(names.unit_directory(number) + ".0")
+    assert names.RECREATED.fullmatch(names.unit_directory(number) + ".0")
+
+
+@pytest.mark.parametrize("table", ["events", "events_archive", "events_2", "events_20260101_020304"])
+def test_the_name_of_a_backup_table_is_read_back_whole(table):
+    name = names.backup_name("__bkp_", table, RUN)
+    assert name == f"__bkp_{table}_20260101_020304"
+    assert names.is_backup(name, "__bkp_")
+    assert names.backup_pattern("__bkp_").fullmatch(name)["table"] == table
+
+
+@pytest.mark.parametrize("run", ["", "20260101t020304z", f"{RUN}.t1", f"x{RUN}"])
+def test_a_backup_table_is_named_after_a_run_and_nothing_else(run):
+    with pytest.raises(ValueError, match="is not a run id"):
+        names.backup_name("__bkp_", "events", run)
+
+
+def test_a_prefix_is_taken_as_it_is_written():
+    assert names.is_backup(names.backup_name("a.*b", "events", RUN), "a.*b")
+    assert not names.is_backup("aXXb" + "events_20260101_020304", "a.*b")
+    assert not names.is_backup("__bkp_events_20260101_020304_", "__bkp_")
 
 
 def test_log_entries_are_read_back_and_nothing_else_is():

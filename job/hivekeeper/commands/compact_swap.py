@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper.commands import each, selection
 from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
-from hivekeeper.errors import Exit, Refused, Unusable
+from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
 from hivekeeper.plan import analysis, compaction, eligible
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.plan.compaction import Candidate, CompactionPlan
-from hivekeeper.plan.records import Certificate, RecordedPlan, UnitRecord, plan_to_text, recorded
+from hivekeeper.plan.entries import UnitRecord
+from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedPlan, recorded
 from hivekeeper.plan.settings import Engine, Settings
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import attributes, journal, record, swap
+from hivekeeper.steps import attributes, backup, journal, record, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, observe_table
 from hivekeeper.steps.stage import Staged, Stager
@@ -42,12 +43,10 @@ class Request:
 
 def compact_swap(cluster: Cluster, request: Request) -> CommandResult:
     """Compact every selected table."""
-    started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    tables, missing = selection.find_tables(cluster, request.selection, request.backup_prefix)
-    outcomes = [each.missing_outcome(name) for name in missing]
-    outcomes += each.for_each(tables, lambda table: compact_table(cluster, table, request), cluster.clock)
-    seconds = (cluster.clock.monotonic_ms() - began) / 1000
-    return CommandResult("compact-swap", request.run, started, seconds, request.selection.named, request.dry_run, tuple(outcomes))
+    prefix, run = request.backup_prefix, request.run
+    return each.run_on_tables(
+        cluster, COMPACT_SWAP, request.selection, prefix, run, lambda table: compact_table(cluster, table, request), request.dry_run
+    )
 
 
 def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
@@ -57,6 +56,9 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     if observed.reason:
         return _refused(observed)
     chosen = analysis.choose(observed.units)
+    if observed.has_control:
+        # A log that this version must not touch is refused at once, by a dry run too.
+        journal.read_history(cluster.files, observed.control)
     if request.dry_run:
         plan = make_plan(cluster, observed, chosen, settings, request.run)
         return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)
@@ -67,11 +69,8 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
 
 
 def _refused(observed: ObservedTable) -> TableOutcome:
-    reason, name = observed.reason, observed.table.full_name
-    assert reason is not None
-    return TableOutcome(
-        name, observed=observed, problem=Problem(f"{name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED)
-    )
+    assert observed.reason is not None
+    return each.refused(observed.table, observed.reason, observed)
 
 
 def _compact_held(
@@ -134,8 +133,8 @@ def carry_out(
     cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
     """The plan durably first; then batch by batch."""
-    run = _begin(cluster, observed, plan, lock, settings.owner)
-    stager, known = Stager(run, plan, settings.owner), recorded(plan)
+    run, known = _begin(cluster, observed, plan, lock, settings)
+    stager = Stager(run, plan, settings.owner)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
     for number, batch in enumerate(plan.batches, start=1):
         log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
@@ -144,24 +143,29 @@ def carry_out(
         staged.differing.update(of_batch.differing)
         done = swap_batch(run, batch, known, of_batch.certificates, settings)
         record.record_units(run, done)
+        backup.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
-    version = record.finish_run(run, units, actor_of(cluster), parameters_of(settings))
+    backup_table = backup.trim_units(run, known, units)
+    version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings), backup_table=backup_table)
     if settings.analyze_stats:
         record.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
-    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version)
+    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=backup_table)
 
 
-def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, owner: str) -> Run:
-    paths = journal.open_run(cluster.files, observed.control, plan.run)
+def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, settings: Settings) -> Tuple[Run, RecordedPlan]:
+    """The plan durably, then the backup table over what is about to be swapped."""
+    paths = journal.open_run(cluster.files, observed.control, plan.run, COMPACT_SWAP)
     try:
-        attributes.rehearse(cluster.files, paths.stages, plan.attributes.values(), owner)
+        attributes.rehearse(cluster.files, paths.stages, plan.attributes.values(), settings.owner)
     except Refused:
         cluster.files.delete_tree(paths.top)
         raise
-    journal.write_durably(cluster.files, paths.plan, plan_to_text(plan, cluster.clock.now_ms()))
-    return Run(cluster, plan.table, observed.control, paths, lock)
+    run = Run(cluster, plan.table, observed.control, paths, lock)
+    known = backup.choose_record(run, recorded(plan), settings)
+    journal.write_plan(run, known)
+    return run, replace(known, backup_table=backup.make_table(run, known))
 
 
 def swap_batch(

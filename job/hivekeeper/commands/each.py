@@ -7,16 +7,36 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Callable, List, Sequence
+from typing import Callable, List, Optional, Sequence
 
+from hivekeeper.commands import selection
 from hivekeeper.errors import Exit, HivekeeperError, Refused, Unusable
-from hivekeeper.model import Table
-from hivekeeper.report.results import Problem, TableOutcome
-from hivekeeper.seams import Clock, FilesError, MetastoreUnavailable, NoPermission, RowsError
+from hivekeeper.model import Selection, Table
+from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.eligible import Reason
+from hivekeeper.report.results import CommandResult, Problem, TableOutcome
+from hivekeeper.seams import Clock, Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
 
 log = logging.getLogger(__name__)
 
 Work = Callable[[Table], TableOutcome]
+
+
+def run_on_tables(
+    cluster: Cluster, command: str, selected: Selection, backup_prefix: str, run: str, work: Work, dry_run: bool = False
+) -> CommandResult:
+    """The result of a command: each selected table worked on by itself, missing ones said."""
+    started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
+    tables, missing = selection.find_tables(cluster, selected, backup_prefix)
+    outcomes = [missing_outcome(name) for name in missing] + for_each(tables, work, cluster.clock)
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    return CommandResult(command, run, started, seconds, selected.named, dry_run, tuple(outcomes))
+
+
+def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = None) -> TableOutcome:
+    """A table that is not fit, as a result."""
+    problem = Problem(f"{table.full_name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED)
+    return TableOutcome(table.full_name, observed=observed, problem=problem)
 
 
 def missing_outcome(name: str) -> TableOutcome:

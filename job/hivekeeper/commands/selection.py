@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
-from hivekeeper.plan import where
+from hivekeeper.plan import eligible, where
 from hivekeeper.seams import Cluster
 from hivekeeper.steps.observe import Wanted
 
@@ -30,7 +30,8 @@ def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> T
     for database, inside_names in wanted.items():
         chosen = [name for name in inside_names if not _is_excluded(f"{database}.{name}", selection.exclude)]
         found = cluster.metastore.tables(database, chosen)
-        tables.extend(found[name] for name in chosen if name in found)
+        named = {name.lower() for name in selection.tables}
+        tables.extend(found[name] for name in chosen if name in found and (f"{database}.{name}" in named or not _is_backup(found[name])))
         missing.extend(f"{database}.{name}" for name in chosen if name not in found)
     return tables, missing
 
@@ -41,6 +42,10 @@ def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]
     except KeyError as error:
         raise Refused(f"the database {database} does not exist", next="look at the spelling; SHOW DATABASES lists them") from error
     return sorted(name for name in found if not names.is_backup(name, backup_prefix))
+
+
+def _is_backup(table: Table) -> bool:
+    return eligible.BACKUP_OF in table.parameters
 
 
 def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:

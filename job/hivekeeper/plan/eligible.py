@@ -29,6 +29,9 @@ FORMATS: Mapping[Tuple[str, str, str], str] = {
     ): ORC,
 }
 
+# The table property that marks a backup table of ours and names the table it belongs to.
+BACKUP_OF = "hivekeeper.backup-of"
+
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
 UNFINISHED_SUFFIXES = ("._COPYING_", ".tmp", ".inprogress", ".copying", ".pending")
 
@@ -49,14 +52,26 @@ def format_of(storage: Storage) -> Optional[str]:
     return FORMATS.get((storage.input_format, storage.output_format, storage.serde))
 
 
-def refuse_table(table: Table) -> Optional[Reason]:
-    """Why the whole table is unfit, from its definition alone."""
-    leave_out = "leave it out of the selection"
-    parameters = {key.lower(): value for key, value in table.parameters.items()}
+def refuse_kind(table: Table) -> Optional[Reason]:
+    """Why there can be no records of ours for it. Whatever else a table has become, what was done to it can be undone."""
     if "VIEW" in table.kind:
         return Reason("it is a view", "name the table behind it")
     if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):
-        return Reason(f"its type is {table.kind}, neither external nor managed", leave_out)
+        return Reason(f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")
+    if not table.location:
+        return Reason("it has no location", "leave it out of the selection")
+    if BACKUP_OF in table.parameters:
+        return Reason(f"it is a backup table of {table.parameters[BACKUP_OF]}", "name that table instead")
+    return None
+
+
+def refuse_table(table: Table) -> Optional[Reason]:
+    """Why the whole table is unfit for compaction, from its definition alone."""
+    leave_out = "leave it out of the selection"
+    reason = refuse_kind(table)
+    if reason:
+        return reason
+    parameters = {key.lower(): value for key, value in table.parameters.items()}
     if parameters.get("hivekeeper.skip", "").lower() == "true":
         return Reason("its property hivekeeper.skip is true", "unset the property if it is to be compacted")
     if parameters.get("transactional", "").lower() == "true":
@@ -72,8 +87,6 @@ def refuse_table(table: Table) -> Optional[Reason]:
         return Reason("it is declared SORTED BY, which a rewrite would break", leave_out)
     if format_of(table.storage) is None:
         return Reason(f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
-    if not table.location:
-        return Reason("it has no location", leave_out)
     return None
 
 

@@ -36,25 +36,53 @@ def next_move(live: Live, ready: bool, retired: bool) -> Move:
     return Move.OVERWRITTEN
 
 
-KNOWN_STATES = frozenset(["stage", "ready", "retired", "recreated"])
+class Undo(Enum):
+    """What an interrupted rollback of one unit needs."""
+
+    LOOK = "both copies are aside: look at discarded, then restore or put back"
+    RESTORED = "restored: live holds the older files; carry back, record"
+    OVERWRITTEN = "restored and overwritten since: record only"
+    GIVE_BACK = "nothing restored: the backup goes back to its place"
+    NOTHING = "nothing was done"
+
+
+def next_undo(live_is_older: bool, restoring: bool, discarded: bool) -> Undo:
+    """What to do next with a unit of a rollback. `live_is_older`: live holds the files that the rollback brings back."""
+    if discarded and restoring:
+        return Undo.LOOK
+    if discarded:
+        return Undo.RESTORED if live_is_older else Undo.OVERWRITTEN
+    return Undo.GIVE_BACK if restoring else Undo.NOTHING
+
+
+# The directories that a run of each operation makes in its own, each holding one directory per unit (stage: per batch).
+STATES = {
+    "compact-swap": ("stage", "ready", "retired", "recreated"),
+    "rollback": ("restoring", "discarded", "recreated"),
+    "cleanup": ("discarding", "deleting"),
+    "backup": ("shown",),
+    "pin": (),
+    "unpin": (),
+}
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "tick"])
 
 
-def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int]) -> List[str]:
+def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int], operation: str) -> List[str]:
     """Paths in a run directory that its plan does not explain; a person has to look at them."""
+    states = STATES.get(operation, ())
     strangers = []
     for entry in tree:
         parts = entry.path[len(top) :].strip("/").split("/")
-        if len(parts) == 1 and not _explains_top(entry):
+        if len(parts) == 1 and not _explains_top(entry, states):
             strangers.append(entry.path)
-        if len(parts) == 2 and parts[0] in ("ready", "retired", "recreated") and _number(parts[1]) not in units:
+        if len(parts) == 2 and parts[0] in states and parts[0] != "stage" and _number(parts[1]) not in units:
             strangers.append(entry.path)
     return strangers
 
 
-def _explains_top(entry: FileInfo) -> bool:
+def _explains_top(entry: FileInfo, states: Iterable[str]) -> bool:
     if entry.is_dir:
-        return entry.name in KNOWN_STATES
+        return entry.name in states or entry.name == "shown"
     return entry.name in KNOWN_FILES or entry.name.startswith("certificates-")
 
 

@@ -27,6 +27,10 @@ class Settings:
     hive_lock: bool = True
     hive_lock_wait_s: float = 5.0
     owner: str = "require"
+    backup_table: bool = True
+    backup_prefix: str = "__bkp_"
+    backup_database: Optional[str] = None
+    discard: str = "delete"
 
 
 @dataclass(frozen=True)

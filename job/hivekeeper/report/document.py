@@ -10,9 +10,11 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from hivekeeper import __version__
 from hivekeeper.config import Config
+from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
+from hivekeeper.plan.history import Effect, FileSet, LoggedRun
 from hivekeeper.plan.sizing import threshold_bytes
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, CommandResult, Problem, TableOutcome, UnitOutcome
 
 SCHEMA = 1
 
@@ -68,6 +70,75 @@ def _table(outcome: TableOutcome) -> Json:
         "recovered": [{"run": run, "outcomes": dict(counts)} for run, counts in outcome.recovered],
         "analysis": _analysis(outcome.observed),
         "units": [_unit(unit) for unit in outcome.units],
+        "backup_table": outcome.backup_table,
+        "backups": [_backup(backup) for backup in outcome.backups],
+        "log": [_logged_run(run) for run in outcome.log],
+        "changes": [_change(effect) for effect in outcome.changes or ()],
+        "files": _file_set(outcome.files),
+    }
+
+
+def _backup(outcome: BackupOutcome) -> Json:
+    backup = outcome.backup
+    return {
+        "run": backup.run,
+        "version": backup.version,
+        "operation": backup.operation,
+        "timestamp_ms": backup.timestamp_ms,
+        "pinned": backup.pinned,
+        "backup_table": backup.backup_table,
+        "units": [effect.partition for effect in backup.effects],
+        "files": backup.files,
+        "bytes": backup.total_bytes,
+        "outcome": outcome.outcome,
+        "reason": outcome.reason,
+        "kept_units": [{"partition": name, "reason": reason} for name, reason in outcome.kept_units],
+        "late_files": list(outcome.late_files),
+    }
+
+
+def _logged_run(run: LoggedRun) -> Json:
+    return {
+        "version": run.version,
+        "run": run.run,
+        "operation": run.operation,
+        "timestamp_ms": run.timestamp_ms,
+        "user": run.user,
+        "host": run.host,
+        "application_id": run.application_id,
+        "recovered_by": run.recovered_by,
+        "finished": run.finished,
+        "backup_table": run.backup_table,
+        "parameters": dict(run.parameters),
+        "savepoint": {"run": run.savepoint[0], "pinned": run.savepoint[1]} if run.savepoint else None,
+        "units": [
+            {
+                "partition": unit.partition,
+                "outcome": unit.outcome,
+                "reason": unit.reason,
+                "gap_ms": unit.gap_ms,
+                "late_files": list(unit.late_files),
+            }
+            for unit in run.units
+        ],
+    }
+
+
+def _change(effect: Effect) -> Json:
+    return {
+        "partition": effect.partition,
+        "place": effect.place,
+        "removed": [{"name": file.name, "bytes": file.length} for file in effect.before],
+        "added": [{"name": file.name, "bytes": file.length} for file in effect.after],
+    }
+
+
+def _file_set(files: Optional[FileSet]) -> Optional[Json]:
+    if files is None:
+        return None
+    return {
+        "files": [{"path": path, "bytes": size} for path, size in sorted(files.files.items())],
+        "tombstones": [{"path": path, "bytes": size, "place": place} for path, (size, place) in sorted(files.tombstones.items())],
     }
 
 
@@ -120,6 +191,20 @@ def _unit(unit: UnitOutcome) -> Json:
         "late_files": list(unit.late_files),
         "reason": unit.reason,
         "next": unit.next,
+        "of_run": unit.of_run,
+        "differences": _differences(unit.differences),
+    }
+
+
+def _differences(found: Optional[Differences]) -> Optional[Json]:
+    if found is None:
+        return None
+    return {
+        "only_in_backup": found.only_in_one,
+        "only_in_live": found.only_in_other,
+        "columns": list(found.columns),
+        "examples_in_backup": [dict(row) for row in found.examples_of_one],
+        "examples_in_live": [dict(row) for row in found.examples_of_other],
     }
 
 

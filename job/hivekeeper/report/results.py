@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from typing import Iterable, Mapping, Optional, Tuple
 
 from hivekeeper.errors import Exit, HivekeeperError
+from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
+from hivekeeper.plan.history import Effect, FileSet, LoggedRun
+from hivekeeper.plan.retention import Backup
 
 # Which code wins when tables end differently: what needs a person first.
 SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
-DONE_OUTCOMES = frozenset(["swapped", "overwritten"])
+DONE_OUTCOMES = frozenset(["swapped", "overwritten", "rolled back", "recorded", "verified", "planned"])
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of one unit. `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed, refused, empty, recent.
+    """What became of one unit. `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed, refused, empty, recent;
+    of a rollback rolled back, not rolled back, put back, overwritten;
+    of verify verified, differs, undone, dropped, replaced; of backup recorded.
 
-    Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away.
+    Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away. `of_run` is the run that
+    was undone or verified.
     """
 
     name: str
@@ -50,11 +56,30 @@ class UnitOutcome:
     late_files: Tuple[str, ...] = ()
     reason: str = ""
     next: str = ""
+    of_run: str = ""
+    differences: Optional[Differences] = None
+
+
+@dataclass(frozen=True)
+class BackupOutcome:
+    """One backup as cleanup or history shows it. `kept_units` are those that could not be discarded, with the reason.
+
+    `outcome`: kept, discarded, planned (a dry run), partly (some units were not what they should be), there (history).
+    """
+
+    backup: Backup
+    outcome: str
+    reason: str = ""
+    kept_units: Tuple[Tuple[str, str], ...] = ()
+    late_files: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What became of one table. `recovered` holds (run, outcomes in words) of interrupted runs that were finished first."""
+    """What became of one table. `recovered` holds (run, outcomes in words) of interrupted runs that were finished first.
+
+    `log`, `files` and `changes` are what history was asked for: all entries, the files at a version, what one run took and put.
+    """
 
     table: str
     run: Optional[str] = None
@@ -65,16 +90,24 @@ class TableOutcome:
     recovered: Tuple[Tuple[str, Mapping[str, int]], ...] = ()
     log_version: Optional[int] = None
     seconds: float = 0.0
+    backup_table: str = ""
+    backups: Tuple[BackupOutcome, ...] = ()
+    log: Tuple[LoggedRun, ...] = ()
+    files: Optional[FileSet] = None
+    changes: Optional[Tuple[Effect, ...]] = None
 
     @property
     def code(self) -> Exit:
         if self.problem:
             return self.problem.code
+        if any(backup.outcome == "partly" for backup in self.backups):
+            return Exit.PARTIAL
         return code_of_units(unit.outcome for unit in self.units)
 
     @property
     def did_something(self) -> bool:
-        return bool(self.recovered) or any(unit.outcome in DONE_OUTCOMES for unit in self.units)
+        discarded = any(backup.outcome in ("discarded", "partly") for backup in self.backups)
+        return bool(self.recovered) or discarded or any(unit.outcome in DONE_OUTCOMES for unit in self.units)
 
     def count(self, outcome: str) -> int:
         return sum(1 for unit in self.units if unit.outcome == outcome)
@@ -85,7 +118,7 @@ def code_of_units(outcomes: Iterable[str]) -> Exit:
     found = set(outcomes) - {"recent"}
     if "differs" in found:
         return Exit.DIFFERENT
-    if found & {"put back", "not swapped", "given up", "failed"}:
+    if found & {"put back", "not swapped", "not rolled back", "given up", "failed"}:
         return Exit.PARTIAL
     if "refused" in found:
         return Exit.PARTIAL if found & DONE_OUTCOMES else Exit.REFUSED

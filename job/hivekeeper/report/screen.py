@@ -11,7 +11,8 @@ from hivekeeper.config import Config
 from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.sizing import threshold_bytes
-from hivekeeper.report import text
+from hivekeeper.report import backups, text
+from hivekeeper.report.backups import plural
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 
 MOST_LISTED = 20
@@ -21,9 +22,23 @@ HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 
 def render(result: CommandResult, partitions: bool = False, width: int = 120) -> str:
     """The answer of a command."""
     blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover}
-    lines = blocks[result.command](result, partitions, width)
+    lines = blocks.get(result.command, _tables)(result, partitions, width)
     lines += _problems(result)
     return _clean_lines("\n".join(lines))
+
+
+def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
+    """What the commands around backups say, table by table."""
+    renderer, lines = backups.RENDERERS[result.command], []
+    for table in result.tables:
+        lines += [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
+        lines += renderer(table, width) if table.problem is None else []
+    return lines if lines or result.tables else ["no table is selected"]
+
+
+def render_planned_rollback(planned: TableOutcome) -> str:
+    """What a rollback asks about."""
+    return _clean_lines("\n".join(backups.render_rollback(planned, 0)))
 
 
 def render_problem(problem: Problem) -> str:
@@ -156,8 +171,8 @@ def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: 
 def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool, width: int) -> List[str]:
     before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
     verb = "would compact" if dry_run else "compacted"
-    units, size = _plural(len(done), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
-    lines = [f"{table.table}: {verb} {units}: {text.count_text(before)} → {_plural(after, 'file')}, {size}"]
+    units, size = plural(len(done), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
+    lines = [f"{table.table}: {verb} {units}: {text.count_text(before)} → {plural(after, 'file')}, {size}"]
     lines.append(f"  {text.bar(before, after, max(20, min(60, width - 40)))} {text.factor_text(before, after)} fewer files")
     if dry_run:
         return lines
@@ -166,19 +181,17 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
     rows = sum(unit.rows or 0 for unit in done)
     longest = f"longest gap {max(gaps):.1f} ms, " if gaps else ""
     lines.append(f"  {text.count_text(rows)} rows proved by digest, {longest}run {table.run}")
+    if table.backup_table:
+        lines.append(f"  old rows in SQL: {table.backup_table}")
     late = sum(len(unit.late_files) for unit in done)
     if late:
-        lines.append(f"  {_plural(late, 'file')} arrived during the run, carried over")
+        lines.append(f"  {plural(late, 'file')} arrived during the run, carried over")
     return lines
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{text.count_text(count)} {noun}" + ("" if count == 1 else "s")
 
 
 def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
     lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for table in result.tables for run, counts in table.recovered]
-    return lines or ["nothing to recover"]
+    return lines if lines or any(table.problem for table in result.tables) else ["nothing to recover"]
 
 
 def _counts(counts: object) -> str:

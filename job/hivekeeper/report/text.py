@@ -112,9 +112,10 @@ def pad_text(text: str, width: int, align: str) -> str:
 
 
 def table(rows: Sequence[Sequence[object]], headers: Sequence[str], align: str = "", width: int = 0, blocks: Blocks = UNICODE) -> str:
-    """Columns under a rule. `align` holds `<` or `>` for each column, `<` where it ends early.
+    """Columns under a rule. `align` holds `<`, `>` or `=` for each column, `<` where it ends early.
 
-    Where the lines would be longer than `width` (0: no limit), the widest left-aligned columns are shortened.
+    Where the lines would be longer than `width` (0: no limit), the widest `<` columns are shortened; `=` is left-aligned
+    too, but holds what people type again, such as the id of a run.
     """
     align = align.ljust(len(headers), "<")
     cells = [[clean_text(str(cell)) for cell in row] for row in rows]

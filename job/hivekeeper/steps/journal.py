@@ -7,28 +7,29 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from hivekeeper import names
-from hivekeeper.errors import AskAPerson, Locked
+from hivekeeper.errors import AskAPerson, Locked, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import recovery
+from hivekeeper.plan.entries import Actor, RunRecord, entry_to_text
+from hivekeeper.plan.history import History, read_log
 from hivekeeper.plan.records import (
-    Actor,
     Certificate,
-    LogState,
+    NewerRecord,
     RecordedPlan,
-    RunRecord,
     UnreadableRecord,
     certificates_from_text,
-    entry_to_text,
     plan_from_text,
-    read_log,
+    plan_to_text,
 )
 from hivekeeper.seams import Cluster, Files, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
 
 MOST_COMMIT_TRIES = 1000
+
+Read = TypeVar("Read")
 
 
 class Fenced(Locked):
@@ -79,10 +80,17 @@ def write_durably(files: Files, path: str, text: str) -> None:
     files.rename_exact(path + ".part", path)
 
 
-def read_state(files: Files, control: ControlPaths) -> LogState:
-    """The log as it is now."""
+def read_history(files: Files, control: ControlPaths) -> History:
+    """The log as it is now. Raises Refused for one that a newer version wrote, AskAPerson for one that cannot be read."""
+    return replay(files, control, read_log)
+
+
+def replay(files: Files, control: ControlPaths, reader: Callable[[Mapping[int, str]], Read]) -> Read:
+    """What a reader makes of the log's entries; errors as read_history."""
     try:
-        return read_log(read_entries(files, control))
+        return reader(read_entries(files, control))
+    except NewerRecord as error:
+        raise Refused(f"{control.log}: {error}", next="use the version of Hivekeeper that wrote it, or a later one") from error
     except UnreadableRecord as error:
         raise AskAPerson(
             f"{control.log}: {error}",
@@ -117,7 +125,7 @@ def fence(files: Files, control: ControlPaths) -> List[str]:
     The log is read again afterwards: an entry committed before the rename counts. Gives the
     directories that are still unfinished, oldest first.
     """
-    finished = read_state(files, control).finished
+    finished = read_history(files, control).finished
     moved = []
     for directory in find_runs(files, control):
         if run_of(directory) in finished:
@@ -125,17 +133,29 @@ def fence(files: Files, control: ControlPaths) -> List[str]:
         taken = recovery.next_taken_name(run_of(directory), find_runs(files, control))
         files.rename_exact(names.join(control.runs, directory), names.join(control.runs, taken))
         moved.append(taken)
-    finished = read_state(files, control).finished if moved else finished
+    finished = read_history(files, control).finished if moved else finished
     return [directory for directory in moved if run_of(directory) not in finished]
 
 
-def open_run(files: Files, control: ControlPaths, run: str) -> RunPaths:
+def open_run(files: Files, control: ControlPaths, run: str, operation: str) -> RunPaths:
     """Make a run's directories, so that every later step is a rename into a parent that exists."""
     paths = control.run(run)
     files.make_directory(control.log)
-    for state in ("stage", "ready", "retired", "recreated"):
+    files.make_directory(paths.top)
+    for state in recovery.STATES[operation]:
         files.make_directory(paths.state(state))
     return paths
+
+
+def write_plan(run: Run, plan: RecordedPlan) -> None:
+    """The plan durably, before anything is changed.
+
+    A run that lost its lock while it made its directories is not fenced by them: it would have made them anew. So the lock
+    is asked for once more; whoever takes over after that finds the plan.
+    """
+    write_durably(run.files, run.paths.plan, plan_to_text(plan, run.cluster.clock.now_ms()))
+    if not run.lock.check():
+        raise fenced(run)
 
 
 def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RecordedPlan]:
@@ -162,12 +182,13 @@ def commit(run: Run, record: RunRecord, actor: Actor, parameters: Dict[str, obje
     """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
     files, paths = run.files, run.paths
     for _ in range(MOST_COMMIT_TRIES):
-        state = read_state(files, run.control)
-        if record.run in state.finished:
+        history = read_history(files, run.control)
+        written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
+        if written:
             # A former try succeeded although the client saw an error.
-            return state.next_version - 1
-        text = entry_to_text(record, run.table, actor, parameters, first=state.next_version == 0)
-        target = names.join(run.control.log, names.log_entry(state.next_version))
+            return written[0].version
+        text = entry_to_text(record, run.table, actor, parameters, first=history.next_version == 0)
+        target = names.join(run.control.log, names.log_entry(history.next_version))
         try:
             files.delete_tree(paths.entry)
             files.write_new(paths.entry, text)

@@ -6,18 +6,21 @@ Never touches a data file.
 from __future__ import annotations
 
 import logging
-from typing import Dict, Iterable, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligible
-from hivekeeper.plan.records import TOUCHED, Actor, RunRecord, UnitRecord
+from hivekeeper.plan.entries import TOUCHED, Actor, RunRecord, UnitRecord
+from hivekeeper.plan.records import BACKUP, RecordedPlan
 from hivekeeper.seams import Files, MetastoreUnavailable
 from hivekeeper.steps import journal
 from hivekeeper.steps.journal import Run
 
 log = logging.getLogger(__name__)
 
-SWAPPED = "swapped"
+RESIZED = frozenset(["swapped", "rolled back"])
+# A finished run keeps what lies in these, and the records beside them.
+KEPT_STATES = ("retired", "discarded", "recreated", "restoring")
 
 
 def record_units(run: Run, units: Sequence[UnitRecord]) -> None:
@@ -48,7 +51,7 @@ def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]
 
 def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
     """numFiles and totalSize as they are now, in bulk."""
-    lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in units if unit.outcome == SWAPPED}
+    lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in units if unit.outcome in RESIZED or unit.late_files}
     if not lives:
         return
     seen = run.files.look(list(lives.values()))
@@ -61,7 +64,7 @@ def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
 
 def recompute_statistics(run: Run, units: Sequence[UnitRecord]) -> None:
     """ANALYZE TABLE for what was swapped: partitions, then the table. The data are right without it, so a failure is a warning."""
-    swapped = [unit.recorded.unit.name for unit in units if unit.outcome == SWAPPED]
+    swapped = [unit.recorded.unit.name for unit in units if unit.outcome in RESIZED]
     if not swapped:
         return
     try:
@@ -71,9 +74,15 @@ def recompute_statistics(run: Run, units: Sequence[UnitRecord]) -> None:
 
 
 def finish_run(
-    run: Run, units: Sequence[UnitRecord], actor: Actor, parameters: Dict[str, object], recovered_by: Optional[str] = None
+    run: Run,
+    plan: RecordedPlan,
+    units: Sequence[UnitRecord],
+    actor: Actor,
+    parameters: Dict[str, object],
+    recovered_by: Optional[str] = None,
+    backup_table: str = "",
 ) -> int:
-    """The run's one log entry; then its directory keeps the backup and the evidence, or goes.
+    """The run's last log entry; then its directory keeps the backup and the evidence, or goes.
 
     Discovery may have looked in the gap and dropped a partition only now, so they are asked for again.
     """
@@ -81,30 +90,41 @@ def finish_run(
         restore_partitions(run, units)
     except MetastoreUnavailable as error:
         log.warning("table=%s step=restore-partitions failed reason=%r", run.table.full_name, str(error))
-    now_ms = run.cluster.clock.now_ms()
-    operation = "recover" if recovered_by else "compact-swap"
-    record = RunRecord(journal.run_of(run.directory), run.directory, operation, now_ms, tuple(units), recovered_by)
-    version = journal.commit(run, record, actor, parameters)
-    tidy(run.files, run.paths)
+    entry = RunRecord(
+        run=journal.run_of(run.directory),
+        directory=run.directory,
+        operation=plan.operation,
+        now_ms=run.cluster.clock.now_ms(),
+        units=tuple(units),
+        recovered_by=recovered_by,
+        backup_table=backup_table,
+        records=plan.records,
+    )
+    version = journal.commit(run, entry, actor, parameters)
+    sweep_finished(run.files, run.control)
     return version
 
 
-def tidy(files: Files, paths: RunPaths) -> None:
-    """Drop the stage and empty directories of a run that is in the log; all of it where nothing was swapped."""
-    kept = [paths.state(state) for state in ("retired", "recreated")]
-    if not any(snapshot.entries for snapshot in files.look(kept).values()):
-        files.delete_tree(paths.top)
-        return
-    for needless in (paths.tick, paths.stages):
-        files.delete_tree(needless)
-    for state in ("ready", "recreated"):
-        files.remove_empty(paths.state(state))
-
-
-def sweep_finished(files: Files, control: ControlPaths, directories: Iterable[str]) -> None:
-    """Tidy runs that are in the log but were killed before they had tidied up themselves."""
-    runs = [control.run(directory) for directory in directories]
-    seen = files.look([paths.stages for paths in runs])
+def sweep_finished(files: Files, control: ControlPaths) -> None:
+    """Tidy the directories of runs that are in the log: those that hold neither a backup nor a record go, with all that is empty."""
+    history = journal.read_history(files, control)
+    records = {run.run for run in history.runs if run.operation == BACKUP and f"runs/{run.directory}" not in history.discarded}
+    finished = history.finished - records
+    runs = [control.run(name) for name in journal.find_runs(files, control) if journal.run_of(name) in finished]
+    seen = files.look([place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
     for paths in runs:
-        if seen[paths.stages].exists:
-            tidy(files, paths)
+        if not any(seen[paths.state(state)].entries for state in KEPT_STATES):
+            files.delete_tree(paths.top)
+        else:
+            _tidy(files, paths, [entry.name for entry in seen[paths.top].entries])
+    if runs:
+        files.remove_empty(control.runs)
+
+
+def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
+    for needless in ("tick", "stage"):
+        if needless in present:
+            files.delete_tree(paths.state(needless))
+    for state in ("ready", "recreated", "restoring"):
+        if state in present:
+            files.remove_empty(paths.state(state))

@@ -1,6 +1,7 @@
 """Bring what former runs left unfinished to its end or back to its start.
 
-Deletes only stages and proved copies whose old files are live; what it does not understand it leaves to a person.
+Deletes only stages, proved copies whose old files are live, and what a cleanup had begun to discard; what it does not
+understand it leaves to a person.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from hivekeeper.errors import AskAPerson
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import recovery
-from hivekeeper.plan.records import Actor, UnitRecord, UnreadableRecord
+from hivekeeper.plan.entries import Actor, UnitRecord
+from hivekeeper.plan.records import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, RecordedPlan, UnreadableRecord
 from hivekeeper.seams import Cluster, Files, Lock
-from hivekeeper.steps import journal, record, swap
+from hivekeeper.steps import backup, discard, journal, moves, record, swap, undo
 from hivekeeper.steps.journal import Run
 
 log = logging.getLogger(__name__)
@@ -37,37 +39,62 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
             continue
         run = Run(cluster, table, control, paths, lock)
         settled.append((plan.run, settle_run(run, plan, actor, by)))
-    record.sweep_finished(cluster.files, control, journal.find_runs(cluster.files, control))
+    record.sweep_finished(cluster.files, control)
     return settled
 
 
-def settle_run(run: Run, plan: journal.RecordedPlan, actor: Actor, by: str) -> Tuple[UnitRecord, ...]:
+def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[UnitRecord, ...]:
     """Finish one run that was taken over."""
     refuse_strangers(run, plan)
+    if plan.operation == BACKUP:
+        # A record that is not in the log was never promised to anybody.
+        backup.drop_table(run, plan.backup_table)
+        run.files.delete_tree(run.paths.top)
+        return ()
+    units, backup_table = SETTLERS[plan.operation](run, plan)
+    for unit in units:
+        log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.recorded.unit.label, unit.outcome)
+    record.record_units(run, units)
+    record.finish_run(run, plan, units, actor, {}, by, backup_table)
+    return tuple(units)
+
+
+def _settle_compaction(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
     try:
         certificates = journal.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
         raise AskAPerson(
             str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
         ) from error
-    units = []
-    for unit in plan.units:
-        done = swap.settle_unit(run, unit, certificates.get(unit.number))
-        log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.unit.label, done.outcome)
-        units.append(done)
-    record.record_units(run, units)
-    record.finish_run(run, units, actor, {"recovered": plan.operation}, recovered_by=by)
-    return tuple(units)
+    units = [swap.settle_unit(run, unit, certificates.get(unit.number)) for unit in plan.units]
+    backup.follow_units(run, plan.backup_table, units)
+    return units, backup.trim_units(run, plan, units)
 
 
-def refuse_strangers(run: Run, plan: journal.RecordedPlan) -> None:
+def _settle_rollback(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
+    units = undo.settle_undos(run, plan.units)
+    backup.release_units(run, plan, journal.read_history(run.files, run.control), units)
+    return units, ""
+
+
+def _settle_cleanup(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
+    units = discard.discard_units(run, plan)
+    backup.release_units(run, plan, journal.read_history(run.files, run.control), units)
+    return units, ""
+
+
+SETTLERS = {COMPACT_SWAP: _settle_compaction, ROLLBACK: _settle_rollback, CLEANUP: _settle_cleanup}
+
+
+def refuse_strangers(run: Run, plan: RecordedPlan) -> None:
     """Raise AskAPerson where the run's directory holds what its plan does not explain."""
     numbers = {unit.number for unit in plan.units}
-    places = [run.paths.top, *(run.paths.state(state) for state in ("ready", "retired", "recreated"))]
+    states = [state for state in recovery.STATES.get(plan.operation, ()) if state != "stage"]
+    places = [run.paths.top, *(run.paths.state(state) for state in states)]
     seen = run.files.look(places)
     entries = [entry for place in places for entry in seen[place].entries]
-    strangers = recovery.find_strangers(run.paths.top, entries, numbers)
-    if plan.operation != "compact-swap":
+    strangers = recovery.find_strangers(run.paths.top, entries, numbers, plan.operation)
+    if plan.operation not in recovery.STATES:
         strangers = [run.paths.plan]
     if strangers:
         raise AskAPerson(
@@ -82,8 +109,8 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
 
     Only in units that a run has swapped before: they had no sub-directory then.
     """
-    found = [unit for unit, seen in units if unit.name in swapped and any(swap.is_committed_directory(entry) for entry in seen.entries)]
+    found = [unit for unit, seen in units if unit.name in swapped and any(moves.is_committed_directory(entry) for entry in seen.entries)]
     for unit in found:
-        swap.lift_nested(files, unit.live)
+        moves.lift_nested(files, unit.live)
         log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.label)
     return tuple(unit.label for unit in found)

@@ -124,7 +124,7 @@ class Stager:
         )
         write_durably(files, paths.certificates(number), certificates_to_text(proved))
         for certificate in proved:
-            files.rename_exact(_staged_directory(batch, certificate.unit), paths.ready(certificate.unit))
+            files.rename_exact(_staged_directory(batch, certificate.unit), paths.unit("ready", certificate.unit))
 
 
 def _staged_directory(batch: StageBatch, number: int) -> str:

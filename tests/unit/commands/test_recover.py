@@ -121,7 +121,7 @@ def test_a_unit_that_was_overwritten_after_the_swap_keeps_the_overwriters_rows(w
 
 def test_an_old_file_that_was_changed_in_the_gap_is_put_back_not_replaced(world):
     interrupt(world, "rename_exact", "/ready/u00001 " + live_of(world, "dt=1"))
-    retired = control_of(world).run(RUNS[1]).retired(1)
+    retired = control_of(world).run(RUNS[1]).unit("retired", 1)
     world.files.writer.start_committer(retired)
     result = run_recover(world)
     assert recovered(result) == ((RUNS[1], {"not swapped": 1, "put back": 1}),)

@@ -4,7 +4,7 @@ import pytest
 
 from builders import a_directory, a_file
 from hivekeeper.plan import recovery
-from hivekeeper.plan.recovery import Live, Move
+from hivekeeper.plan.recovery import Live, Move, Undo
 
 TABLE = {
     # live, ready, retired
@@ -32,40 +32,87 @@ def test_every_picture_has_its_move(picture):
     assert recovery.next_move(*picture) is TABLE[picture]
 
 
+UNDOS = {
+    # live is the older one, restoring, discarded
+    (True, True, True): Undo.LOOK,
+    (False, True, True): Undo.LOOK,
+    (True, False, True): Undo.RESTORED,
+    (False, False, True): Undo.OVERWRITTEN,
+    (True, True, False): Undo.GIVE_BACK,
+    (False, True, False): Undo.GIVE_BACK,
+    (True, False, False): Undo.NOTHING,
+    (False, False, False): Undo.NOTHING,
+}
+
+
+def test_the_table_of_a_rollback_is_total():
+    assert set(UNDOS) == set(itertools.product((False, True), repeat=3))
+
+
+@pytest.mark.parametrize("picture", UNDOS, ids=str)
+def test_every_picture_of_a_rollback_has_its_move(picture):
+    assert recovery.next_undo(*picture) is UNDOS[picture]
+
+
 RUN = "hdfs://nn/t/.hivekeeper/runs/R"
 
 
-def strangers(*entries):
-    return recovery.find_strangers(RUN, entries, units={1})
+def strangers(*entries, operation="compact-swap"):
+    return recovery.find_strangers(RUN, entries, {1}, operation)
 
 
-def test_a_run_that_holds_what_its_plan_says_has_no_strangers():
+def in_each_state(*states):
+    return [entry for state in states for entry in (a_directory(state, RUN), a_directory("u00001", f"{RUN}/{state}"))]
+
+
+RECORDS = [a_file(name, directory=RUN) for name in ("plan.json", "entry.json", "plan.json.part", "entry.json.part", "tick")]
+
+
+@pytest.mark.parametrize(
+    ("operation", "states"),
+    [
+        ("compact-swap", ("ready", "retired")),
+        ("rollback", ("restoring", "discarded")),
+        ("cleanup", ("discarding", "deleting")),
+        ("backup", ()),
+        ("pin", ()),
+        ("unpin", ()),
+    ],
+)
+def test_a_run_that_holds_what_its_plan_says_has_no_strangers(operation, states):
+    assert not strangers(*RECORDS, a_directory("shown", RUN), *in_each_state(*states), operation=operation)
+
+
+def test_a_compaction_holds_stages_certificates_and_what_it_set_aside_too():
     assert not strangers(
         a_directory("stage", RUN),
-        a_directory("ready", RUN),
-        a_directory("retired", RUN),
+        a_directory("b00003", f"{RUN}/stage"),
         a_directory("recreated", RUN),
-        a_file("plan.json", directory=RUN),
-        a_file("certificates-1.jsonl", directory=RUN),
-        a_file("entry.json", directory=RUN),
-        a_directory("u00001", f"{RUN}/retired"),
         a_directory("u00001.0", f"{RUN}/recreated"),
+        a_file("certificates-1.jsonl", directory=RUN),
     )
 
 
 @pytest.mark.parametrize(
-    "stranger",
+    ("operation", "stranger"),
     [
-        a_directory("u00002", f"{RUN}/retired"),
-        a_directory("old", f"{RUN}/ready"),
-        a_directory("u00001.bak", f"{RUN}/recreated"),
-        a_directory("discarded", RUN),
-        a_file("notes.txt", directory=RUN),
+        ("compact-swap", a_directory("u00002", f"{RUN}/retired")),
+        ("compact-swap", a_directory("old", f"{RUN}/ready")),
+        ("compact-swap", a_directory("u00001.bak", f"{RUN}/recreated")),
+        ("compact-swap", a_directory("discarded", RUN)),
+        ("compact-swap", a_file("notes.txt", directory=RUN)),
+        ("rollback", a_directory("retired", RUN)),
+        ("rollback", a_directory("u00002", f"{RUN}/restoring")),
+        ("cleanup", a_directory("retired", RUN)),
+        ("cleanup", a_directory("u00002", f"{RUN}/deleting")),
+        ("backup", a_directory("retired", RUN)),
+        ("pin", a_directory("retired", RUN)),
+        ("of a version to come", a_directory("retired", RUN)),
     ],
-    ids=lambda entry: entry.name,
+    ids=str,
 )
-def test_what_the_plan_does_not_explain_is_a_stranger(stranger):
-    assert strangers(stranger) == [stranger.path]
+def test_what_the_plan_does_not_explain_is_a_stranger(operation, stranger):
+    assert strangers(stranger, operation=operation) == [stranger.path]
 
 
 RUN_ID = "20260101t020304z-1f0c"

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from pathlib import Path
-from typing import Dict, List, Set
+from typing import Any, Dict, Set
+
+import pytest
 
 from builders import MIB, a_table
-from hivekeeper import __version__, config
+from desk import EVERYTHING, Desk
+from hivekeeper import __version__, config, options
 from hivekeeper.commands.analyze import analyze
-from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.errors import Exit
-from hivekeeper.model import Selection
+from hivekeeper.model import Differences, Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report import document
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from twins.rows import DataFile
 from world import World
 
 DOCS = Path(__file__).parents[3] / "docs"
+SOURCE = DOCS.parent / "job" / "hivekeeper"
 RUN = "20260101t020304z-0000"
 QUIET = Settings(min_quiet_ms=0)
 PROBLEM = Problem("what", "state", "next", Exit.LOCKED)
 
 
-def tables_of(text: str) -> List[Dict[str, str]]:
-    """Each Markdown table as key → description; a cell of several keys gives each of them."""
-    found: List[Dict[str, str]] = []
+def tables_of(text: str) -> Dict[str, Dict[str, str]]:
+    """Title → key → description of each Markdown table of keys; a cell of several keys gives each of them."""
+    found: Dict[str, Dict[str, str]] = {}
+    title = ""
     for line in text.splitlines():
-        if line.startswith("| key "):
-            found.append({})
+        if line.startswith("#"):
+            title = line.strip("# ")
         elif line.startswith("| `"):
             keys, holds = line.strip("| ").split(" | ", 1)
-            found[-1].update(dict.fromkeys(re.findall(r"`([^`]+)`", keys), holds))
+            found.setdefault(title, {}).update(dict.fromkeys(re.findall(r"`([^`]+)`", keys), holds))
     return found
 
 
-HEAD, TABLE, ANALYSIS, UNIT = tables_of((DOCS / "json.md").read_text("utf-8"))
+PAGE = (DOCS / "json.md").read_text("utf-8")
+TABLES = tables_of(re.sub(r"^\| outcome \| of \| means \|\n(?:\|.*\n)+", "", PAGE, flags=re.MULTILINE))
+HEAD, TABLE, ANALYSIS = TABLES["The result document"], TABLES["One table"], TABLES["`analysis`"]
+UNIT, BACKUP, LOG = TABLES["One unit"], TABLES["One backup"], TABLES["One entry of the log"]
+OUTCOMES = dict(
+    re.findall(r"^\| `([a-z ]+)` \| ([\w, -]+) \|", PAGE[PAGE.index("| outcome | of |") : PAGE.index("## One backup")], re.MULTILINE)
+)
 
 
 def named_in(text: str) -> Set[str]:
@@ -46,8 +58,26 @@ def named_in(text: str) -> Set[str]:
 def a_document() -> Dict[str, object]:
     world = World()
     world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 3})
-    request = Request(Selection(tables=("sales.events",)), lambda _table: QUIET, "__bkp_", RUN)
-    return document.build(compact_swap(world.cluster, request))
+    return document.build(Desk(world).compact())
+
+
+@pytest.fixture(scope="module")
+def built() -> Dict[str, Dict[str, Any]]:
+    """The table of the document of each command, on a table that was compacted, spoiled, rolled back and cleaned up."""
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [MIB] * 3 for day in (1, 2, 3)})
+    desk = Desk(world)
+    results = {"backup": desk.backup(), "compact-swap": desk.compact()}
+    results["at"], results["files"] = desk.history(at=1), desk.history(desk.runs[1])
+    world.files.writer.overwrite(desk.live("dt=2"), {"new.parquet": DataFile(("new",))})
+    world.catalog.drop_partition(desk.table, "dt=3")
+    results["verify"] = desk.verify(level="rows")
+    results["rollback planned"], results["rollback"] = desk.rollback(dry_run=True), desk.rollback()
+    results["rollback again"] = desk.rollback(desk.runs[1])
+    results["pin"] = desk.pin(desk.runs[1])
+    results["cleanup planned"], results["cleanup"] = desk.cleanup(EVERYTHING, dry_run=True), desk.cleanup(EVERYTHING)
+    results["history"] = desk.history()
+    return {name: document.build(result)["tables"][0] for name, result in results.items()}
 
 
 def test_the_top_has_the_keys_of_the_docs():
@@ -56,8 +86,14 @@ def test_the_top_has_the_keys_of_the_docs():
     assert set(built["totals"]) == named_in(HEAD["totals"])
 
 
-def test_a_table_has_the_keys_of_the_docs():
-    assert set(a_document()["tables"][0]) == set(TABLE)
+def test_the_commands_of_the_docs_are_those_of_the_program():
+    action = next(action for action in options.build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    assert set(re.findall(r"`([a-z-]+)`", HEAD["command"])) == set(action.choices) - {"config", "compact"}
+
+
+def test_the_table_of_every_command_has_the_keys_of_the_docs(built):
+    for name, table in built.items():
+        assert set(table) == set(TABLE), name
 
 
 def test_an_analysis_has_the_keys_of_the_docs_and_so_have_its_partitions():
@@ -66,8 +102,92 @@ def test_an_analysis_has_the_keys_of_the_docs_and_so_have_its_partitions():
     assert set(analysis["partitions"][0]) == named_in(ANALYSIS["partitions"])
 
 
-def test_a_unit_has_the_keys_of_the_docs():
-    assert set(a_document()["tables"][0]["units"][0]) == set(UNIT)
+def test_a_unit_of_every_command_has_the_keys_of_the_docs(built):
+    units = [unit for table in built.values() for unit in table["units"]]
+    assert {unit["outcome"] for unit in units} >= {
+        "recorded",
+        "swapped",
+        "differs",
+        "dropped",
+        "planned",
+        "rolled back",
+        "refused",
+        "undone",
+    }
+    assert all(set(unit) == set(UNIT) for unit in units)
+
+
+def test_the_outcomes_of_a_command_are_those_that_the_docs_give_it(built):
+    for name in ("backup", "compact-swap", "verify", "rollback"):
+        for outcome in {unit["outcome"] for unit in built[name]["units"]}:
+            assert name in OUTCOMES[outcome].split(", "), f"{outcome} of {name}"
+
+
+def test_differences_have_the_keys_of_the_docs(built):
+    found = [unit["differences"] for unit in built["verify"]["units"] if unit["differences"]]
+    assert [set(one) for one in found] == [named_in(UNIT["differences"])]
+    told = re.search(r"MOST_EXAMPLES = (\d+)", (SOURCE / "steps" / "prove.py").read_text("utf-8"))[1]
+    assert f"up to {told} rows" in UNIT["differences"]
+
+
+def test_the_sides_of_differences_are_the_backup_and_live():
+    found = Differences(1, 2, ("a",), ({"a": "old"},), ({"a": None}, {"a": "new"}))
+    unit = UnitOutcome("dt=1", "differs", 1, 1, differences=found)
+    result = CommandResult("verify", RUN, 0, 1.0, True, tables=(TableOutcome("d.t", units=(unit,)),))
+    assert document.build(result)["tables"][0]["units"][0]["differences"] == {
+        "only_in_backup": 1,
+        "only_in_live": 2,
+        "columns": ["a"],
+        "examples_in_backup": [{"a": "old"}],
+        "examples_in_live": [{"a": None}, {"a": "new"}],
+    }
+
+
+def test_a_backup_has_the_keys_of_the_docs(built):
+    backups = [backup for table in built.values() for backup in table["backups"]]
+    assert {backup["outcome"] for backup in backups} == {"kept", "discarded", "planned", "there"}
+    assert all(set(backup) == set(BACKUP) for backup in backups)
+
+
+def test_a_unit_that_cleanup_kept_has_the_keys_of_the_docs():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 3})
+    desk = Desk(world)
+    desk.compact()
+    place = f"{desk.control.top}/runs/{desk.runs[0]}/retired/u00001"
+    world.files.writer.add(f"{place}/_strange", DataFile(("x",)), 10)
+    (backup,) = document.build(desk.cleanup(EVERYTHING))["tables"][0]["backups"]
+    assert backup["outcome"] == "partly"
+    assert [set(kept) for kept in backup["kept_units"]] == [named_in(BACKUP["kept_units"])]
+
+
+def test_every_outcome_of_a_backup_is_in_the_docs():
+    told = re.search(r"`outcome`: (kept, [^.]+)\.", (SOURCE / "report" / "results.py").read_text("utf-8"))[1]
+    assert set(re.sub(r" \([^)]*\)", "", told).split(", ")) == set(re.findall(r"`([a-z]+)`", BACKUP["outcome"]))
+
+
+def test_an_entry_of_the_log_has_the_keys_of_the_docs(built):
+    entries = built["history"]["log"]
+    assert {entry["operation"] for entry in entries} == {"backup", "compact-swap", "rollback", "pin", "cleanup"}
+    for entry in entries:
+        assert set(entry) == set(LOG)
+        assert all(set(unit) == named_in(LOG["units"]) - {"discarded", "kept"} for unit in entry["units"])
+    assert [set(entry["savepoint"]) for entry in entries if entry["savepoint"]] == [named_in(LOG["savepoint"])]
+
+
+def test_the_changes_of_a_run_have_the_keys_of_the_docs(built):
+    changes = built["files"]["changes"]
+    assert len(changes) == 3
+    for change in changes:
+        files = change["removed"] + change["added"]
+        assert set(change) | {key for file in files for key in file} == named_in(TABLE["changes"])
+
+
+def test_the_files_at_a_version_have_the_keys_of_the_docs(built):
+    found = built["at"]["files"]
+    keys = {key for file in found["files"] + found["tombstones"] for key in file}
+    assert set(found) | keys == named_in(TABLE["files"])
+    assert built["history"]["files"] is None
 
 
 def test_an_error_and_a_recovered_run_have_the_keys_of_the_docs():
@@ -80,10 +200,11 @@ def test_an_error_and_a_recovered_run_have_the_keys_of_the_docs():
 
 
 def test_every_status_and_outcome_of_the_program_is_in_the_docs():
-    source = DOCS.parent / "job" / "hivekeeper"
-    outcomes = re.search(r"`outcome`: ([^.]+)\.", (source / "report" / "results.py").read_text("utf-8"))[1].split(", ")
-    assert set(outcomes) | {"planned"} == set(re.findall(r"`([a-z ]+)`", UNIT["outcome"]))
-    statuses = re.search(r"`status` is one of ([^.]+)\.", (source / "plan" / "analysis.py").read_text("utf-8"))[1].split(", ")
+    told = re.search(r"`outcome`: (swapped, .+?)\.$", (SOURCE / "report" / "results.py").read_text("utf-8"), re.MULTILINE | re.DOTALL)[1]
+    outcomes = re.split(r", |;\s+", re.sub(r"of (?:a rollback|verify|backup) ", "", told))
+    # A plan's word.
+    assert set(map(str.strip, outcomes)) | {"planned"} == set(OUTCOMES)
+    statuses = re.search(r"`status` is one of ([^.]+)\.", (SOURCE / "plan" / "analysis.py").read_text("utf-8"))[1].split(", ")
     assert set(statuses) == set(re.findall(r"`([a-z]+)`", ANALYSIS["status"]))
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from hivekeeper.errors import Exit
-from hivekeeper.report.results import Problem, TableOutcome, UnitOutcome, code_of_tables, code_of_units
+from hivekeeper.plan.retention import Backup
+from hivekeeper.report.results import BackupOutcome, Problem, TableOutcome, UnitOutcome, code_of_tables, code_of_units
 
 DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.DIFFERENT
 
@@ -19,6 +20,16 @@ DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED
         (["given up"], PARTIAL),
         (["failed"], PARTIAL),
         (["swapped", "failed", "differs"], DIFFERENT),
+        (["verified"], DONE),
+        (["verified", "dropped", "undone"], DONE),
+        (["verified", "differs"], DIFFERENT),
+        (["rolled back", "undone"], DONE),
+        (["rolled back", "refused"], PARTIAL),
+        (["not rolled back"], PARTIAL),
+        (["rolled back", "put back"], PARTIAL),
+        (["undone", "refused"], REFUSED),
+        (["recorded"], DONE),
+        (["planned"], DONE),
     ],
 )
 def test_the_code_of_a_table_follows_from_its_units(outcomes, code):
@@ -50,3 +61,27 @@ def a_table(code=DONE, swapped=False):
 )
 def test_the_code_of_a_command_is_the_one_that_needs_a_person_first(tables, named, code):
     assert code_of_tables(tables, named) is code
+
+
+def a_cleaned_table(*outcomes):
+    backup = Backup("20260101t020304z-0000", 0, "compact-swap", "20260101t020304z-0000", 5, (), False)
+    return TableOutcome("d.t", backups=tuple(BackupOutcome(backup, outcome) for outcome in outcomes))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code", "did_something"),
+    [
+        ((), DONE, False),
+        (("kept", "there", "planned"), DONE, False),
+        (("discarded", "kept"), DONE, True),
+        (("discarded", "partly"), PARTIAL, True),
+    ],
+)
+def test_a_backup_that_could_not_go_is_for_running_again(outcomes, code, did_something):
+    table = a_cleaned_table(*outcomes)
+    assert (table.code, table.did_something) == (code, did_something)
+
+
+def test_a_table_that_is_locked_beside_one_that_was_cleaned_is_for_running_again():
+    assert code_of_tables([a_table(LOCKED), a_cleaned_table("discarded")], named=True) is PARTIAL
+    assert code_of_tables([a_table(LOCKED), a_cleaned_table("kept")], named=True) is LOCKED

@@ -105,7 +105,8 @@ def test_compact_swap_says_what_was_done():
     assert compact_text() == (
         "sales.events: compacted 1 unit: 200 → 2 files, 200 MiB → 200 MiB, 0 ms\n"
         f"  {BAR} 100x fewer files\n"
-        f"  200 rows proved by digest, longest gap 0.0 ms, run {RUN}"
+        f"  200 rows proved by digest, longest gap 0.0 ms, run {RUN}\n"
+        "  old rows in SQL: sales.__bkp_events_20260101_020304"
     )
 
 

@@ -94,6 +94,14 @@ def test_a_table_that_is_too_wide_shortens_its_names_and_never_its_numbers():
     ]
 
 
+def test_what_people_type_again_is_never_shortened():
+    run = "20260101t020304z-1f0c"
+    lines = text.table([[run, "a reason of many words"]], ["RUN", "WHY"], "=<", width=10).splitlines()
+    assert lines[2].startswith(f"{run}  ")
+    assert "…" in lines[2]
+    assert lines[0].startswith("RUN" + " " * len(run[3:]))
+
+
 def test_a_table_keeps_a_readable_rest_of_a_name_even_if_the_line_is_too_long():
     shown = text.table([["abcdefghijkl", "1"]], ["name", "n"], width=5, blocks=text.ASCII)
     assert shown.split("\n")[2] == "abcd~jkl  1"

@@ -1,0 +1,72 @@
+"""backup: take the record of a table as it is now, and a backup table over it. Writes metadata only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable
+
+from hivekeeper.commands import each
+from hivekeeper.commands.recover import Recovered, actor_of, settle_table
+from hivekeeper.model import Selection, Table
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.entries import RunRecord
+from hivekeeper.plan.look import RecordedFile
+from hivekeeper.plan.records import BACKUP, RecordedPlan, RecordedUnit, is_inside
+from hivekeeper.plan.settings import Settings
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.seams import Cluster, Lock
+from hivekeeper.steps import backup, journal
+from hivekeeper.steps.journal import Run
+from hivekeeper.steps.observe import observe_table
+
+SettingsFor = Callable[[str], Settings]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one backup command was asked to do."""
+
+    selection: Selection
+    settings_for: SettingsFor
+    backup_prefix: str
+    run: str
+
+
+def back_up(cluster: Cluster, request: Request) -> CommandResult:
+    """Record every selected table. Nothing is copied: what another writer deletes afterwards no record brings back."""
+    return each.run_on_tables(
+        cluster, BACKUP, request.selection, request.backup_prefix, request.run, lambda table: back_up_table(cluster, table, request)
+    )
+
+
+def back_up_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    settings = request.settings_for(table.full_name)
+    observed = observe_table(cluster, table, settings)
+    if observed.reason:
+        return each.refused(table, observed.reason, observed)
+    with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
+        recovered = settle_table(cluster, observed.table, observed.control, lock, request.run)
+        observed = observe_table(cluster, observed.table, settings)
+        if observed.reason:
+            return each.refused(table, observed.reason, observed)
+        return _record(cluster, observed, settings, request.run, lock, recovered)
+
+
+def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: str, lock: Lock, recovered: Recovered) -> TableOutcome:
+    table = observed.table
+    there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
+    units = tuple(_recorded_unit(number, judged) for number, judged in enumerate(there, start=1))
+    plan = RecordedPlan(name, BACKUP, table, units, backup.name_table(table, settings, name), name)
+    run = Run(cluster, table, observed.control, journal.open_run(cluster.files, observed.control, name, BACKUP), lock)
+    journal.write_plan(run, plan)
+    plan = replace(plan, backup_table=backup.make_table(run, plan))
+    files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
+    entry = RunRecord(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
+    version = journal.commit(run, entry, actor_of(cluster), {"units": len(units), "files": files, "bytes": total})
+    outcomes = tuple(UnitOutcome(one.unit.name, "recorded", one.sizes.files, one.sizes.total_bytes) for one in there)
+    return TableOutcome(table.full_name, name, outcomes, recovered=recovered, log_version=version, backup_table=plan.backup_table)
+
+
+def _recorded_unit(number: int, judged: UnitAnalysis) -> RecordedUnit:
+    manifest = tuple(RecordedFile.of(entry) for entry in judged.snapshot.entries if not entry.is_dir)
+    return RecordedUnit(number, judged.unit, manifest)

@@ -1,0 +1,134 @@
+"""cleanup: discard backups that the retention policy lets go. Deletes only what still equals its manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+from hivekeeper import quoting
+from hivekeeper.commands import each
+from hivekeeper.commands.recover import actor_of, find_control, settle_table
+from hivekeeper.model import Selection, Table, Unit
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import retention
+from hivekeeper.plan.entries import RunRecord, UnitRecord, table_id
+from hivekeeper.plan.history import Effect, History
+from hivekeeper.plan.records import CLEANUP, BackupPlace, RecordedPlan, RecordedUnit, absolute
+from hivekeeper.plan.retention import Policy, Verdict
+from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.seams import Cluster, Lock
+from hivekeeper.steps import backup, discard, journal, record
+from hivekeeper.steps.journal import Run
+from hivekeeper.steps.observe import find_units
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one cleanup command was asked to do. `discard_for` says for a table how files go: delete or trash."""
+
+    selection: Selection
+    policy_for: Callable[[str], Policy]
+    discard_for: Callable[[str], str]
+    backup_prefix: str
+    run: str
+    dry_run: bool = False
+
+
+def clean_up(cluster: Cluster, request: Request) -> CommandResult:
+    """Judge the backups of every selected table, and discard those that may go."""
+    return each.run_on_tables(
+        cluster,
+        CLEANUP,
+        request.selection,
+        request.backup_prefix,
+        request.run,
+        lambda table: clean_up_table(cluster, table, request),
+        request.dry_run,
+    )
+
+
+def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    table, control = find_control(cluster, table)
+    if control is None:
+        return TableOutcome(table.full_name)
+    policy = request.policy_for(table.full_name)
+    if request.dry_run:
+        verdicts = judge(cluster, journal.read_history(cluster.files, control), policy)
+        return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
+    with journal.hold_table(cluster, table, control, request.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, request.run)
+        history = journal.read_history(cluster.files, control)
+        verdicts = judge(cluster, history, policy)
+        if all(verdict.keep for verdict in verdicts):
+            backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
+            return TableOutcome(table.full_name, recovered=recovered, backups=backups)
+        units, version = carry_out(cluster, table, control, history, verdicts, request, lock)
+        backup.drop_unused(cluster, table, journal.read_history(cluster.files, control))
+    outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
+    return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=outcomes)
+
+
+def judge(cluster: Cluster, history: History, policy: Policy) -> Tuple[Verdict, ...]:
+    return retention.judge_backups(retention.list_backups(history), policy, cluster.clock.now_ms())
+
+
+def carry_out(
+    cluster: Cluster,
+    table: Table,
+    control: ControlPaths,
+    history: History,
+    verdicts: Sequence[Verdict],
+    request: Request,
+    lock: Lock,
+) -> Tuple[List[UnitRecord], int]:
+    """The plan durably and the intention in the log first; then backup by backup."""
+    plan = plan_cleanup(cluster, table, history, verdicts, request)
+    run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, CLEANUP), lock)
+    journal.write_plan(run, plan)
+    places = tuple(unit.backup.path for unit in plan.units if unit.backup)
+    begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
+    parameters = parameters_of(request.policy_for(table.full_name), plan)
+    journal.commit(run, begin, actor_of(cluster), parameters)
+    units = discard.discard_units(run, plan)
+    backup.release_units(run, plan, history, units)
+    record.record_units(run, units)
+    return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
+
+
+def plan_cleanup(cluster: Cluster, table: Table, history: History, verdicts: Iterable[Verdict], request: Request) -> RecordedPlan:
+    """What goes, oldest first. Late files may go to live only where live is the unit's still, and what the newest run left."""
+    lives = {unit.name: unit.live for unit in find_units(cluster, table)[0]}
+    newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
+    going = [verdict.backup for verdict in verdicts if not verdict.keep]
+    units: List[RecordedUnit] = []
+    for effect in (effect for one in going for effect in one.effects):
+        values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
+        unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
+        last = newest[effect.partition]
+        is_its_own = last.table_id == table_id(table) and last.live == effect.live and lives.get(effect.partition) == unit.live
+        expected = last.after if is_its_own else ()
+        place = BackupPlace(effect.run, effect.number, effect.place)
+        units.append(RecordedUnit(len(units) + 1, unit, effect.before, (), place, expected))
+    records = tuple(one.directory for one in going if one.is_record)
+    return RecordedPlan(request.run, CLEANUP, table, tuple(units), discard=request.discard_for(table.full_name), records=records)
+
+
+def parameters_of(policy: Policy, plan: RecordedPlan) -> Dict[str, object]:
+    """What the log keeps of the rules that a cleanup went by."""
+    return {
+        "minAgeMs": policy.min_age_ms,
+        "olderThanMs": policy.older_than_ms,
+        "keepLast": policy.keep_last,
+        "discard": plan.discard,
+    }
+
+
+def _outcome(verdict: Verdict, units: Iterable[UnitRecord], dry_run: bool = False) -> BackupOutcome:
+    if verdict.keep:
+        return BackupOutcome(verdict.backup, "kept", verdict.reason)
+    if dry_run:
+        return BackupOutcome(verdict.backup, "planned", verdict.reason)
+    of_run = [unit for unit in units if unit.recorded.backup and unit.recorded.backup.run == verdict.backup.run]
+    kept = tuple((unit.recorded.unit.name, unit.reason) for unit in of_run if unit.outcome == "kept")
+    late = tuple(name for unit in of_run for name in unit.late_files)
+    return BackupOutcome(verdict.backup, "partly" if kept else "discarded", verdict.reason, kept, late)

@@ -1,0 +1,57 @@
+"""history: what runs did to a table, which backups they left, which files the log knows. Writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from hivekeeper.commands import each
+from hivekeeper.commands.recover import find_control
+from hivekeeper.errors import Refused
+from hivekeeper.model import Selection, Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import retention
+from hivekeeper.plan.history import History, files_at
+from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.seams import Cluster
+from hivekeeper.steps import journal
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one history command was asked to show: all runs, what `files_of` one run took and put, or the files `at` a version."""
+
+    selection: Selection
+    backup_prefix: str
+    run: str
+    files_of: Optional[str] = None
+    at: Optional[int] = None
+
+
+def show_history(cluster: Cluster, request: Request) -> CommandResult:
+    return each.run_on_tables(
+        cluster, "history", request.selection, request.backup_prefix, request.run, lambda table: show_table(cluster, table, request)
+    )
+
+
+def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    table, control = find_control(cluster, table)
+    history = journal.read_history(cluster.files, control) if control else History()
+    name = table.full_name
+    if request.files_of is not None:
+        entry = history.find(request.files_of)
+        if entry is None:
+            raise Refused(f"{name}: no run {request.files_of} in its log", next=f"hivekeeper history --table {name} lists the runs")
+        return TableOutcome(name, log=(entry,), changes=entry.effects)
+    if request.at is not None:
+        return _show_version(cluster, name, control, history, request.at)
+    backups = tuple(BackupOutcome(backup, "there") for backup in retention.list_backups(history))
+    return TableOutcome(name, log=history.runs, backups=backups)
+
+
+def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], history: History, version: int) -> TableOutcome:
+    if control is None or version >= history.next_version:
+        known = f"it ends with {history.next_version - 1}" if history.next_version else "it is empty"
+        raise Refused(f"{name}: there is no version {version} in its log; {known}", next=f"hivekeeper history --table {name} lists them")
+    files = journal.replay(cluster.files, control, lambda entries: files_at(entries, version))
+    return TableOutcome(name, log=(history.runs[version],), files=files)

@@ -1,0 +1,67 @@
+"""pin and unpin: keep a backup from every cleanup, or let it go again. Writes a log entry only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hivekeeper.commands import each
+from hivekeeper.commands.recover import actor_of, find_control, settle_table
+from hivekeeper.errors import Refused
+from hivekeeper.model import Selection, Table
+from hivekeeper.plan import retention
+from hivekeeper.plan.entries import RunRecord
+from hivekeeper.plan.history import History
+from hivekeeper.plan.records import PIN, UNPIN
+from hivekeeper.plan.retention import Backup
+from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.seams import Cluster
+from hivekeeper.steps import journal, record
+from hivekeeper.steps.journal import Run
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one pin or unpin command was asked to do: `backup` is the run whose backup is meant."""
+
+    selection: Selection
+    backup_prefix: str
+    run: str
+    backup: str
+    pinned: bool
+
+
+def pin(cluster: Cluster, request: Request) -> CommandResult:
+    name = PIN if request.pinned else UNPIN
+    return each.run_on_tables(
+        cluster, name, request.selection, request.backup_prefix, request.run, lambda table: pin_table(cluster, table, request)
+    )
+
+
+def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    table, control = find_control(cluster, table)
+    if control is None:
+        raise _unknown(table, request.backup)
+    with journal.hold_table(cluster, table, control, request.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, request.run)
+        found = _find_backup(journal.read_history(cluster.files, control), table, request.backup)
+        if found.pinned is request.pinned:
+            return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, "there"),))
+        operation = PIN if request.pinned else UNPIN
+        run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, operation), lock)
+        savepoint = (request.backup, request.pinned)
+        entry = RunRecord(request.run, run.directory, operation, cluster.clock.now_ms(), savepoint=savepoint)
+        version = journal.commit(run, entry, actor_of(cluster), {})
+        record.sweep_finished(cluster.files, control)
+    shown = (BackupOutcome(replace(found, pinned=request.pinned), "there"),)
+    return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=shown)
+
+
+def _find_backup(history: History, table: Table, run: str) -> Backup:
+    found = [backup for backup in retention.list_backups(history) if backup.run == run]
+    if not found:
+        raise _unknown(table, run)
+    return found[0]
+
+
+def _unknown(table: Table, run: str) -> Refused:
+    return Refused(f"{table.full_name}: there is no backup of run {run}", next=f"hivekeeper history --table {table.full_name} lists them")

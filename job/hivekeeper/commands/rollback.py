@@ -1,0 +1,185 @@
+"""rollback: undo what a run did to a table's units, keep what came later, and be undone itself if need be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names, quoting
+from hivekeeper.commands import each, selection
+from hivekeeper.commands.recover import actor_of, find_control, settle_table
+from hivekeeper.errors import Exit, Refused
+from hivekeeper.model import Selection, Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import unwind
+from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan.entries import UnitRecord, table_id
+from hivekeeper.plan.history import Effect, History
+from hivekeeper.plan.records import ROLLBACK, RecordedPlan, RecordedUnit
+from hivekeeper.plan.unwind import Undoing
+from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.seams import Cluster, Lock
+from hivekeeper.steps import backup, journal, record, undo
+from hivekeeper.steps.journal import Run
+from hivekeeper.steps.observe import find_units, look_at
+
+KEEP = "its old files stay in the backup until cleanup"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one rollback command was asked to do. `undo` names a run, None means the newest compaction in force.
+
+    `confirm` is shown what is planned and says whether to go on.
+    """
+
+    selection: Selection
+    backup_prefix: str
+    run: str
+    confirm: Callable[[TableOutcome], bool]
+    undo: Optional[str] = None
+    dry_run: bool = False
+
+
+def rollback(cluster: Cluster, request: Request) -> CommandResult:
+    """Undo a run in every selected table."""
+    return each.run_on_tables(
+        cluster,
+        ROLLBACK,
+        request.selection,
+        request.backup_prefix,
+        request.run,
+        lambda table: roll_back_table(cluster, table, request),
+        request.dry_run,
+    )
+
+
+def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    table, control = find_control(cluster, table)
+    if control is None:
+        if request.undo:
+            raise _unknown(table, request.undo)
+        return TableOutcome(table.full_name)
+    if request.dry_run:
+        return _planned(table, plan_rollback(cluster, table, control, request))
+    with journal.hold_table(cluster, table, control, request.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, request.run)
+        undoing = plan_rollback(cluster, table, control, request)
+        if not undoing.units:
+            return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
+        if not request.confirm(_planned(table, undoing)):
+            problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
+            return TableOutcome(table.full_name, problem=problem, recovered=recovered)
+        units, version = carry_out(cluster, table, control, undoing, request, lock)
+        backup.drop_unused(cluster, table, journal.read_history(cluster.files, control))
+    outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
+    return TableOutcome(table.full_name, request.run, outcomes, recovered=recovered, log_version=version)
+
+
+def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request: Request) -> Undoing:
+    """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
+    history = journal.read_history(cluster.files, control)
+    chosen = _choose_units(history, table, request)
+    stacks = unwind.read_stacks(history) if history.table_id == table_id(table) else {}
+    target = request.undo or unwind.newest_run({name: stack for name, stack in stacks.items() if name in chosen})
+    if target is None:
+        return Undoing((), {})
+    if request.undo:
+        chosen = _units_of(history, table, request.undo, chosen)
+    chains = {name: stacks[name].chain(target) for name in chosen if name in stacks and stacks[name].chain(target)}
+    refused = {name: _why_not(history, table, target, name) for name in chosen if request.undo and name not in chains}
+    units = {unit.name: unit for unit in find_units(cluster, table)[0] if unit.name in chains}
+    places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
+    seen = look_at(cluster.files, [*(unit.live for unit in units.values()), *places])
+    undoing = unwind.plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)
+    discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
+    return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})
+
+
+def _choose_units(history: History, table: Table, request: Request) -> Sequence[str]:
+    """Names of the units that --where selects, of all that a run has ever changed."""
+    wanted = selection.wanted_in(table, request.selection.where)
+    every = dict.fromkeys(effect.partition for effect in history.effects)
+    return [name for name in every if wanted is None or wanted(tuple(quoting.partition_values(name).values()))]
+
+
+def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -> Sequence[str]:
+    entry = history.find(run)
+    if entry is None:
+        raise _unknown(table, run)
+    if not entry.effects:
+        raise Refused(
+            f"{table.full_name}: run {run} was a {entry.operation} that changed no partition, so there is nothing to roll back",
+            next=f"hivekeeper history --table {table.full_name} lists the runs",
+        )
+    changed = {effect.partition for effect in entry.effects}
+    return [name for name in chosen if name in changed]
+
+
+def _unknown(table: Table, run: str) -> Refused:
+    return Refused(
+        f"{table.full_name}: no run {run} in its log", next=f"hivekeeper history --table {table.full_name} lists the runs of this table"
+    )
+
+
+def _why_not(history: History, table: Table, run: str, name: str) -> Reason:
+    """Why a unit that a run changed has nothing of it left to undo."""
+    effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
+    if effect.table_id != table_id(table):
+        return Reason("the table was dropped and made anew since", KEEP)
+    undoer = next((later.run for later in history.effects if later.undoes == effect.key), None)
+    return Reason(f"it was rolled back already, by run {undoer}" if undoer else "a later run took its place", "nothing is to be done")
+
+
+def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict[str, Reason]:
+    found: Dict[str, Reason] = {}
+    for name, chain in chains.items():
+        for effect in chain:
+            by = history.discarded.get(effect.place)
+            if by:
+                found[name] = Reason(
+                    f"the backup of run {effect.run} was discarded by cleanup {by.run}", "it cannot be rolled back any more"
+                )
+    return found
+
+
+def carry_out(
+    cluster: Cluster, table: Table, control: ControlPaths, undoing: Undoing, request: Request, lock: Lock
+) -> Tuple[List[UnitRecord], int]:
+    """The plan durably first; then step by step."""
+    history = journal.read_history(cluster.files, control)
+    plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
+    run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, ROLLBACK), lock)
+    journal.write_plan(run, plan)
+    units = undo.undo_units(run, undoing.units)
+    backup.release_units(run, plan, history, units)
+    record.record_units(run, units)
+    parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}
+    return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
+
+
+def _planned(table: Table, undoing: Undoing) -> TableOutcome:
+    return TableOutcome(table.full_name, None, tuple(_plain(unit, "planned") for unit in undoing.units) + _refusals(undoing))
+
+
+def _plain(unit: RecordedUnit, outcome: str) -> UnitOutcome:
+    newer, older = (sum(1 for file in files if not unwind.is_marker(file)) for files in (unit.manifest, unit.expected))
+    sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
+    assert unit.backup is not None
+    return UnitOutcome(unit.unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)
+
+
+def _outcome(unit: UnitRecord) -> UnitOutcome:
+    plain = _plain(unit.recorded, unit.outcome)
+    undone = unit.outcome in ("rolled back", "overwritten")
+    next_step = "" if undone else "run again; live is as it was"
+    return UnitOutcome(**{**vars(plain), "gap_ms": unit.gap_ms, "late_files": unit.late_files, "reason": unit.reason, "next": next_step})
+
+
+def _refusals(undoing: Undoing) -> Tuple[UnitOutcome, ...]:
+    """What was rolled back already is no error: the same words may be typed again."""
+    outcomes = []
+    for name, reason in sorted(undoing.refused.items()):
+        status = "undone" if "rolled back already" in reason.what else "refused"
+        outcomes.append(UnitOutcome(name, status, 0, 0, reason=reason.what, next=reason.next))
+    return tuple(outcomes)

@@ -1,0 +1,200 @@
+"""verify: prove again, at any later time, that live holds what a backup holds, and name what came since. Writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Dict, List, Mapping, Optional, Tuple
+
+from hivekeeper import names, quoting
+from hivekeeper.commands import each, selection
+from hivekeeper.commands.recover import find_control
+from hivekeeper.errors import Locked, Refused
+from hivekeeper.model import Selection, Table, Unit
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligible, proof, unwind
+from hivekeeper.plan.entries import table_id
+from hivekeeper.plan.history import Effect, History, LoggedRun
+from hivekeeper.plan.look import RecordedFile
+from hivekeeper.plan.proof import Proof
+from hivekeeper.plan.records import BACKUP, RecordedUnit, absolute
+from hivekeeper.plan.unwind import Stack
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.seams import Cluster
+from hivekeeper.steps import journal
+from hivekeeper.steps.observe import find_units, look_at
+from hivekeeper.steps.prove import DIGEST, Compared, Prover
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one verify command was asked to do. `against` names the run whose backup is meant, None each unit's newest."""
+
+    selection: Selection
+    backup_prefix: str
+    run: str
+    against: Optional[str] = None
+    level: str = DIGEST
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A unit and where it was, the backup's manifest and what was done to the unit since, oldest first; or why there is nothing
+    to compare.
+    """
+
+    partition: str
+    live: str
+    manifest: Tuple[RecordedFile, ...] = ()
+    effects: Tuple[Effect, ...] = ()
+    of_run: str = ""
+    nothing: str = ""
+
+
+def verify(cluster: Cluster, request: Request) -> CommandResult:
+    """Compare every selected table with a backup."""
+    return each.run_on_tables(
+        cluster, "verify", request.selection, request.backup_prefix, request.run, lambda table: verify_table(cluster, table, request)
+    )
+
+
+def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    table, control = find_control(cluster, table)
+    history = journal.read_history(cluster.files, control) if control else History()
+    if control is None or not history.runs:
+        if request.against:
+            raise _unknown(table, request.against)
+        return TableOutcome(table.full_name)
+    refuse_unfinished(cluster, table, control, history)
+    subjects = find_subjects(cluster, table, control, history, request)
+    units = {unit.name: unit for unit in find_units(cluster, table)[0]}
+    outcomes, comparable = [], []
+    for subject in subjects:
+        outcome = _incomparable(subject, units.get(subject.partition), table)
+        outcomes += [outcome] if outcome else []
+        comparable += [] if outcome else [subject]
+    outcomes += compare(cluster, table, control, comparable, units, request.level)
+    return TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
+
+
+def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
+    """What an interrupted run left half done would be taken for somebody's overwriting."""
+    unfinished = [name for name in journal.find_runs(cluster.files, control) if journal.run_of(name) not in history.finished]
+    if unfinished:
+        raise Locked(
+            f"{table.full_name}: run {journal.run_of(unfinished[0])} is at work, or was interrupted",
+            next=f"wait for it, or: hivekeeper recover --table {table.full_name}",
+        )
+
+
+def compare(
+    cluster: Cluster, table: Table, control: ControlPaths, subjects: List[Subject], units: Mapping[str, Unit], level: str
+) -> List[UnitOutcome]:
+    """List what is to be compared in one call, then read it in few."""
+    places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
+    seen = look_at(cluster.files, [*(units[subject.partition].live for subject in subjects), *places.values()])
+    proofs = {
+        one.partition: proof.plan_proof(one.manifest, one.effects, seen[units[one.partition].live], seen, places.__getitem__)
+        for one in subjects
+    }
+    compared = Prover(cluster.rows, eligible.format_of(table.storage) or "", level).compare(proofs)
+    return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects]
+
+
+def find_subjects(cluster: Cluster, table: Table, control: ControlPaths, history: History, request: Request) -> List[Subject]:
+    """What is to be compared: the units of the run that is named, else each unit's newest run in force."""
+    stacks = unwind.read_stacks(history) if history.table_id == table_id(table) else {}
+    wanted = selection.wanted_in(table, request.selection.where)
+    if request.against is None:
+        newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
+        found = [Subject(name, absolute(one.live, table.location), one.before, (one,), one.run) for name, one in newest.items()]
+    else:
+        entry = history.find(request.against)
+        if entry is None:
+            raise _unknown(table, request.against)
+        is_record = entry.operation == BACKUP
+        found = _of_record(cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)
+        if not found:
+            raise Refused(
+                f"{table.full_name}: run {entry.run} was a {entry.operation} that left no backup to compare with",
+                next=f"hivekeeper history --table {table.full_name} lists the backups",
+            )
+    return [one for one in found if wanted is None or wanted(tuple(quoting.partition_values(one.partition).values()))]
+
+
+def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List[Subject]:
+    """Of several effects of a run on one unit the first, which found the oldest files."""
+    subjects: Dict[str, Subject] = {}
+    for effect in entry.effects:
+        stack = stacks.get(effect.partition)
+        chain = tuple(reversed(stack.chain(entry.run))) if stack else ()
+        why = "" if chain else "it was rolled back" if stack else "the table was dropped and made anew since"
+        manifest = chain[0].before if chain else ()
+        subject = Subject(effect.partition, absolute(effect.live, table.location), manifest, chain, entry.run, why)
+        subjects.setdefault(effect.partition, subject)
+    return list(subjects.values())
+
+
+def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: LoggedRun, history: History) -> List[Subject]:
+    plan = journal.read_plan(cluster.files, table, control.run(entry.directory))
+    if plan is None:
+        raise Refused(f"{table.full_name}: the record of run {entry.run} was discarded", next="name another run; history lists them")
+    stacks = unwind.read_stacks(history)
+    subjects = []
+    for unit in plan.units:
+        name, anew = unit.unit.name, entry.table_id != table_id(table)
+        why = "the table was dropped and made anew since" if anew else ""
+        since = _find_since(unit, entry.version, history, stacks.get(name, Stack()))
+        subjects.append(Subject(name, unit.unit.live, unit.manifest, since, entry.run, why))
+    return subjects
+
+
+def _find_since(unit: RecordedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
+    """What leads from a record to live: the runs in force, or where those do not begin with its files all that was ever done."""
+    in_force = tuple(effect for effect in stack.done if effect.version > version)
+    wanted = {(file.name, file.length) for file in unit.manifest if not unwind.is_marker(file)}
+    if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
+        return in_force
+    return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.unit.name)
+
+
+def _unknown(table: Table, run: str) -> Refused:
+    return Refused(
+        f"{table.full_name}: no run {run} in its log", next=f"hivekeeper history --table {table.full_name} lists the runs of this table"
+    )
+
+
+def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optional[UnitOutcome]:
+    """A unit that needs no comparison, or allows none."""
+    outcome = partial(UnitOutcome, subject.partition, files_before=0, bytes_before=0, of_run=subject.of_run)
+    if subject.nothing:
+        return outcome("undone", reason=subject.nothing)
+    if unit is None:
+        return outcome("dropped", reason="it was dropped from the metastore since")
+    if unit.live != subject.live or any(absolute(effect.live, table.location) != unit.live for effect in subject.effects):
+        return outcome("differs", reason="its location in the metastore was changed since", next="compare the two locations by hand")
+    return None
+
+
+def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
+    if compared.is_replaced:
+        why = f"its backup was discarded, and {proof.broken}: there is nothing to compare"
+        return UnitOutcome(subject.partition, "replaced", 0, 0, reason=why, of_run=subject.of_run)
+    base, newest = proof.base or (), proof.newest
+    notes = [compared.why or compared.note]
+    if proof.late_in_backup:
+        notes.append(f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live")
+    return UnitOutcome(
+        name=subject.partition,
+        outcome="differs" if compared.why else "verified",
+        files_before=len(base),
+        bytes_before=sum(file.length for file in base),
+        files_after=len(newest),
+        bytes_after=sum(file.length for file in newest),
+        rows=compared.rows,
+        late_files=tuple(file.name for file in proof.arrivals),
+        reason="; ".join(note for note in notes if note),
+        next="look at what wrote to it since; hivekeeper verify --level rows shows the rows" if compared.why else "",
+        of_run=subject.of_run,
+        differences=compared.differences,
+    )

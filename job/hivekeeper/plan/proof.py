@@ -1,0 +1,137 @@
+"""Decide what has to be compared, so that live is proved to hold what a backup holds.
+
+Pure. Between a backup and live lie the runs since: each claims that the files it took away and those it put there hold the same
+rows. Files that came between two of them, or after the last, are arrivals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import Digest, FileInfo, Snapshot
+from hivekeeper.plan import eligible, look
+from hivekeeper.plan.history import Effect
+from hivekeeper.plan.look import RecordedFile
+from hivekeeper.plan.unwind import is_marker
+
+
+@dataclass(frozen=True)
+class Link:
+    """One run's claim: the files that it took away and those that it put there hold the same rows.
+
+    Each is None where the backup that they lie in was discarded; then the run's certificate stands for them.
+    """
+
+    effect: Effect
+    before: Optional[Tuple[FileInfo, ...]]
+    after: Optional[Tuple[FileInfo, ...]]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is to be compared for one unit, oldest link first.
+
+    `base` are the backup's own files, None where they are gone. `broken` says why the claims do not lead from the backup to
+    live; then only the rows themselves can be compared, `base` with all of `live`. `is_discarded`: the backup itself is gone;
+    `certified` is what the certificate of its own run says of it.
+    `arrivals` are the files that came since.
+    """
+
+    base: Optional[Tuple[FileInfo, ...]]
+    links: Tuple[Link, ...]
+    live: Tuple[FileInfo, ...]
+    arrivals: Tuple[FileInfo, ...] = ()
+    broken: str = ""
+    late_in_backup: Tuple[str, ...] = ()
+    is_discarded: bool = False
+    certified: Optional[Digest] = None
+
+    @property
+    def newest(self) -> Tuple[FileInfo, ...]:
+        """The files of live that hold the backup's rows, and those of arrivals that were compacted since."""
+        return (self.links[-1].after if self.links else self.base) or ()
+
+    @property
+    def has_all_rows(self) -> bool:
+        """Whether the rows of every arrival can still be read, those of arrivals that were compacted since included."""
+        return bool(self.broken) or all(link.before is not None for link in self.links)
+
+    @property
+    def compacted_arrivals(self) -> Tuple[FileInfo, ...]:
+        """Arrivals whose rows are in files of a later run now."""
+        in_live = {file.path for file in self.live}
+        return tuple(file for file in self.arrivals if file.path not in in_live)
+
+
+def plan_proof(
+    manifest: Sequence[RecordedFile],
+    effects: Sequence[Effect],
+    live: Snapshot,
+    seen: Mapping[str, Snapshot],
+    place_path: Callable[[str], str],
+) -> Proof:
+    """`manifest` is what the backup holds, `effects` what was done to the unit since, oldest first."""
+    holders = [seen[place_path(effect.place)] for effect in effects]
+    first = holders[0] if holders else live
+    base, missing = find_files(manifest, first.entries)
+    proof = Proof(base if first.exists else None, (), eligible.data_files(live))
+    if effects:
+        certified = effects[0].digest if tuple(manifest) == effects[0].before else None
+        proof = replace(proof, is_discarded=not first.exists, certified=certified)
+    if missing and (first.exists or not holders):
+        # What is left of it would be compared with itself.
+        return replace(proof, base=None, broken=f"{missing} of the backup is gone or changed")
+    links: List[Link] = []
+    arrivals: List[FileInfo] = []
+    wanted: Sequence[RecordedFile] = manifest
+    for effect, holder, following in zip(effects, holders, [*holders[1:], live]):
+        why = _find_replaced(wanted, effect)
+        before, lost = find_files(effect.before, holder.entries) if holder.exists else (None, "")
+        is_kept = following is live or following.exists
+        after, gone = find_files(effect.after, following.entries) if is_kept else (None, "")
+        why = why or (f"{lost} is gone from the backup of run {effect.run}, or changed" if lost else "")
+        if gone:
+            why = why or f"somebody replaced its files since run {effect.run} ({gone} is gone or changed)"
+        arrivals += _find_arrivals(wanted, before or ())
+        if why:
+            return replace(proof, arrivals=tuple(arrivals), broken=why)
+        links.append(Link(effect, before, after))
+        wanted = effect.after
+    known = {file.name for file in replace(proof, links=tuple(links)).newest}
+    arrivals += [file for file in proof.live if file.name not in known]
+    late = tuple(file.name for effect, holder in zip(effects, holders) for file in look.find_late(effect.before, holder.entries))
+    return replace(proof, links=tuple(links), arrivals=tuple(arrivals), late_in_backup=late)
+
+
+def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> str:
+    """Why a run cannot have found what it was expected to find; "" where it did."""
+    found = {(file.name, file.length) for file in effect.before}
+    missing = [file.name for file in wanted if not is_marker(file) and (file.name, file.length) not in found]
+    return f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or changed)" if missing else ""
+
+
+def _find_arrivals(wanted: Iterable[RecordedFile], before: Iterable[FileInfo]) -> List[FileInfo]:
+    expected = {file.name for file in wanted}
+    return [file for file in before if file.name not in expected and not names.is_hidden(file.name)]
+
+
+def find_files(wanted: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Tuple[Tuple[FileInfo, ...], str]:
+    """The listed data files that are those of a manifest, and the name of the first that is missing or changed.
+
+    By id where that is known, because carrying over may have renamed a file.
+    """
+    listed = [entry for entry in entries if not entry.is_dir]
+    by_id = {entry.file_id: entry for entry in listed if entry.file_id}
+    by_name = {entry.name: entry for entry in listed}
+    found, missing = [], ""
+    for file in wanted:
+        if is_marker(file):
+            continue
+        entry = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
+        if entry is None or entry.length != file.length or (file.file_id and entry.mtime_ms != file.mtime_ms):
+            missing = missing or file.name
+        else:
+            found.append(entry)
+    return tuple(found), missing

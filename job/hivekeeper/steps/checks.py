@@ -1,0 +1,114 @@
+"""The check before a unit's live directory is renamed away, and the look after it: steps 4 and 5 of docs/swap.md.
+
+Reads only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Mapping, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.plan import eligible, look
+from hivekeeper.plan.records import RecordedUnit
+from hivekeeper.seams import SourceMissing
+from hivekeeper.steps.journal import Run, fenced, read_clock
+
+# A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
+# and the put-back: so the two are kept near.
+MOST_MS_BETWEEN_CHECK_AND_RENAME = 100
+MOST_CHECKS = 10
+MOST_GLANCES = 20
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of step 4: `why` is empty when the swap may begin.
+
+    `seen` holds live and the directories above it as they were, their times read before their listings.
+    `incoming` is the listing of what is to take live's place. `clock_ms` is the NameNode's own time from before that,
+    `began_ms` ours, for durations.
+    """
+
+    seen: Mapping[str, Snapshot]
+    clock_ms: int
+    began_ms: float
+    incoming: Tuple[FileInfo, ...] = ()
+    why: str = ""
+
+
+def check_often(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
+    """Step 4, made again until it is young enough: by listings, or by ids and times where listing takes too long."""
+    clock = run.cluster.clock
+    for _ in range(MOST_CHECKS):
+        checked = check(run, unit, incoming)
+        if checked.why or clock.monotonic_ms() - checked.began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
+            return checked
+        for _ in range(MOST_GLANCES):
+            began_ms = clock.monotonic_ms()
+            if not is_still_true(run, checked):
+                break
+            if clock.monotonic_ms() - began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
+                return checked
+    return replace(checked, why=f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one look")
+
+
+def is_still_true(run: Run, checked: Checked) -> bool:
+    """Whether the checked directories are certainly as they were, by their ids and times alone."""
+    for directory, before in checked.seen.items():
+        now = run.files.stat(directory)
+        if now is None or not look.is_untouched(before, now, checked.clock_ms, run.files.clock_grain_ms):
+            return False
+    return True
+
+
+def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
+    """Step 4: is everything as the plan says? What lies at `incoming` is listed, for the caller to judge."""
+    moved, live = find_change_in_metastore(run, unit), unit.unit.live
+    above = _directories_above(live, run.table.location)
+    if not run.lock.check():
+        raise fenced(run)
+    clock_ms = read_clock(run)
+    began_ms = run.cluster.clock.monotonic_ms()
+    seen = run.files.look([live, incoming, *above])
+    checked = Checked({directory: seen[directory] for directory in (live, *above)}, clock_ms, began_ms, seen[incoming].entries)
+    writer = eligible.find_writer(entry for directory in above for entry in seen[directory].entries)
+    why = moved or ("" if seen[live].exists else "its directory is gone") or look.judge(unit.manifest, seen[live].entries).why
+    return replace(checked, why=why or (f"a writer is at work in the table ({writer})" if writer else ""))
+
+
+def find_change_in_metastore(run: Run, unit: RecordedUnit) -> str:
+    """Why the metastore no longer has the unit at this place; "" where it has."""
+    table, metastore = run.table, run.cluster.metastore
+    if unit.unit.name:
+        partition = metastore.partitions_named(table, [unit.unit.name]).get(unit.unit.name)
+        location = partition.location if partition else ""
+    else:
+        found = metastore.tables(table.database, [table.name]).get(table.name)
+        location = found.location if found else ""
+    if not location:
+        return "it was dropped from the metastore meanwhile"
+    return "" if run.files.qualify(location) == unit.unit.live else "its location in the metastore was changed meanwhile"
+
+
+def _directories_above(live: str, root: str) -> Sequence[str]:
+    """The table's root and what lies between it and the unit: committers put their temporary directories there."""
+    found = []
+    while live != root and eligible.is_below(live, root):
+        live = names.parent(live)
+        found.append(live)
+    return found
+
+
+def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, aside: str) -> str:
+    """Why the directory that was live is not what was checked; "" when it is, or when only complete files came.
+
+    It lies at `aside` now. Nobody can reach it by its old path any more, so the answer stays true.
+    """
+    now = run.files.stat(aside)
+    if now is None:
+        raise SourceMissing(aside)
+    if look.is_untouched(checked.seen[unit.unit.live], now, checked.clock_ms, run.files.clock_grain_ms):
+        return ""
+    return look.judge(unit.manifest, run.files.look([aside])[aside].entries).why

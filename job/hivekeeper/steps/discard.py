@@ -1,0 +1,77 @@
+"""Discard backups: each is renamed below our own directory, compared with its manifest there, and only then deleted.
+
+Deletes nothing that is not exactly what a manifest says; what is more goes to live, what is different goes back.
+"""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Tuple
+
+from hivekeeper.model import Snapshot
+from hivekeeper.plan import look
+from hivekeeper.plan.entries import UnitRecord
+from hivekeeper.plan.records import RecordedPlan, RecordedUnit
+from hivekeeper.seams import FilesError
+from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.moves import ask_person, move_late
+from hivekeeper.steps.undo import backup_path
+
+MOST_TRIES = 4
+TRASH = "trash"
+NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
+
+
+def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
+    """All units of a cleanup; the same words resume an interrupted one."""
+    return [discard_unit(run, unit, plan.discard == TRASH) for unit in plan.units]
+
+
+def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, tries: int = 0) -> UnitRecord:
+    """Go on from where the backup lies: at its place, held in discarding, or proved to be superfluous in deleting."""
+    if tries >= MOST_TRIES:
+        raise ask_person(run, unit, "a rename keeps failing")
+    source, held, doomed = backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+    seen = run.files.look([run.paths.top, source, held, doomed])
+    if not seen[run.paths.top].exists:
+        raise fenced(run)
+    try:
+        return _go_on(run, unit, to_trash, seen)
+    except FilesError:
+        return discard_unit(run, unit, to_trash, tries + 1)
+
+
+def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:
+    source, held, doomed = backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+    late: Tuple[str, ...] = ()
+    if not seen[doomed].exists:
+        if seen[source].exists:
+            run.files.rename_exact(source, held)
+        elif not seen[held].exists:
+            return UnitRecord(unit, "discarded")
+        why, late = find_objection(run, unit, held)
+        if not why and to_trash and not run.files.move_to_trash(held):
+            why = NO_TRASH
+        if why:
+            run.files.rename_exact(held, source)
+            return UnitRecord(unit, "kept", late_files=late, reason=why)
+        if not to_trash:
+            run.files.rename_exact(held, doomed)
+    run.files.delete_tree(doomed)
+    return UnitRecord(unit, "discarded", late_files=late)
+
+
+def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[str, Tuple[str, ...]]:
+    """Why a backup must not be deleted, "" where it may; and the late files that went to live first, whatever else there is.
+
+    Whether files are closed is asked before the listing that is compared: a file that is closed in between shows its
+    new length there.
+    """
+    expected = {file.name: file.length for file in unit.expected}
+    late = move_late(run.files, unit, held, expected) if expected else ()
+    still_open = [entry.name for entry in run.files.look([held])[held].entries if entry.is_open]
+    if still_open:
+        return f"a writer still has {still_open[0]} open in it", late
+    judged = look.judge(unit.manifest, run.files.look([held])[held].entries)
+    if judged.seen is look.Seen.LATE:
+        return f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?", late
+    return judged.why, late

@@ -1,0 +1,125 @@
+"""Renames that the swap and the rollback of one unit share: bring to live, set aside, merge back, lift.
+
+A file is only ever renamed, never over another one; nothing is deleted but empty directories.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Tuple
+
+from hivekeeper import names
+from hivekeeper.errors import AskAPerson
+from hivekeeper.model import FileInfo
+from hivekeeper.plan import look
+from hivekeeper.plan.records import RecordedUnit
+from hivekeeper.seams import Files, SourceMissing, TargetExists
+from hivekeeper.steps.journal import Run
+
+MOST_ASIDES = 100
+UNIT_STATES = ("ready", "retired", "restoring", "discarded", "discarding")
+
+
+def bring(run: Run, unit: RecordedUnit, source: str) -> None:
+    """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time."""
+    for _ in range(MOST_ASIDES):
+        try:
+            run.files.rename_exact(source, unit.unit.live)
+            return
+        except TargetExists:
+            set_aside(run, unit)
+    raise ask_person(run, unit, "somebody keeps making its directory anew")
+
+
+def set_aside(run: Run, unit: RecordedUnit) -> None:
+    """Move what stands at live's place to recreated/uN.K. Undo: merge_recreated."""
+    for nth in range(MOST_ASIDES):
+        try:
+            run.files.rename_exact(unit.unit.live, run.paths.recreated(unit.number, nth))
+            return
+        except TargetExists:
+            continue
+        except SourceMissing:
+            return
+    raise ask_person(run, unit, "too many directories were set aside")
+
+
+def move_file(files: Files, source: str, directory: str) -> str:
+    """Rename a file into a directory, under a new name where its own is taken; gives the name."""
+    name = names.base(source)
+    stem, dot, suffix = name.partition(".")
+    for nth in range(MOST_ASIDES):
+        candidate = name if nth == 0 else f"{stem}-late{nth}{dot}{suffix}"
+        try:
+            files.rename_exact(source, names.join(directory, candidate))
+            return candidate
+        except TargetExists:
+            continue
+    raise AskAPerson(f"{source}: no name is free in {directory}", state="the file is where it was", next="move it by hand")
+
+
+def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:
+    """Move the complete files that the manifest does not know from a directory into live; gives their names there.
+
+    Only while live holds what was put there: an overwriter who came since has replaced these rows with the others.
+    """
+    live, moved = unit.unit.live, []
+    for file in look.find_late(unit.manifest, files.look([source])[source].entries):
+        if not look.holds(expected, files.look([live])[live].entries):
+            break
+        moved.append(move_file(files, file.path, live))
+    return tuple(moved)
+
+
+def merge_recreated(run: Run, unit: RecordedUnit) -> None:
+    """Merge what was set aside into live as a tree, directories whole where their name is free, so that a committer finds its own."""
+    top = run.paths.state("recreated")
+    for aside in run.files.look([top])[top].entries:
+        match = names.RECREATED.fullmatch(aside.name)
+        if match and int(match["number"]) == unit.number:
+            _merge(run, aside.path, unit.unit.live)
+
+
+def _merge(run: Run, source: str, target: str) -> None:
+    for entry in run.files.look([source])[source].entries:
+        if not entry.is_dir:
+            move_file(run.files, entry.path, target)
+            continue
+        inner = names.join(target, entry.name)
+        try:
+            run.files.rename_exact(entry.path, inner)
+        except TargetExists:
+            _merge(run, entry.path, inner)
+    run.files.remove_empty(source)
+
+
+def lift_nested(files: Files, live: str) -> None:
+    """Files of a directory that a committer renamed *into* live, which it took for its target, belong in live itself."""
+    for entry in files.look([live])[live].entries:
+        if is_committed_directory(entry):
+            _lift(files, entry, live)
+
+
+def is_committed_directory(entry: FileInfo) -> bool:
+    return entry.is_dir and not names.is_hidden(entry.name) and not names.is_hive_subdirectory(entry.name)
+
+
+def _lift(files: Files, directory: FileInfo, live: str) -> None:
+    for entry in files.look([directory.path])[directory.path].entries:
+        if is_committed_directory(entry):
+            _lift(files, entry, live)
+        elif not entry.is_dir:
+            move_file(files, entry.path, live)
+    files.remove_empty(directory.path)
+
+
+def ask_person(run: Run, unit: RecordedUnit, why: str) -> AskAPerson:
+    """The error of a unit that cannot be brought to an end: what lies where."""
+    states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
+    places = [unit.unit.live, *states, run.paths.state("recreated")]
+    seen = run.files.look(places)
+    there = [place for place in places if seen[place].exists]
+    return AskAPerson(
+        f"{unit.unit.label}: {why}",
+        state="these directories are there: " + "; ".join(there),
+        next=f"compare them with {run.paths.plan} (docs/on-disk.md says what each one holds); nothing was deleted",
+    )

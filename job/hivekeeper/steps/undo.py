@@ -1,0 +1,143 @@
+"""Undo what a run did to one unit: its backup → restoring, live → discarded, restoring → live; the mirror image of the swap.
+
+Invariant at every instant: both the newer and the older files exist, a late file exists exactly once; nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence, Set
+
+from hivekeeper import names
+from hivekeeper.plan import look
+from hivekeeper.plan.entries import UnitRecord
+from hivekeeper.plan.records import RecordedUnit
+from hivekeeper.plan.recovery import Undo, next_undo
+from hivekeeper.seams import FilesError
+from hivekeeper.steps.checks import check_often, look_at_leaving
+from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.moves import ask_person, bring, lift_nested, merge_recreated, move_late
+
+MOST_TRIES = 4
+
+
+def undo_units(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
+    """All steps of a rollback in order; where a newer run of a unit could not be undone, its older ones are not tried."""
+    done: List[UnitRecord] = []
+    stopped: Set[str] = set()
+    for unit in units:
+        if unit.unit.name in stopped:
+            done.append(UnitRecord(unit, "not rolled back", reason="a newer run of this unit could not be undone"))
+            continue
+        result = undo_unit(run, unit)
+        if result.outcome != "rolled back":
+            stopped.add(unit.unit.name)
+        done.append(result)
+    return done
+
+
+def undo_unit(run: Run, unit: RecordedUnit) -> UnitRecord:
+    """One step. Undo: a rollback of this rollback."""
+    restoring, discarded = (run.paths.unit(state, unit.number) for state in ("restoring", "discarded"))
+    clock = run.cluster.clock
+    why = ""
+    try:
+        claim_backup(run, unit)
+        checked = check_often(run, unit, restoring)
+        why = checked.why or look.judge(unit.expected, checked.incoming).why
+        if why:
+            return give_back(run, unit, why)
+        began = clock.monotonic_ms()
+        discard_live(run, unit)
+        why = look_at_leaving(run, unit, checked, discarded)
+        bring(run, unit, discarded if why else restoring)
+        gap_ms = clock.monotonic_ms() - began
+        return give_back(run, unit, why, "put back", gap_ms) if why else finish_undo(run, unit, gap_ms)
+    except FilesError:
+        # Whether a rename happened is not known; where the directories lie tells.
+        return settle_undo(run, unit)
+
+
+def claim_backup(run: Run, unit: RecordedUnit) -> None:
+    """Move the backup below our own directory, so that a run that is taken over can do nothing with it. Undo: give_back."""
+    run.files.rename_exact(backup_path(run, unit), run.paths.unit("restoring", unit.number))
+
+
+def discard_live(run: Run, unit: RecordedUnit) -> None:
+    """Move live aside. Undo: bring it back from discarded."""
+    run.files.rename_exact(unit.unit.live, run.paths.unit("discarded", unit.number))
+
+
+def backup_path(run: Run, unit: RecordedUnit) -> str:
+    assert unit.backup is not None
+    return names.join(run.control.top, unit.backup.path)
+
+
+def give_back(run: Run, unit: RecordedUnit, why: str, outcome: str = "not rolled back", gap_ms: Optional[float] = None) -> UnitRecord:
+    """Nothing was restored, or live is back: the backup goes to its place, what was set aside to live."""
+    run.files.rename_exact(run.paths.unit("restoring", unit.number), backup_path(run, unit))
+    return _return_strays(run, unit, why, outcome, gap_ms)
+
+
+def _return_strays(run: Run, unit: RecordedUnit, why: str, outcome: str, gap_ms: Optional[float] = None) -> UnitRecord:
+    merge_recreated(run, unit)
+    lift_nested(run.files, unit.unit.live)
+    return UnitRecord(unit, outcome, gap_ms=gap_ms, reason=why)
+
+
+def finish_undo(run: Run, unit: RecordedUnit, gap_ms: Optional[float] = None) -> UnitRecord:
+    """After the older files are live: carry back what the undone run did not write, then verify."""
+    late = move_late(run.files, unit, run.paths.unit("discarded", unit.number), lengths_of(unit))
+    merge_recreated(run, unit)
+    lift_nested(run.files, unit.unit.live)
+    live = run.files.look([unit.unit.live])[unit.unit.live]
+    if look.holds(lengths_of(unit), live.entries):
+        return UnitRecord(unit, "rolled back", gap_ms=gap_ms, late_files=late)
+    return UnitRecord(unit, "overwritten", gap_ms=gap_ms, late_files=late, reason="somebody replaced its files after the rollback")
+
+
+def lengths_of(unit: RecordedUnit) -> Dict[str, int]:
+    return {file.name: file.length for file in unit.expected}
+
+
+def settle_undos(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
+    """Recovery of a rollback: a step after which another one of the same unit was begun is done, whatever live holds now."""
+    places = {unit.number: [run.paths.unit(state, unit.number) for state in ("restoring", "discarded")] for unit in units}
+    seen = run.files.look([place for pair in places.values() for place in pair])
+    newest_begun = {unit.unit.name: unit.number for unit in units if any(seen[place].exists for place in places[unit.number])}
+    done = []
+    for unit in units:
+        passed = unit.number < newest_begun.get(unit.unit.name, 0)
+        done.append(UnitRecord(unit, "rolled back") if passed else settle_undo(run, unit))
+    return done
+
+
+def settle_undo(run: Run, unit: RecordedUnit, tries: int = 0) -> UnitRecord:
+    """Bring one unit of a rollback to its end or back to its start, from where its directories lie."""
+    if tries >= MOST_TRIES:
+        raise ask_person(run, unit, "a rename keeps failing")
+    live, restoring, discarded = unit.unit.live, run.paths.unit("restoring", unit.number), run.paths.unit("discarded", unit.number)
+    seen = run.files.look([live, restoring, discarded, run.paths.top])
+    if not seen[run.paths.top].exists:
+        raise fenced(run)
+    older = seen[live].exists and look.holds(lengths_of(unit), seen[live].entries)
+    move = next_undo(older, seen[restoring].exists, seen[discarded].exists)
+    try:
+        return _carry_out(run, unit, move, look.judge(unit.manifest, seen[discarded].entries).why)
+    except FilesError:
+        return settle_undo(run, unit, tries + 1)
+
+
+def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str) -> UnitRecord:
+    if move is Undo.LOOK:
+        if spoiled:
+            bring(run, unit, run.paths.unit("discarded", unit.number))
+            return give_back(run, unit, spoiled, "put back")
+        bring(run, unit, run.paths.unit("restoring", unit.number))
+        return finish_undo(run, unit)
+    if move is Undo.RESTORED:
+        return finish_undo(run, unit)
+    if move is Undo.OVERWRITTEN:
+        return UnitRecord(unit, "overwritten", reason="somebody replaced or removed its files after the rollback")
+    if move is Undo.GIVE_BACK:
+        return give_back(run, unit, "the run ended before anything was restored")
+    return _return_strays(run, unit, "the run ended before anything was restored", "not rolled back")

@@ -1,0 +1,157 @@
+"""The tables of docs/swap.md that say what a kill leaves, against the changes that the commands really make."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Callable, Dict, List, Optional, Set, Tuple
+
+import pytest
+
+from builders import a_table
+from desk import Desk
+from hivekeeper import names
+from hivekeeper.plan.recovery import Undo, next_undo
+from twins.rows import DataFile
+from world import World
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "swap.md").read_text("utf-8")
+
+
+def rows_of(command: str) -> List[List[str]]:
+    text = re.search(rf"^### {command}\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
+    return [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")][2:]
+
+
+def told_changes(command: str) -> Set[str]:
+    """The first cells that are code: renames, and files that are written aside first."""
+    return {cell[0].strip("`") for cell in rows_of(command) if cell[0].startswith("`")}
+
+
+@pytest.fixture
+def desk() -> Desk:
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    return Desk(world)
+
+
+def word_of(desk: Desk, path: str) -> str:
+    """A place as the tables call it: live, a state, a file of either, log, or the base name of a record."""
+    short = path[len(desk.live("dt=1")) :] if path.startswith(desk.live("dt=1")) else None
+    if short is not None:
+        return "live" if short == "" else "live/FILE"
+    state = re.search(r"/runs/[^/]+/(\w+)/(?:u\d+|b\d+/\w+=\d+)(/.+)?$", path)
+    if state:
+        return state[1] + ("/FILE" if state[2] else "")
+    if names.log_version(names.base(path)) is not None:
+        return "log"
+    return re.sub(r"-\d+\.jsonl$", "-N.jsonl", names.base(path))
+
+
+def change_of(desk: Desk, step: str) -> Optional[str]:
+    """A step of the twins as the first column says it; None for what is not a rename and deletes no backup."""
+    method, *paths = step.split(" ")
+    if method == "rename_exact":
+        source, target = (word_of(desk, path) for path in paths)
+        return target if paths[0] == paths[1] + ".part" else f"{source} → {target.partition('/')[0]}"
+    if method == "move_to_trash":
+        return f"{word_of(desk, paths[0])} → trash"
+    return "deleting → nothing" if method == "delete_tree" and "/deleting/u" in step else None
+
+
+def changes_of(desk: Desk, act: Callable[[], object], late_at: str = "") -> Set[str]:
+    """What a command changes, with a writer that adds a file just before the step that ends with `late_at`."""
+    seen: Set[str] = set()
+
+    def watch(step: str) -> None:
+        change = change_of(desk, step)
+        seen.update([change] if change else [])
+        if late_at and step.startswith("rename_exact") and change == late_at:
+            desk.world.files.writer.add(f"{desk.live('dt=1')}/late-{len(desk.runs)}.parquet", DataFile(("late",)), 10)
+
+    desk.world.files.before_step = watch
+    act()
+    desk.world.files.before_step = None
+    return seen
+
+
+def test_every_lasting_change_of_a_compaction_has_a_row(desk):
+    assert changes_of(desk, desk.compact, "live → retired") == told_changes("compact-swap")
+
+
+def test_every_lasting_change_of_a_rollback_has_a_row(desk):
+    desk.compact()
+    assert changes_of(desk, desk.rollback, "live → discarded") == told_changes("rollback")
+
+
+def test_undoing_a_rollback_differs_only_in_where_its_backup_lies(desk):
+    desk.compact()
+    desk.rollback()
+    seen = changes_of(desk, lambda: desk.rollback(desk.runs[1]), "live → discarded")
+    assert seen ^ told_changes("rollback") == {"retired → restoring", "discarded → restoring"}
+    assert "begins with discarded → restoring" in PAGE
+
+
+def test_every_lasting_change_of_a_cleanup_has_a_row(desk):
+    seen: Set[str] = set()
+    for how in ("delete", "trash"):
+        desk.compact()
+        place = desk.control.run(desk.runs[-1]).unit("retired", 1)
+        desk.world.files.writer.add(f"{place}/late-{how}.parquet", DataFile((how,)), 10)
+        seen |= changes_of(desk, lambda how=how: desk.cleanup(how=how))
+        for nth in range(3):
+            desk.world.add_file(f"{desk.live('dt=1')}/{how}{nth}.parquet", [f"{how}{nth}"])
+        desk.world.files.namespace.advance(3_600_000)
+    assert seen == told_changes("cleanup")
+
+
+def named_tests() -> List[Tuple[str, str]]:
+    return sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
+
+
+def test_every_row_names_a_test():
+    for command in ("compact-swap", "rollback", "cleanup"):
+        assert rows_of(command)
+        for row in rows_of(command):
+            assert len(row) == 4
+            assert re.fullmatch(r"`[\w/]+\.py::\w+`", row[3]), row
+
+
+@pytest.mark.parametrize(("path", "name"), named_tests())
+def test_every_test_that_the_page_names_exists(path, name):
+    tree = ast.parse((ROOT / "tests" / path).read_text("utf-8"))
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+OLDER = {"any": (False, True), "holds the older files": (True,), "absent, or without them": (False,)}
+ANSWERS = {"yes": True, "no": False}
+
+
+def test_the_rollbacks_recovery_table_of_the_docs_is_that_of_the_program():
+    rows = re.search(r"\| discarded \| restoring \| live \| next \|\n\|[- |]+\|\n((?:\|.*\n)+)", PAGE)[1].splitlines()
+    told: Dict[Tuple[bool, bool, bool], str] = {}
+    for row in rows:
+        discarded, restoring, live, move = row.strip("| ").split(" | ")
+        for older in OLDER[live]:
+            picture = older, ANSWERS[restoring], ANSWERS[discarded]
+            assert picture not in told, f"two rows speak of {picture}"
+            told[picture] = move
+    assert len(told) == 8
+    for picture, move in told.items():
+        assert move.partition(":")[0] == next_undo(*picture).value.partition(":")[0], picture
+    assert len({move.value.partition(":")[0] for move in Undo}) == len(Undo)
+
+
+def refusals() -> List[str]:
+    """Fragments of the messages that a rollback is said to refuse with, without what the program fills in."""
+    table = re.search(r"\| message \| why \|\n\|[- |]+\|\n((?:\|.*\n)+)", PAGE)[1]
+    messages = [message for row in table.splitlines() for message in re.findall(r"`([^`]+)`", row.partition(" | ")[0])]
+    return [fragment.strip(" :") for message in messages for fragment in message.split("…") if fragment.strip(" :")]
+
+
+@pytest.mark.parametrize("fragment", refusals())
+def test_every_refusal_of_a_rollback_is_one_of_the_programs(fragment):
+    sources = [ROOT / "job" / "hivekeeper" / name for name in ("plan/unwind.py", "commands/rollback.py")]
+    assert any(fragment in source.read_text("utf-8") for source in sources)

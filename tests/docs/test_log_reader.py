@@ -1,0 +1,368 @@
+"""A reader of the log that knows docs/on-disk.md and nothing of the program, against what the program and the files themselves say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+
+import pytest
+
+from builders import a_table
+from desk import EVERYTHING, Desk
+from hivekeeper.plan import history, retention, unwind
+from twins.files import Killed
+from world import World
+
+Key = Tuple[str, int]
+
+# -- the reader: rules 1 to 11 of the page, and the standard library -------------------------------------------------
+
+
+class Untrusted(Exception):
+    """The page says: the log must not be trusted, or stop."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    run: str
+    unit: int
+    version: int
+    table: str
+    partition: str
+    place: str
+    undoes: Optional[Key]
+    before: Mapping[str, int]
+
+
+@dataclass
+class Reader:
+    """What the page promises that another program can know."""
+
+    entries: List[List[Dict[str, Any]]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, log: Mapping[str, str]) -> Reader:
+        """`log` maps file names to texts."""
+        numbered = {int(name[:20]): text for name, text in log.items() if re.fullmatch(r"\d{20}\.json", name)}
+        if sorted(numbered) != list(range(len(numbered))):
+            raise Untrusted("an entry is missing")
+        return cls([read_lines(numbered[number]) for number in sorted(numbered)])
+
+    def infos(self) -> Iterator[Tuple[int, Dict[str, Any]]]:
+        for version, actions in enumerate(self.entries):
+            yield version, next(action["commitInfo"] for action in actions if "commitInfo" in action)
+
+    def all_of(self, kind: str) -> List[Dict[str, Any]]:
+        return [action[kind] for actions in self.entries for action in actions if kind in action]
+
+    @property
+    def tables(self) -> List[str]:
+        found: List[str] = []
+        for actions in self.entries:
+            own = [action["metaData"]["id"] for action in actions if "metaData" in action]
+            found.append(own[-1] if own else found[-1])
+        return found
+
+    @property
+    def finished(self) -> Set[str]:
+        return {info["run"] for _, info in self.infos() if info["finished"]}
+
+    @property
+    def effects(self) -> List[Effect]:
+        return [self._effect(version, info, unit) for version, info in self.infos() for unit in info["units"] if unit["place"] is not None]
+
+    def _effect(self, version: int, info: Dict[str, Any], unit: Dict[str, Any]) -> Effect:
+        removed = [action["remove"] for action in self.entries[version] if "remove" in action]
+        before = {remove["retired"]: remove["size"] for remove in removed if remove["unit"] == unit["unit"]}
+        undoes = (unit["backup"]["run"], unit["backup"]["unit"]) if unit["backup"] else None
+        return Effect(info["run"], unit["unit"], version, self.tables[version], unit["partition"], unit["place"], undoes, before)
+
+    def files_at(self, version: int) -> Tuple[Dict[str, int], Dict[str, Tuple[int, str]]]:
+        files: Dict[str, int] = {}
+        tombstones: Dict[str, Tuple[int, str]] = {}
+        for action in (action for actions in self.entries[: version + 1] for action in actions):
+            if "remove" in action:
+                files.pop(action["remove"]["path"], None)
+                tombstones[action["remove"]["path"]] = action["remove"]["size"], action["remove"]["retired"]
+            if "add" in action:
+                tombstones.pop(action["add"]["path"], None)
+                files[action["add"]["path"]] = action["add"]["size"]
+            if "discarded" in action:
+                gone = [path for path, (_, where) in tombstones.items() if where.startswith(action["discarded"]["place"] + "/")]
+                for path in gone:
+                    del tombstones[path]
+        return files, tombstones
+
+    @property
+    def backups(self) -> Dict[str, Set[str]]:
+        """Run → places of its backups; a record's set is empty."""
+        discarded = {action["place"] for action in self.all_of("discarded")}
+        undone = {effect.undoes for effect in self.effects}
+        found: Dict[str, Set[str]] = {}
+        for effect in self.effects:
+            if effect.place not in discarded and (effect.run, effect.unit) not in undone:
+                found.setdefault(effect.run, set()).add(effect.place)
+        for _, info in self.infos():
+            if info["operation"] == "backup" and f"runs/{info['directory']}" not in discarded:
+                found[info["run"]] = set()
+        return found
+
+    @property
+    def pinned(self) -> Set[str]:
+        last = {savepoint["run"]: savepoint["pinned"] for savepoint in self.all_of("savepoint")}
+        return {run for run, pinned in last.items() if pinned}
+
+    @property
+    def stacks(self) -> Dict[str, Tuple[List[Effect], List[Effect]]]:
+        found: Dict[str, Tuple[List[Effect], List[Effect]]] = {}
+        for effect in self.effects:
+            if effect.table != self.tables[-1]:
+                continue
+            done, undone = found.setdefault(effect.partition, ([], []))
+            if done and effect.undoes == (done[-1].run, done[-1].unit):
+                done.pop()
+                undone.append(effect)
+            elif undone and effect.undoes == (undone[-1].run, undone[-1].unit):
+                undone.pop()
+                done.append(effect)
+            else:
+                done.append(effect)
+                undone.clear()
+        return found
+
+
+def read_lines(text: str) -> List[Dict[str, Any]]:
+    try:
+        actions = [json.loads(line) for line in text.split("\n") if line]
+    except ValueError as error:
+        raise Untrusted("a broken line") from error
+    if not actions:
+        raise Untrusted("an entry without actions")
+    for protocol in (action["protocol"] for action in actions if "protocol" in action):
+        if max(protocol["minReaderVersion"], protocol["minWriterVersion"]) > 1:
+            raise Untrusted("a newer protocol")
+    return actions
+
+
+# -- what it reads ---------------------------------------------------------------------------------------------------
+
+
+def build(columns: Tuple[str, ...]) -> Desk:
+    world = World()
+    units = {f"{columns[0]}={day}": [1000] * 3 for day in (1, 2)} if columns else {"": [1000] * 3}
+    world.add_table(a_table(columns), units)
+    return Desk(world)
+
+
+def append(desk: Desk, nth: int) -> None:
+    unit = "dt=1" if desk.world.catalog.tables[desk.table].partitioned else ""
+    for at in range(2):
+        desk.world.add_file(f"{desk.live(unit)}/more{nth}{at}.parquet", [f"{nth}{at}"])
+    desk.world.files.namespace.advance(3_600_000)
+
+
+def compact_twice(desk: Desk) -> None:
+    desk.compact()
+    append(desk, 1)
+    desk.compact()
+
+
+def roll_back_and_forth(desk: Desk) -> None:
+    compact_twice(desk)
+    desk.rollback()
+    desk.rollback(desk.runs[-1])
+    append(desk, 2)
+    desk.rollback(desk.runs[0])
+
+
+def everything(desk: Desk) -> None:
+    desk.backup()
+    compact_twice(desk)
+    desk.rollback()
+    desk.pin(desk.runs[1])
+    desk.pin(desk.runs[0])
+    desk.pin(desk.runs[0], pinned=False)
+    desk.cleanup(EVERYTHING)
+    append(desk, 2)
+    desk.compact()
+
+
+def killed_and_recovered(desk: Desk) -> None:
+    desk.compact()
+    append(desk, 1)
+    for step, act in ((32, desk.compact), (14, desk.rollback), (9, lambda: desk.cleanup(EVERYTHING))):
+        desk.world.files.die_after(step)
+        with pytest.raises(Killed):
+            act()
+        desk.world.files.revive()
+        desk.world.files.expire_locks()
+        desk.recover()
+
+
+def killed_in_a_cleanup(desk: Desk) -> None:
+    """After its first entry, before it touches a backup."""
+    desk.compact()
+
+    def kill(step: str) -> None:
+        if step.startswith("rename_exact") and "/discarding/u" in step:
+            raise Killed
+
+    desk.world.files.before_step = kill
+    with pytest.raises(Killed):
+        desk.cleanup(EVERYTHING)
+    desk.world.files.before_step = None
+
+
+def made_anew(desk: Desk) -> None:
+    desk.compact()
+    table = desk.world.catalog.tables[desk.table]
+    desk.world.catalog.tables[desk.table] = type(table)(**{**vars(table), "create_time": table.create_time + 60})
+    append(desk, 1)
+    desk.compact()
+
+
+STORIES: Dict[str, Callable[[Desk], None]] = {
+    story.__name__: story
+    for story in (compact_twice, roll_back_and_forth, everything, killed_and_recovered, killed_in_a_cleanup, made_anew)
+}
+
+
+@pytest.fixture(scope="module", params=[(name, columns) for name in STORIES for columns in ((), ("dt",))], ids=str)
+def desk(request: pytest.FixtureRequest) -> Desk:
+    name, columns = request.param
+    desk = build(columns)
+    STORIES[name](desk)
+    return desk
+
+
+@pytest.fixture(scope="module")
+def reader(desk: Desk) -> Reader:
+    return Reader.of(texts_of_log(desk))
+
+
+def texts_of_log(desk: Desk) -> Dict[str, str]:
+    return {path.rpartition("/")[2]: text for path, text in desk.world.files.contents(desk.control.log).items()}
+
+
+def lengths_below(desk: Desk, top: str) -> Dict[str, int]:
+    """Path below a directory → length of every file."""
+    return {path[len(top) + 1 :]: desk.world.files.namespace.find(path).length for path in desk.world.files.contents(top)}
+
+
+# -- against the program ---------------------------------------------------------------------------------------------
+
+
+def test_it_finds_the_finished_runs(desk, reader):
+    assert reader.finished == desk.log().finished
+    assert reader.finished
+
+
+def test_it_finds_the_files_and_tombstones_of_every_version(desk, reader):
+    entries = dict(enumerate(text for _, text in sorted(texts_of_log(desk).items())))
+    assert len(entries) == desk.log().next_version
+    for version in entries:
+        told = history.files_at(entries, version)
+        assert reader.files_at(version) == (told.files, told.tombstones)
+
+
+def test_it_finds_the_backups_with_their_places_and_pins(desk, reader):
+    told = retention.list_backups(desk.log())
+    assert reader.backups == {backup.run: {effect.place for effect in backup.effects} for backup in told}
+    assert reader.pinned == desk.log().pinned
+    assert {backup.run for backup in told if backup.pinned} == reader.pinned & set(reader.backups)
+
+
+def test_it_knows_what_a_rollback_would_undo(desk, reader):
+    told = unwind.read_stacks(desk.log())
+    assert set(reader.stacks) == set(told)
+    for partition, (done, undone) in reader.stacks.items():
+        assert [(effect.run, effect.unit) for effect in done] == [effect.key for effect in told[partition].done]
+        assert [(effect.run, effect.unit) for effect in undone] == [effect.key for effect in told[partition].undone]
+
+
+# -- against the files -----------------------------------------------------------------------------------------------
+
+
+def test_the_files_of_the_last_version_are_live_with_their_sizes(desk, reader):
+    files, _ = reader.files_at(len(reader.entries) - 1)
+    live = lengths_below(desk, desk.live())
+    assert files
+    assert {path: live.get(path) for path in files} == files
+
+
+def test_a_tombstone_lies_where_its_action_says(desk, reader):
+    _, tombstones = reader.files_at(len(reader.entries) - 1)
+    ours = lengths_below(desk, desk.control.top)
+    assert {where: ours.get(where) for _, where in tombstones.values()} == {where: size for size, where in tombstones.values()}
+
+
+def test_the_places_of_the_backups_hold_their_files_and_nothing_of_ours_lies_elsewhere(desk, reader):
+    expected: Counter = Counter()
+    for effect in reader.effects:
+        if effect.place in reader.backups.get(effect.run, ()):
+            expected.update(effect.before)
+    found = {path: size for path, size in lengths_below(desk, desk.control.top).items() if re.match(r"runs/[^/]+/[^/]+/u\d+", path)}
+    assert found == dict(expected)
+
+
+# -- what must stop it, and what must not ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log() -> Dict[str, str]:
+    desk = build(("dt",))
+    compact_twice(desk)
+    return texts_of_log(desk)
+
+
+def first_of(log: Mapping[str, str]) -> str:
+    return min(log)
+
+
+def break_by_a_gap(log: Dict[str, str]) -> None:
+    del log[first_of(log)]
+
+
+def break_by_a_newer_reader(log: Dict[str, str]) -> None:
+    log[max(log)] += '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n'
+
+
+def break_by_a_newer_writer(log: Dict[str, str]) -> None:
+    log[max(log)] += '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}\n'
+
+
+def break_a_line(log: Dict[str, str]) -> None:
+    log[max(log)] += '{"add": {"path'
+
+
+def break_by_an_empty_entry(log: Dict[str, str]) -> None:
+    log[max(log)] = "\n"
+
+
+@pytest.mark.parametrize("spoil", [break_by_a_gap, break_by_a_newer_reader, break_by_a_newer_writer, break_a_line, break_by_an_empty_entry])
+def test_both_stop_at_what_cannot_be_trusted(log, spoil):
+    spoil(log)
+    with pytest.raises(Untrusted):
+        Reader.of(log)
+    with pytest.raises(history.UnreadableRecord):
+        history.read_log({int(name[:20]): text for name, text in log.items()})
+
+
+def test_both_ignore_an_unknown_action_an_unknown_key_and_another_file(log):
+    plain, runs = Reader.of(log), history.read_log({int(name[:20]): text for name, text in log.items()})
+    log["_last_checkpoint"] = "{}"
+    log[max(name for name in log if name.endswith(".json"))] += '{"somethingNew": {"place": "runs"}}\n'
+    log = {name: text.replace('"dataChange": false', '"dataChange": false, "more": 1') for name, text in log.items()}
+    again = Reader.of(log)
+    assert (again.effects, again.backups, again.finished) == (plain.effects, plain.backups, plain.finished)
+    entries = {int(name[:20]): text for name, text in log.items() if name.endswith(".json")}
+    assert history.read_log(entries) == runs
+
+
+def test_both_read_a_line_feed_as_the_only_end_of_a_line(log):
+    log = {name: text.replace('"userName": "etl"', '"userName": "e\u2028tl"') for name, text in log.items()}
+    assert [info["userName"] for _, info in Reader.of(log).infos()] == ["e\u2028tl"] * len(log)
+    assert [run.user for run in history.read_log({int(name[:20]): text for name, text in log.items()}).runs] == ["e\u2028tl"] * len(log)

@@ -1,0 +1,484 @@
+"""cleanup on the twins: it deletes only what a manifest says, keeps what is in doubt, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from builders import PARQUET, a_partition, a_table
+from desk import EVERYTHING, Desk
+from hivekeeper import names
+from hivekeeper.commands import cleanup as cleanup_command
+from hivekeeper.errors import Exit
+from hivekeeper.model import Selection
+from hivekeeper.plan.retention import Policy
+from hivekeeper.report import screen
+from twins.files import TRASH, Killed
+from twins.rows import DataFile
+from world import World
+
+DAY_MS = 86_400_000
+UNITS = ("dt=1", "dt=2", "dt=3")
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
+    return world
+
+
+@pytest.fixture
+def desk(world):
+    return Desk(world)
+
+
+def append(desk, unit, *rows):
+    for row in rows:
+        desk.world.add_file(f"{desk.live(unit)}/{row}.parquet", [row])
+    desk.world.files.namespace.advance(3_600_000)
+
+
+def backups(result):
+    return {one.backup.run: (one.outcome, one.reason) for one in result.tables[0].backups}
+
+
+def kept_units(result):
+    return {name: reason for one in result.tables[0].backups for name, reason in one.kept_units}
+
+
+def retired(desk, number, run=None, state="retired"):
+    return desk.control.run(run or desk.runs[0]).unit(state, number)
+
+
+def without_lock(picture):
+    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+
+
+def below_control(desk):
+    """Everything below the control directory but the lock and the log, directories included."""
+    top = desk.control.top
+    return [e.path[len(top) + 1 :] for e in desk.world.files.tree(top) if not e.path[len(top) + 1 :].startswith(("lock", "log"))]
+
+
+def backup_tables(world):
+    """The tables that have a backup table."""
+    return sorted(of for table in world.catalog.tables.values() for of in [table.parameters.get("hivekeeper.backup-of")] if of)
+
+
+# ---- policy, through the command
+
+
+def test_a_young_backup_stays_and_an_old_one_goes(desk, world):
+    desk.compact()
+    assert backups(desk.cleanup(Policy())) == {desk.runs[0]: ("kept", "it is younger than min_age (7d)")}
+    world.files.namespace.advance(7 * DAY_MS)
+    assert backups(desk.cleanup(Policy())) == {desk.runs[0]: ("discarded", "it is older than 7d")}
+
+
+def test_of_several_backups_the_newest_stay(desk, world):
+    for row in "abc":
+        desk.compact()
+        append(desk, "dt=1", *(f"{row}{n}" for n in range(3)))
+    rows = world.rows_of(desk.table)
+    result = desk.cleanup(Policy(min_age_ms=0, keep_last=1))
+    assert [one.outcome for one in result.tables[0].backups] == ["discarded", "discarded", "kept"]
+    assert world.rows_of(desk.table) == rows
+    assert desk.run_directories() == [desk.runs[2]]
+
+
+def test_a_pinned_backup_stays_whatever_the_policy(desk):
+    desk.compact()
+    desk.pin(desk.runs[0])
+    assert backups(desk.cleanup()) == {desk.runs[0]: ("kept", "it is pinned")}
+    desk.pin(desk.runs[0], pinned=False)
+    assert backups(desk.cleanup()) == {desk.runs[0]: ("discarded", "nothing says to keep it")}
+
+
+def rewrite_log(desk, old, new):
+    """Another program changes the first log entry."""
+    path = names.join(desk.control.log, names.log_entry(0))
+    text = desk.world.files.read_text(path)
+    assert old in text
+    desk.world.files.writer.delete(path)
+    desk.world.files.writer.add(path, text.replace(old, new))
+
+
+@pytest.mark.parametrize(("date", "reason"), [('"never"', "its date cannot be read"), ("99999999999999", "its date lies in the future")])
+def test_a_backup_that_cannot_be_dated_stays(desk, date, reason):
+    desk.compact()
+    rewrite_log(desk, f'"timestamp": {desk.log().runs[0].timestamp_ms}', f'"timestamp": {date}')
+    assert backups(desk.cleanup()) == {desk.runs[0]: ("kept", reason)}
+    assert desk.rollback().code is Exit.DONE
+
+
+# ---- dry run
+
+
+def test_a_dry_run_gives_every_backup_a_verdict_and_a_reason_and_changes_nothing(desk, world):
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+    desk.compact()
+    desk.backup()
+    desk.pin(desk.runs[1])
+    picture, steps = world.picture(), world.files.steps
+    result = desk.cleanup(dry_run=True)
+    assert result.code is Exit.DONE
+    assert backups(result) == {
+        desk.runs[0]: ("planned", "nothing says to keep it"),
+        desk.runs[1]: ("kept", "it is pinned"),
+        desk.runs[2]: ("planned", "nothing says to keep it"),
+    }
+    assert (world.picture(), world.files.steps) == (picture, steps)
+
+
+# ---- what is deleted
+
+
+def test_the_old_files_are_gone_and_nothing_is_left_behind(desk, world):
+    desk.compact()
+    rows, live = world.rows_of(desk.table), world.files.contents(desk.live())
+    result = desk.cleanup()
+    assert result.code is Exit.DONE
+    assert world.rows_of(desk.table) == rows
+    assert below_control(desk) == []
+    assert backup_tables(world) == []
+    assert not [path for path in live if "/retired/" in path and world.files.stat(path)]
+
+
+def test_a_second_cleanup_finds_nothing_and_writes_nothing(desk, world):
+    desk.compact()
+    desk.cleanup()
+    before, version = world.picture(), desk.log().next_version
+    result = desk.cleanup()
+    assert (result.code, result.tables[0].backups) == (Exit.DONE, ())
+    assert screen.render(result) == "sales.events: no backups"
+    assert without_lock(world.picture()) == without_lock(before)
+    assert desk.log().next_version == version
+
+
+def test_a_table_that_was_never_touched_is_left_without_a_trace(desk, world):
+    picture, steps = world.picture(), world.files.steps
+    result = desk.cleanup()
+    assert (result.code, result.tables[0].backups) == (Exit.DONE, ())
+    assert (world.picture(), world.files.steps) == (picture, steps)
+
+
+def test_an_unpartitioned_table(world):
+    world.add_table(a_table(name="flat"), {"": [1000] * 3})
+    desk = Desk(world, "sales.flat")
+    desk.compact()
+    rows = world.rows_of("sales.flat")
+    assert desk.cleanup().code is Exit.DONE
+    assert world.rows_of("sales.flat") == rows
+    assert below_control(desk) == []
+
+
+def spoil_gone(desk, place):
+    desk.world.files.writer.delete(f"{place}/part-00001.parquet")
+    return "part-00001.parquet is gone"
+
+
+def spoil_changed(desk, place):
+    desk.world.files.writer.delete(f"{place}/part-00001.parquet")
+    desk.world.add_file(f"{place}/part-00001.parquet", ["another"])
+    return "part-00001.parquet was changed"
+
+
+def spoil_appended(desk, place):
+    node = desk.world.files.writer.open(f"{place}/part-00001.parquet")
+    node.content, node.length = DataFile((*node.content.rows, "appended")), node.length + 8
+    desk.world.files.writer.close(node)
+    return "part-00001.parquet was changed"
+
+
+def spoil_hidden(desk, place):
+    desk.world.add_file(f"{place}/.notes", ["somebody's"])
+    return ".notes appeared: a writer is at work"
+
+
+def spoil_directory(desk, place):
+    desk.world.files.writer.make_directory(f"{place}/_temporary/0")
+    return "_temporary appeared: a writer is at work"
+
+
+def spoil_open(desk, place):
+    desk.world.files.writer.open(f"{place}/part-00001.parquet")
+    return "a writer still has part-00001.parquet open in it"
+
+
+def spoil_open_late(desk, place):
+    desk.world.files.writer.open(f"{place}/new.parquet", DataFile(("half",)))
+    return "a writer still has new.parquet open in it"
+
+
+SPOILERS = [spoil_gone, spoil_changed, spoil_appended, spoil_hidden, spoil_directory, spoil_open, spoil_open_late]
+
+
+@pytest.mark.parametrize("spoil", SPOILERS)
+@pytest.mark.parametrize("how", ["delete", "trash"])
+def test_a_backup_that_is_not_what_its_manifest_says_goes_back_and_the_others_go(desk, world, spoil, how):
+    desk.compact()
+    rows, place = world.rows_of(desk.table), retired(desk, 2)
+    why = spoil(desk, place)
+    before = world.files.contents(place)
+    result = desk.cleanup(how=how)
+    assert result.code is Exit.PARTIAL
+    assert backups(result) == {desk.runs[0]: ("partly", "nothing says to keep it")}
+    assert kept_units(result) == {"dt=2": why}
+    assert world.files.contents(place) == before
+    assert world.rows_of(desk.table) == rows
+    assert [e.name for e in world.files.look([names.parent(place)])[names.parent(place)].entries] == ["u00002"]
+    assert why in screen.render(result)
+
+
+def test_what_was_kept_is_tried_again_and_goes_when_the_doubt_is_gone(desk, world):
+    desk.compact()
+    spoil_hidden(desk, retired(desk, 2))
+    desk.cleanup()
+    again = desk.cleanup()
+    assert (again.code, list(kept_units(again))) == (Exit.PARTIAL, ["dt=2"])
+    world.files.writer.delete(f"{retired(desk, 2)}/.notes")
+    assert desk.cleanup().code is Exit.DONE
+    assert below_control(desk) == []
+
+
+def test_what_was_kept_can_still_be_rolled_back(desk, world):
+    desk.compact()
+    rows = world.rows_of(desk.table)
+    world.files.writer.make_directory(f"{retired(desk, 2)}/_temporary")
+    desk.cleanup()
+    world.files.writer.delete(f"{retired(desk, 2)}/_temporary")
+    result = desk.rollback(where="dt = '2'")
+    assert result.code is Exit.DONE
+    assert world.rows_of(desk.table) == rows
+
+
+def test_a_writer_that_closes_its_file_after_the_swap_loses_no_row(desk, world):
+    """An append that was open over the swap follows its inode into the backup."""
+    desk.compact()
+    node = world.files.writer.open(f"{retired(desk, 1)}/slow.parquet", DataFile(("slow",)), 1000)
+    desk.cleanup()
+    world.files.writer.close(node)
+    assert desk.cleanup().code is Exit.DONE
+    assert world.rows_of(desk.table)["slow"] == 1
+
+
+# ---- late files
+
+
+def test_a_late_complete_file_goes_to_live_exactly_once(desk, world):
+    desk.compact()
+    rows = world.rows_of(desk.table)
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    result = desk.cleanup()
+    assert result.code is Exit.DONE
+    assert world.rows_of(desk.table) == rows + Counter(["late"])
+    assert result.tables[0].backups[0].late_files == ("late.parquet",)
+    assert world.catalog.partitions[desk.table]["dt=1"].parameters["numFiles"] == "2"
+    desk.cleanup()
+    assert world.rows_of(desk.table) == rows + Counter(["late"])
+    assert below_control(desk) == []
+
+
+def test_a_late_file_whose_name_is_taken_in_live_gets_another(desk, world):
+    desk.compact()
+    append(desk, "dt=1", "later")
+    world.add_file(f"{retired(desk, 1)}/later.parquet", ["late"])
+    assert desk.cleanup().code is Exit.DONE
+    assert world.rows_below(desk.live("dt=1"))["late"] == 1
+    assert world.rows_below(desk.live("dt=1"))["later"] == 1
+
+
+def test_a_late_file_in_an_older_backup_goes_to_live_below_a_newer_run(desk, world):
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+    desk.compact()
+    rows = world.rows_of(desk.table)
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    assert desk.cleanup().code is Exit.DONE
+    assert world.rows_of(desk.table) == rows + Counter(["late"])
+
+
+def test_a_late_file_goes_to_live_after_a_rollback_too(desk, world):
+    desk.compact()
+    desk.rollback()
+    rows = world.rows_of(desk.table)
+    world.add_file(f"{retired(desk, 1, desk.runs[1], 'discarded')}/late.parquet", ["late"])
+    assert desk.cleanup().code is Exit.DONE
+    assert world.rows_of(desk.table) == rows + Counter(["late"])
+
+
+def assert_late_file_is_kept(desk, result, picture_of_live):
+    assert result.code is Exit.PARTIAL
+    assert list(kept_units(result)) == ["dt=1"]
+    assert world_rows(desk, retired(desk, 1))["late"] == 1
+    assert desk.world.files.contents(desk.live("dt=1")) == picture_of_live
+    return kept_units(result)["dt=1"]
+
+
+def world_rows(desk, place):
+    return desk.world.rows_below(place)
+
+
+def test_a_late_file_does_not_go_to_a_live_that_was_overwritten_since(desk, world):
+    desk.compact()
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(("theirs",))})
+    live = world.files.contents(desk.live("dt=1"))
+    assert "late.parquet came into it late" in assert_late_file_is_kept(desk, desk.cleanup(), live)
+
+
+@pytest.mark.parametrize("files_stay", [pytest.param(True, id="external"), pytest.param(False, id="managed")])
+def test_a_late_file_does_not_go_to_a_partition_that_was_dropped(desk, world, files_stay):
+    """Of an external table the directory stays when a partition is dropped, but nobody reads it any more."""
+    desk.compact()
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    world.catalog.drop_partition(desk.table, "dt=1")
+    if not files_stay:
+        world.files.writer.delete(desk.live("dt=1"))
+    assert_late_file_is_kept(desk, desk.cleanup(), world.files.contents(desk.live("dt=1")))
+
+
+def test_a_late_file_does_not_go_to_a_place_that_the_partition_has_left(desk, world):
+    desk.compact()
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    world.catalog.put_partition(desk.table, a_partition("dt=1", f"{desk.live()}/elsewhere", PARQUET))
+    assert_late_file_is_kept(desk, desk.cleanup(), world.files.contents(desk.live("dt=1")))
+
+
+def test_a_late_file_does_not_go_to_a_table_that_was_made_anew(desk, world):
+    desk.compact()
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    table, partitions = world.catalog.tables[desk.table], dict(world.catalog.partitions[desk.table])
+    world.catalog.drop_table(desk.table)
+    world.catalog.add_table(replace(table, create_time=table.create_time + 99), partitions.values())
+    assert_late_file_is_kept(desk, desk.cleanup(), world.files.contents(desk.live("dt=1")))
+
+
+# ---- trash
+
+
+def test_the_trash_takes_the_files_where_it_is_asked_to(desk, world):
+    desk.compact()
+    old = [path for path in world.picture() if "/retired/" in path]
+    assert desk.cleanup(how="trash").code is Exit.DONE
+    assert len([path for path in world.picture() if path.startswith(TRASH)]) == len(old) == 9
+    assert below_control(desk) == []
+
+
+def test_with_the_trash_switched_off_nothing_is_deleted_and_the_reason_is_given(desk, world):
+    desk.compact()
+    world.files.trash_enabled = False
+    rows, files = world.rows_of(desk.table), [path for path in world.picture() if "/retired/" in path]
+    result = desk.cleanup(how="trash")
+    assert result.code is Exit.PARTIAL
+    assert set(kept_units(result)) == set(UNITS)
+    assert all("the trash is switched off" in reason for reason in kept_units(result).values())
+    assert [path for path in world.picture() if "/retired/" in path] == files
+    assert desk.rollback().code is Exit.DONE
+    assert world.rows_of(desk.table) == rows
+
+
+# ---- other kinds of backups, other tables
+
+
+def test_the_files_that_a_rollback_set_aside_are_a_backup_too(desk, world):
+    desk.compact()
+    desk.rollback()
+    rows = world.rows_of(desk.table)
+    result = desk.cleanup()
+    assert [(one.backup.run, one.backup.operation, one.outcome) for one in result.tables[0].backups] == [
+        (desk.runs[1], "rollback", "discarded")
+    ]
+    assert world.rows_of(desk.table) == rows
+    assert below_control(desk) == []
+
+
+def test_the_record_of_a_backup_command_goes_too(desk, world):
+    desk.backup()
+    rows = world.rows_of(desk.table)
+    assert desk.run_directories() == [desk.runs[0]]
+    result = desk.cleanup()
+    assert backups(result) == {desk.runs[0]: ("discarded", "nothing says to keep it")}
+    assert world.rows_of(desk.table) == rows
+    assert below_control(desk) == []
+    assert desk.cleanup().tables[0].backups == ()
+
+
+def test_cleaning_one_table_leaves_the_backups_of_tables_with_longer_names(world):
+    desks = []
+    for index, name in enumerate(("short", "short_archive", "short_2")):
+        world.add_table(a_table(["dt"] if index == 1 else (), name=name), {"dt=1" if index == 1 else "": [1000] * 3})
+        desks.append(Desk(world, f"sales.{name}"))
+        desks[-1].compact()
+    held = [{path for path in world.picture() if path.startswith(desk.control.top + "/runs")} for desk in desks]
+    assert desks[0].cleanup().code is Exit.DONE
+    assert [bool(held[n] & set(world.picture())) for n in range(3)] == [False, True, True]
+    assert held[1] | held[2] <= set(world.picture())
+    assert backup_tables(world) == ["sales.short_2", "sales.short_archive"]
+    assert all(desk.rollback().code is Exit.DONE for desk in desks[1:])
+
+
+def test_a_whole_database_is_cleaned_table_by_table(world, desk):
+    world.add_table(a_table(name="events_2"), {"": [1000] * 3})
+    world.add_table(a_table(name="events_archive"), {"": [1000] * 3})
+    other = Desk(world, "sales.events_2")
+    desk.compact()
+    other.compact()
+    request = cleanup_command.Request(
+        Selection(database="sales"), lambda _t: EVERYTHING, lambda _t: "delete", "__bkp_", "20270101t000000z-0000"
+    )
+    result = cleanup_command.clean_up(world.cluster, request)
+    found = {table.table: [one.outcome for one in table.backups] for table in result.tables}
+    assert result.code is Exit.DONE
+    assert found == {"sales.events": ["discarded"], "sales.events_2": ["discarded"], "sales.events_archive": []}
+    assert below_control(desk) == below_control(other) == []
+
+
+# ---- kills
+
+
+def test_a_cleanup_killed_at_any_step_is_finished_by_the_next_command_and_loses_no_row():
+    for steps in range(200):
+        world = World()
+        world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in ("dt=1", "dt=2")})
+        desk = Desk(world)
+        desk.compact()
+        world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+        rows = world.rows_of(desk.table) + Counter(["late"])
+        world.files.die_after(steps)
+        try:
+            desk.cleanup()
+        except Killed:
+            world.files.revive()
+            world.files.expire_locks()
+            assert desk.recover().code is Exit.DONE
+            assert desk.cleanup().code is Exit.DONE
+            assert world.rows_of(desk.table) == rows, steps
+            assert below_control(desk) in ([], ["runs"]), steps
+        else:
+            break
+    assert 10 < steps < 199
+
+
+def test_a_kept_file_is_said_to_have_gone_to_live_although_its_backup_stays(desk, world):
+    """With the trash off the late file has moved all the same; the operator is told."""
+    desk.compact()
+    world.files.trash_enabled = False
+    world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
+    result = desk.cleanup(how="trash")
+    assert result.tables[0].backups[0].late_files == ("late.parquet",)
+    assert world.rows_below(desk.live("dt=1"))["late"] == 1
+
+
+def test_a_run_that_still_holds_the_table_is_waited_for(desk, world):
+    desk.compact()
+    other = world.another_process()
+    lock = other.files.hold(desk.control.lock, "another run")
+    before = world.picture()
+    assert desk.cleanup().code is Exit.LOCKED
+    assert world.picture() == before
+    lock.release()

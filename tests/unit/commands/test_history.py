@@ -1,0 +1,238 @@
+"""history on the twins: what runs did, which files a run took and put, which files the log knows at a version."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import a_table
+from desk import Desk
+from hivekeeper import names
+from hivekeeper.errors import Exit
+from hivekeeper.report import screen
+from twins.files import Killed
+from world import World
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    return world
+
+
+@pytest.fixture
+def desk(world):
+    return Desk(world)
+
+
+def operations(result):
+    return [(entry.operation, entry.run) for entry in result.tables[0].log]
+
+
+def test_every_run_is_listed_oldest_first_with_its_backup(desk):
+    desk.compact()
+    desk.backup()
+    desk.pin(desk.runs[0])
+    desk.rollback(where="dt = '1'")
+    result = desk.history()
+    assert result.code is Exit.DONE
+    assert operations(result) == list(zip(("compact-swap", "backup", "pin", "rollback"), desk.runs))
+    found = {one.backup.run: (one.outcome, len(one.backup.effects), one.backup.pinned) for one in result.tables[0].backups}
+    assert found == {desk.runs[0]: ("there", 1, True), desk.runs[1]: ("there", 0, False), desk.runs[3]: ("there", 1, False)}
+    assert f"pins {desk.runs[0]}" in screen.render(result, width=200)
+
+
+def test_a_cleanup_shows_when_it_began_and_what_it_left(desk):
+    desk.compact()
+    desk.cleanup()
+    result = desk.history()
+    assert [entry.finished for entry in result.tables[0].log] == [True, False, True]
+    assert result.tables[0].backups == ()
+    lines = screen.render(result).splitlines()
+    assert [line.rstrip().endswith("begun") for line in lines if "cleanup" in line] == [True, False]
+
+
+def test_the_files_of_one_run_are_those_it_took_and_those_it_put(desk):
+    desk.compact()
+    (first, second) = desk.history(files_of=desk.runs[0]).tables[0].changes
+    assert [file.name for file in first.before] == [f"part-{n:05d}.parquet" for n in range(3)]
+    assert [desk.runs[0] in file.name for file in first.after] == [True]
+    shown = screen.render(desk.history(files_of=desk.runs[0]))
+    assert f"  dt=1: old files in runs/{desk.runs[0]}/retired/u00001" in shown
+    assert "    - part-00000.parquet  1000 B" in shown
+    assert second.partition == "dt=2"
+
+
+def test_of_a_run_that_changed_no_file_it_is_said(desk):
+    desk.compact()
+    desk.pin(desk.runs[0])
+    assert screen.render(desk.history(files_of=desk.runs[1])).endswith("changed no file")
+
+
+def test_at_a_version_the_files_and_the_tombstones_of_the_log_are_shown(desk):
+    desk.compact()
+    desk.rollback()
+    compacted, rolled_back = (desk.history(at=version).tables[0].files for version in (0, 1))
+    assert (len(compacted.files), len(compacted.tombstones)) == (2, 6)
+    assert (len(rolled_back.files), len(rolled_back.tombstones)) == (6, 2)
+    assert "sales.events: 2 files, 6 tombstones" in screen.render(desk.history(at=0))
+    desk.cleanup()
+    assert len(desk.history(at=desk.log().next_version - 1).tables[0].files.tombstones) == 0
+
+
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_version_out_of_range_is_refused(desk, version):
+    desk.compact()
+    result = desk.history(at=version)
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].problem.what == f"sales.events: there is no version {version} in its log; it ends with 0"
+
+
+def test_a_version_of_a_table_without_a_log_is_refused(desk):
+    result = desk.history(at=0)
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].problem.what == "sales.events: there is no version 0 in its log; it is empty"
+
+
+def test_an_unknown_run_is_refused(desk):
+    desk.compact()
+    result = desk.history(files_of="20990101t000000z-ffff")
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].problem.what == "sales.events: no run 20990101t000000z-ffff in its log"
+    assert "hivekeeper history --table sales.events" in result.tables[0].problem.next
+
+
+def test_a_table_without_a_log_has_no_runs(desk, world):
+    steps = world.files.steps
+    result = desk.history()
+    assert (result.code, result.tables[0].log) == (Exit.DONE, ())
+    assert screen.render(result) == "sales.events: no runs"
+    assert world.files.steps == steps
+
+
+def test_a_recovered_run_says_by_whom(desk, world):
+    def die(what):
+        if "log/" in what:
+            world.files.die_after(0)
+
+    world.files.before_step = die
+    with pytest.raises(Killed):
+        desk.compact()
+    world.files.before_step = None
+    world.files.revive()
+    world.files.expire_locks()
+    desk.recover()
+    (entry,) = desk.history().tables[0].log
+    assert (entry.run, entry.recovered_by) == (desk.runs[0], desk.runs[1])
+    assert f"recovered by {desk.runs[1]}" in screen.render(desk.history(), width=200)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_ids_of_runs_stay_whole_in_the_columns_of_a_narrow_terminal(desk, width):
+    desk.compact()
+    desk.rollback(where="dt = '1'")
+    lines = screen.render(desk.history(), width=width).splitlines()
+    assert [sum(run in line for line in lines) for run in desk.runs[:2]] == [2, 2]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_ids_of_runs_stay_whole_in_the_notes_too(desk, width):
+    desk.compact()
+    desk.pin(desk.runs[0])
+    assert f"pins {desk.runs[0]}" in screen.render(desk.history(), width=width)
+
+
+def test_the_names_of_backup_tables_stay_whole(desk):
+    desk.compact()
+    assert desk.log().runs[0].backup_table in screen.render(desk.history(), width=120)
+
+
+def test_a_log_of_one_run_that_swapped_nothing_is_listed_like_any_other(desk, world):
+    world.rows.fail = lambda _batch: "the disk is full"
+    desk.compact()
+    shown = screen.render(desk.history())
+    assert "compact-swap" in shown
+    assert "2 failed" in shown
+
+
+def test_history_writes_nothing(desk, world):
+    desk.compact()
+    picture, steps = world.picture(), world.files.steps
+    desk.history()
+    desk.history(files_of=desk.runs[0])
+    desk.history(at=0)
+    assert (world.picture(), world.files.steps) == (picture, steps)
+
+
+COMMANDS = {
+    "verify": lambda desk: desk.verify(),
+    "history": lambda desk: desk.history(),
+    "history of a version": lambda desk: desk.history(at=0),
+    "cleanup": lambda desk: desk.cleanup(),
+    "cleanup, dry": lambda desk: desk.cleanup(dry_run=True),
+    "rollback": lambda desk: desk.rollback(),
+    "rollback, dry": lambda desk: desk.rollback(dry_run=True),
+    "backup": lambda desk: desk.backup(),
+    "pin": lambda desk: desk.pin(desk.runs[0]),
+    "unpin": lambda desk: desk.pin(desk.runs[0], pinned=False),
+    "recover": lambda desk: desk.recover(),
+    "compact-swap": lambda desk: desk.compact(),
+}
+
+
+def without_lock(picture):
+    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+
+
+def a_desk_with_work_to_do(desk):
+    desk.compact()
+    for row in "abc":
+        desk.world.add_file(f"{desk.live('dt=1')}/{row}.parquet", [row])
+    desk.world.files.namespace.advance(3_600_000)
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
+def test_with_a_log_of_a_newer_version_every_command_refuses_and_changes_nothing(desk, world, command):
+    a_desk_with_work_to_do(desk)
+    path = names.join(desk.control.log, names.log_entry(1))
+    world.files.writer.add(path, '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n{"commitInfo": "of another shape"}\n')
+    before = without_lock(world.picture())
+    result = command(desk)
+    assert result.code is Exit.REFUSED
+    assert "log entry 1 needs a newer Hivekeeper" in result.tables[0].problem.what
+    assert without_lock(world.picture()) == before
+
+
+@pytest.mark.parametrize("broken", ["", "{", '{"commitInfo": {}}', "[]"])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
+def test_with_an_entry_that_cannot_be_read_every_command_asks_a_person_and_changes_nothing(desk, world, command, broken):
+    a_desk_with_work_to_do(desk)
+    world.files.writer.add(names.join(desk.control.log, names.log_entry(1)), broken)
+    before = without_lock(world.picture())
+    result = command(desk)
+    assert result.code is Exit.ASK
+    assert "log entry 1 cannot be read" in result.tables[0].problem.what
+    assert without_lock(world.picture()) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
+def test_with_an_entry_missing_every_command_asks_a_person_and_changes_nothing(desk, world, command):
+    a_desk_with_work_to_do(desk)
+    desk.pin(desk.runs[0])
+    world.files.writer.delete(names.join(desk.control.log, names.log_entry(0)))
+    before = without_lock(world.picture())
+    assert command(desk).code is Exit.ASK
+    assert without_lock(world.picture()) == before
+
+
+def test_files_are_known_by_their_path_below_the_table(desk):
+    desk.compact()
+    files = desk.history(at=0).tables[0].files
+    assert all(names.parent(path) in ("dt=1", "dt=2") for path in (*files.files, *files.tombstones))
+
+
+def test_with_a_log_of_a_newer_version_a_dry_run_of_a_compaction_is_refused_too(desk, world):
+    a_desk_with_work_to_do(desk)
+    path = names.join(desk.control.log, names.log_entry(1))
+    world.files.writer.add(path, '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n')
+    assert desk.compact(dry_run=True).code is Exit.REFUSED

@@ -1,0 +1,124 @@
+"""pin and unpin on the twins: a pinned backup survives every cleanup, and only an entry of the log is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import a_table
+from desk import Desk
+from hivekeeper.errors import Exit
+from hivekeeper.plan.retention import Policy
+from hivekeeper.report import screen
+from world import World
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    return world
+
+
+@pytest.fixture
+def desk(world):
+    desk = Desk(world)
+    desk.compact()
+    return desk
+
+
+def test_a_pinned_backup_can_be_rolled_back_after_any_cleanup(desk, world):
+    rows = world.rows_of(desk.table)
+    assert desk.pin(desk.runs[0]).code is Exit.DONE
+    for policy in (Policy(min_age_ms=0), Policy(0, 0, 0)):
+        assert [one.outcome for one in desk.cleanup(policy).tables[0].backups] == ["kept"]
+    assert desk.rollback().code is Exit.DONE
+    assert world.rows_of(desk.table) == rows
+
+
+def test_unpinned_it_goes_again(desk):
+    desk.pin(desk.runs[0])
+    assert desk.pin(desk.runs[0], pinned=False).code is Exit.DONE
+    assert [one.outcome for one in desk.cleanup().tables[0].backups] == ["discarded"]
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_saying_it_twice_is_no_error_and_writes_no_second_entry(desk, pinned):
+    desk.pin(desk.runs[0], pinned=not pinned)
+    desk.pin(desk.runs[0], pinned)
+    versions = desk.log().next_version
+    again = desk.pin(desk.runs[0], pinned)
+    assert again.code is Exit.DONE
+    assert desk.log().next_version == versions
+    assert screen.render(again) == f"sales.events: the backup of run {desk.runs[0]} is {'pinned' if pinned else 'not pinned'}"
+
+
+def test_unpinning_what_was_never_pinned_writes_nothing(desk):
+    assert desk.pin(desk.runs[0], pinned=False).code is Exit.DONE
+    assert desk.log().next_version == 1
+
+
+def test_only_a_log_entry_is_written(desk, world):
+    before = {path for path in world.picture() if not path.endswith("/lock")}
+    desk.pin(desk.runs[0])
+    assert {path for path in world.picture() if not path.endswith("/lock")} - before == {f"{desk.control.log}/{1:020d}.json"}
+    assert desk.run_directories() == [desk.runs[0]]
+
+
+def refused(result, run):
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].problem.what == f"sales.events: there is no backup of run {run}"
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_an_unknown_backup_is_refused(desk, pinned):
+    refused(desk.pin("20990101t000000z-ffff", pinned), "20990101t000000z-ffff")
+    assert desk.log().next_version == 1
+
+
+def test_a_discarded_backup_is_refused(desk):
+    desk.cleanup()
+    refused(desk.pin(desk.runs[0]), desk.runs[0])
+
+
+def test_a_backup_that_was_restored_is_refused(desk):
+    desk.rollback()
+    refused(desk.pin(desk.runs[0]), desk.runs[0])
+
+
+def test_a_run_without_a_backup_is_refused(desk):
+    desk.pin(desk.runs[0])
+    refused(desk.pin(desk.runs[1]), desk.runs[1])
+
+
+def test_a_table_that_was_never_touched_is_left_without_a_trace(world):
+    world.add_table(a_table(name="other"), {"": [1000]})
+    other = Desk(world, "sales.other")
+    picture, steps = world.picture(), world.files.steps
+    assert other.pin("20990101t000000z-ffff").code is Exit.REFUSED
+    assert (world.picture(), world.files.steps) == (picture, steps)
+
+
+def test_the_files_that_a_rollback_set_aside_can_be_pinned(desk, world):
+    desk.rollback()
+    desk.pin(desk.runs[1])
+    rows = world.rows_of(desk.table)
+    assert [one.outcome for one in desk.cleanup().tables[0].backups] == ["kept"]
+    assert desk.rollback(desk.runs[1]).code is Exit.DONE
+    assert world.rows_of(desk.table) == rows
+
+
+def test_a_record_can_be_pinned(world):
+    world.add_table(a_table(name="other"), {"": [1000] * 3})
+    other = Desk(world, "sales.other")
+    other.backup()
+    other.pin(other.runs[0])
+    assert [one.outcome for one in other.cleanup().tables[0].backups] == ["kept"]
+    other.compact()
+    assert other.log().runs[-1].operation == "compact-swap"
+
+
+def test_a_pin_lets_go_when_its_backup_is_rolled_back(desk):
+    """What the rollback sets aside is a backup of its own, which nobody pinned."""
+    desk.pin(desk.runs[0])
+    desk.rollback()
+    assert [(one.backup.run, one.outcome) for one in desk.cleanup().tables[0].backups] == [(desk.runs[2], "discarded")]

@@ -1,0 +1,527 @@
+"""verify on the twins: it finds what is lost or changed, says nothing worse of a table than is true, and writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import PARQUET, a_partition, a_table
+from desk import Desk, outcomes
+from hivekeeper import names
+from hivekeeper.errors import Exit
+from hivekeeper.plan.retention import Policy
+from hivekeeper.report import screen
+from twins.files import Killed
+from twins.rows import DataFile
+from world import World
+
+LEVELS = ["count", "digest", "rows"]
+UNITS = ("dt=1", "dt=2", "dt=3")
+VERIFIED = dict.fromkeys(UNITS, "verified")
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
+    return world
+
+
+@pytest.fixture
+def desk(world):
+    return Desk(world)
+
+
+def append(desk, unit, *rows):
+    for row in rows:
+        desk.world.add_file(f"{desk.live(unit)}/{row}.parquet", [row])
+    desk.world.files.namespace.advance(3_600_000)
+
+
+def unit_of(result, name="dt=1"):
+    (unit,) = [unit for unit in result.tables[0].units if unit.name == name]
+    return unit
+
+
+def compacted_file(desk, unit="dt=1"):
+    """The one file that compact-swap wrote."""
+    (path,) = [path for path in desk.world.files.contents(desk.live(unit)) if desk.runs[0] in path]
+    return path
+
+
+def replace_rows(desk, path, change):
+    """Let a file hold other rows, with its name, length, id and times unchanged: what only its content can tell."""
+    node = desk.world.files.namespace.file(path)
+    node.content = DataFile(change(node.content.rows))
+
+
+def assert_found(result, names_of_units=UNITS):
+    assert result.code is Exit.DONE, screen.render(result)
+    assert outcomes(result) == dict.fromkeys(names_of_units, "verified")
+
+
+# ---- what is fine
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_right_after_a_compaction_every_unit_is_verified(desk, level):
+    desk.compact()
+    result = desk.verify(level=level)
+    assert_found(result)
+    unit = unit_of(result)
+    assert (unit.rows, unit.files_before, unit.files_after, unit.late_files, unit.of_run) == (3, 3, 1, (), desk.runs[0])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_unpartitioned_table_is_verified(world, level):
+    world.add_table(a_table(name="flat"), {"": [1000] * 3})
+    desk = Desk(world, "sales.flat")
+    desk.compact()
+    assert_found(desk.verify(level=level), ("",))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_came_later_is_counted_and_named(desk, level):
+    desk.compact()
+    append(desk, "dt=1", "a", "b")
+    result = desk.verify(level=level)
+    assert_found(result)
+    assert unit_of(result).late_files == ("a.parquet", "b.parquet")
+    assert unit_of(result).rows == 3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_older_run_is_followed_through_the_runs_stacked_on_it(desk, level):
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+    desk.compact()
+    append(desk, "dt=1", "d")
+    result = desk.verify(desk.runs[0], level)
+    assert_found(result)
+    assert (unit_of(result).rows, unit_of(result).of_run) == (3, desk.runs[0])
+    assert unit_of(result).late_files == ("a.parquet", "b.parquet", "c.parquet", "d.parquet")
+    newest = unit_of(desk.verify(level=level))
+    assert (newest.of_run, newest.rows, newest.late_files) == (desk.runs[1], 6, ("d.parquet",))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_record_is_verified_before_a_compaction_and_after_it(desk, level):
+    desk.backup()
+    record = desk.runs[0]
+    append(desk, "dt=1", "a")
+    before = desk.verify(record, level)
+    assert_found(before)
+    assert unit_of(before).late_files == ("a.parquet",)
+    desk.compact()
+    append(desk, "dt=1", "b", "c", "d")
+    desk.compact()
+    after = desk.verify(record, level)
+    assert_found(after)
+    assert (unit_of(after).rows, unit_of(after).late_files) == (3, ("a.parquet", "b.parquet", "c.parquet", "d.parquet"))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_a_cleanup_the_certificates_alone_are_the_evidence(desk, level):
+    desk.compact()
+    desk.cleanup()
+    result = desk.verify(level=level)
+    assert_found(result)
+    assert unit_of(result).rows == 3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_a_cleanup_a_lost_row_is_found_by_the_certificate(desk, level):
+    desk.compact()
+    desk.cleanup()
+    replace_rows(desk, compacted_file(desk), lambda rows: rows[1:])
+    result = desk.verify(level=level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+
+
+def stacked_and_cleaned(desk, pinned):
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+    desk.compact()
+    if pinned is not None:
+        desk.pin(desk.runs[pinned])
+    desk.cleanup()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_after_a_cleanup_an_older_run_is_verified_by_certificates_too(desk, level):
+    stacked_and_cleaned(desk, None)
+    assert_found(desk.verify(desk.runs[0], level))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("pinned", [pytest.param(0, id="older"), pytest.param(1, id="newer")])
+def test_with_one_of_two_backups_gone_the_older_run_is_verified_by_what_is_left(desk, level, pinned):
+    stacked_and_cleaned(desk, pinned)
+    assert_found(desk.verify(desk.runs[0], level))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_files_that_somebody_rewrote_with_the_same_rows_are_verified_with_a_note(desk, world, level):
+    desk.compact()
+    rows = tuple(world.rows_below(desk.live("dt=1")))
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(rows)})
+    result = desk.verify(level=level)
+    assert_found(result)
+    assert unit_of(result).reason.startswith(f"somebody replaced its files since run {desk.runs[0]}")
+    assert unit_of(result).reason.endswith("its rows are as many" if level == "count" else "its rows are the same")
+
+
+def test_a_partition_that_was_dropped_is_no_error(desk, world):
+    desk.compact()
+    world.catalog.drop_partition(desk.table, "dt=2")
+    result = desk.verify()
+    assert (result.code, outcomes(result)["dt=2"]) == (Exit.DONE, "dropped")
+    assert unit_of(result, "dt=2").reason == "it was dropped from the metastore since"
+
+
+def test_a_unit_that_was_rolled_back_needs_no_comparison(desk):
+    desk.compact()
+    desk.rollback(where="dt = '2'")
+    newest, named = desk.verify(), desk.verify(desk.runs[0])
+    assert outcomes(newest) == {"dt=1": "verified", "dt=3": "verified"}
+    assert outcomes(named) == {"dt=1": "verified", "dt=2": "undone", "dt=3": "verified"}
+    assert named.code is Exit.DONE
+    assert unit_of(named, "dt=2").reason == "it was rolled back"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_rollback_is_verified_as_what_it_put_back(desk, level):
+    desk.compact()
+    desk.rollback()
+    append(desk, "dt=1", "later")
+    result = desk.verify(desk.runs[1], level)
+    assert_found(result)
+    assert unit_of(result).late_files == ("later.parquet",)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_rollback_of_a_rollback_is_verified(desk, level):
+    desk.compact()
+    desk.rollback()
+    desk.rollback(desk.runs[1])
+    assert_found(desk.verify(level=level))
+
+
+def test_a_run_that_is_in_force_again_is_not_called_rolled_back(desk):
+    desk.compact()
+    desk.rollback()
+    desk.rollback(desk.runs[1])
+    assert_found(desk.verify(desk.runs[0]))
+
+
+def test_a_late_file_in_the_backup_is_mentioned(desk, world):
+    desk.compact()
+    world.add_file(f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/late.parquet", ["late"])
+    result = desk.verify()
+    assert_found(result)
+    assert unit_of(result).reason == "late.parquet came into a backup late; cleanup or rollback brings it to live"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_record_of_compacted_files_is_verified_after_their_compaction_was_rolled_back(desk, level):
+    desk.compact()
+    desk.backup()
+    desk.rollback()
+    result = desk.verify(desk.runs[1], level)
+    assert_found(result)
+    assert unit_of(result).rows == 3
+
+
+def test_one_partition_is_verified_where_one_is_asked_for(desk):
+    desk.compact()
+    assert outcomes(desk.verify(where="dt = '2'")) == {"dt=2": "verified"}
+
+
+def test_a_marker_that_a_later_writer_made_anew_is_nothing_to_speak_of(desk, world):
+    world.add_file(f"{desk.live('dt=1')}/_SUCCESS", (), 0)
+    world.files.namespace.advance(3_600_000)
+    desk.compact()
+    world.files.writer.delete(f"{desk.live('dt=1')}/_SUCCESS")
+    append(desk, "dt=1", "a")
+    world.add_file(f"{desk.live('dt=1')}/_SUCCESS", (), 0)
+    result = desk.verify()
+    assert_found(result)
+    assert unit_of(result).late_files == ("a.parquet",)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_files_replaced_after_their_backup_was_discarded_leave_nothing_to_compare(desk, world, level):
+    desk.compact()
+    desk.cleanup()
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(("their", "own", "four", "rows"))})
+    result = desk.verify(level=level)
+    assert outcomes(result) == {**VERIFIED, "dt=1": "replaced"}
+    assert unit_of(result).reason.endswith("there is nothing to compare")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("left", [{}, {"theirs.parquet": DataFile(("one",))}], ids=["none", "one"])
+def test_fewer_rows_than_the_certificate_tells_differ_after_the_backup_was_discarded_too(desk, world, level, left):
+    desk.compact()
+    desk.cleanup()
+    world.files.writer.overwrite(desk.live("dt=1"), left)
+    result = desk.verify(level=level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+
+
+# ---- what differs
+
+
+def change_row(rows):
+    return ("changed", *rows[1:])
+
+
+def lose_row(rows):
+    return rows[1:]
+
+
+def double_row(rows):
+    return (*rows, rows[0])
+
+
+@pytest.mark.parametrize(("change", "missing", "more"), [(change_row, 1, 1), (lose_row, 1, 0), (double_row, 0, 1)])
+def test_row_by_row_the_difference_is_shown(desk, change, missing, more):
+    desk.compact()
+    lost = world_file_rows(desk)[0]
+    replace_rows(desk, compacted_file(desk), change)
+    result = desk.verify(level="rows")
+    assert result.code is Exit.DIFFERENT
+    assert outcomes(result) == {**VERIFIED, "dt=1": "differs"}
+    found = unit_of(result).differences
+    assert (found.only_in_one, found.only_in_other) == (missing, more)
+    assert found.examples_of_one == (({"row": lost},) if missing else ())
+    shown = screen.render(result)
+    assert f"{missing} rows only in the backup, {more} only in live; columns that differ: row" in shown
+    assert f"only in {'backup' if missing else 'live'}: row={lost}" in shown
+
+
+def world_file_rows(desk):
+    return desk.world.files.content(compacted_file(desk)).rows
+
+
+@pytest.mark.parametrize(
+    ("level", "change"), [("count", lose_row), ("count", double_row), *(("digest", c) for c in (change_row, lose_row, double_row))]
+)
+def test_a_lost_a_doubled_and_a_changed_row_differ(desk, level, change):
+    desk.compact()
+    replace_rows(desk, compacted_file(desk), change)
+    result = desk.verify(level=level)
+    assert result.code is Exit.DIFFERENT
+    assert outcomes(result) == {**VERIFIED, "dt=1": "differs"}
+    assert "verify --level rows" in unit_of(result).next
+
+
+def test_equal_counts_are_not_enough_for_a_digest(desk):
+    """A column of which only some files have values can vanish with equal counts."""
+    desk.compact()
+    replace_rows(desk, compacted_file(desk), lambda rows: tuple(row.partition("/")[0] for row in rows))
+    assert desk.verify(level="count").code is Exit.DONE
+    result = desk.verify(level="digest")
+    assert result.code is Exit.DIFFERENT
+    assert "the same number of rows before and after" in unit_of(result).reason
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_later_arrivals_do_not_hide_a_lost_row(desk, level):
+    desk.compact()
+    append(desk, "dt=1", "later")
+    replace_rows(desk, compacted_file(desk), lose_row)
+    assert outcomes(desk.verify(level=level))["dt=1"] == "differs"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_row_that_was_lost_below_a_newer_run_is_found(desk, level):
+    """The older run's output lies in the newer one's backup by now."""
+    desk.compact()
+    lost = compacted_file(desk)
+    append(desk, "dt=1", "a", "b", "c")
+    replace_rows(desk, lost, lose_row)
+    desk.compact()
+    result = desk.verify(desk.runs[0], level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_overwritten_unit_differs(desk, world, level):
+    desk.compact()
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(("theirs",))})
+    result = desk.verify(level=level)
+    assert result.code is Exit.DIFFERENT
+    assert outcomes(result) == {**VERIFIED, "dt=1": "differs"}
+    assert f"somebody replaced its files since run {desk.runs[0]}" in unit_of(result).reason
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_unit_without_its_directory_differs(desk, world, level):
+    desk.compact()
+    world.files.writer.delete(desk.live("dt=1"))
+    assert outcomes(desk.verify(level=level))["dt=1"] == "differs"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("lost", ["one file", "all files", "the directory"])
+def test_files_lost_since_a_record_differ(desk, world, level, lost):
+    """Nothing was compacted in between: the record's files are live's own, and some of them are gone."""
+    desk.backup()
+    live = desk.live("dt=1")
+    if lost == "the directory":
+        world.files.writer.delete(live)
+    for number in range({"one file": 1, "all files": 3, "the directory": 0}[lost]):
+        world.files.writer.delete(f"{live}/part-{number:05d}.parquet")
+    result = desk.verify(desk.runs[0], level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_files_lost_between_a_record_and_a_compaction_differ(desk, world, level):
+    desk.backup()
+    world.files.writer.delete(f"{desk.live('dt=1')}/part-00000.parquet")
+    append(desk, "dt=1", "a", "b")
+    desk.compact()
+    result = desk.verify(desk.runs[0], level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+
+
+@pytest.mark.parametrize("level", ["digest", "rows"])
+def test_an_overwrite_between_two_runs_is_found_behind_the_newer_one(desk, world, level):
+    desk.compact()
+    world.files.writer.overwrite(desk.live("dt=1"), {f"{n}.parquet": DataFile((f"theirs {n}",)) for n in range(3)})
+    world.files.namespace.advance(3_600_000)
+    desk.compact()
+    assert outcomes(desk.verify(level=level)) == VERIFIED
+    result = desk.verify(desk.runs[0], level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_backup_that_lost_a_file_is_not_called_verified(desk, world, level):
+    desk.compact()
+    world.files.writer.delete(f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/part-00001.parquet")
+    result = desk.verify(level=level)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+    assert "part-00001.parquet of the backup is gone or changed" in unit_of(result).reason
+
+
+def test_a_changed_location_differs(desk, world):
+    desk.compact()
+    elsewhere = f"{names.parent(desk.live())}/elsewhere"
+    world.files.writer.make_directory(elsewhere)
+    world.catalog.put_partition(desk.table, a_partition("dt=1", elsewhere, PARQUET))
+    result = desk.verify()
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
+    assert unit_of(result).reason == "its location in the metastore was changed since"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_location_that_was_changed_since_a_record_differs(desk, world, level):
+    desk.backup()
+    elsewhere = f"{names.parent(desk.live())}/elsewhere"
+    world.files.writer.make_directory(elsewhere)
+    world.catalog.put_partition(desk.table, a_partition("dt=1", elsewhere, PARQUET))
+    assert outcomes(desk.verify(desk.runs[0], level))["dt=1"] == "differs"
+
+
+def test_a_file_that_cannot_be_read_differs(desk, world):
+    desk.compact()
+    world.files.namespace.file(compacted_file(desk)).content = "not a data file"
+    result = desk.verify()
+    assert outcomes(result)["dt=1"] == "differs"
+    assert "cannot be read" in unit_of(result).reason
+
+
+# ---- what allows no comparison
+
+
+def test_a_table_that_was_made_anew_is_not_compared_with_its_predecessors_backup(desk, world):
+    desk.compact()
+    table, partitions = world.catalog.tables[desk.table], dict(world.catalog.partitions[desk.table])
+    world.catalog.drop_table(desk.table)
+    world.catalog.add_table(replace(table, create_time=table.create_time + 99), partitions.values())
+    world.files.writer.overwrite(desk.live("dt=1"), {"new.parquet": DataFile(("new",))})
+    assert "differs" not in outcomes(desk.verify()).values()
+    named = desk.verify(desk.runs[0])
+    assert named.code is Exit.DONE
+    assert {unit.reason for unit in named.tables[0].units} == {"the table was dropped and made anew since"}
+
+
+def test_a_compaction_that_was_interrupted_is_not_taken_for_an_overwriter(desk, world):
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+
+    def die(what):
+        if "log/" in what:
+            world.files.die_after(0)
+
+    world.files.before_step = die
+    with pytest.raises(Killed):
+        desk.compact()
+    world.files.before_step = None
+    world.files.revive()
+    world.files.expire_locks()
+    result = desk.verify()
+    assert result.code is Exit.LOCKED
+    assert f"run {desk.runs[1]} is at work, or was interrupted" in result.tables[0].problem.what
+    assert "hivekeeper recover" in result.tables[0].problem.next
+    desk.recover()
+    assert_found(desk.verify())
+
+
+def test_an_unknown_run_is_refused(desk):
+    desk.compact()
+    result = desk.verify("20990101t000000z-ffff")
+    assert result.code is Exit.REFUSED
+    assert result.tables[0].problem.what == "sales.events: no run 20990101t000000z-ffff in its log"
+
+
+def test_an_unknown_run_of_a_table_without_a_log_is_refused(desk):
+    assert desk.verify("20990101t000000z-ffff").code is Exit.REFUSED
+
+
+def test_a_run_that_left_no_backup_is_refused(desk):
+    desk.compact()
+    desk.pin(desk.runs[0])
+    result = desk.verify(desk.runs[1])
+    assert result.code is Exit.REFUSED
+    assert "was a pin that left no backup to compare with" in result.tables[0].problem.what
+
+
+def test_a_record_that_was_discarded_is_refused(desk):
+    desk.backup()
+    desk.cleanup()
+    result = desk.verify(desk.runs[0])
+    assert result.code is Exit.REFUSED
+    assert "was discarded" in result.tables[0].problem.what
+
+
+def test_a_table_without_a_log_has_nothing_to_verify(desk):
+    result = desk.verify()
+    assert (result.code, result.tables[0].units) == (Exit.DONE, ())
+    assert screen.render(result) == "sales.events: nothing to verify: no run has changed it"
+
+
+def test_where_a_record_is_all_there_is_the_answer_does_not_say_verified(desk):
+    desk.backup()
+    assert desk.verify().tables[0].units == ()
+
+
+# ---- what it leaves alone
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_verify_writes_nothing(desk, world, level):
+    desk.backup()
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+    desk.compact()
+    desk.cleanup(Policy(min_age_ms=0, keep_last=1))
+    picture, steps, events = world.picture(), world.files.steps, list(world.catalog.events)
+    desk.verify(level=level)
+    desk.verify(desk.runs[2], level)
+    desk.verify("20990101t000000z-ffff", level)
+    assert (world.picture(), world.files.steps, world.catalog.events) == (picture, steps, events)
