@@ -31,11 +31,11 @@ class Desk:
 
     @property
     def control(self) -> ControlPaths:
-        stored = self.world.catalog.tables[self.table]
+        stored = self.world.tables()[self.table]
         return ControlPaths.of(stored.location, stored.partitioned)
 
     def live(self, unit: str = "") -> str:
-        location = self.world.catalog.tables[self.table].location
+        location = self.world.tables()[self.table].location
         return names.join(location, unit) if unit else location
 
     def compact(self, where: Optional[str] = None, dry_run: bool = False, cluster: Optional[Cluster] = None) -> CommandResult:
@@ -70,7 +70,7 @@ class Desk:
         return recover.recover(self.world.cluster, self._selected(), PREFIX, self._new_run())
 
     def log(self) -> Any:
-        return journal.read_history(self.world.files, self.control)
+        return journal.read_history(self.world.cluster, self.control)
 
     def run_directories(self) -> List[str]:
         return journal.find_runs(self.world.files, self.control)

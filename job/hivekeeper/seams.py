@@ -7,8 +7,8 @@ file or per partition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ContextManager, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
+from dataclasses import dataclass, field
+from typing import Any, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper.model import (
     Attributes,
@@ -267,3 +267,5 @@ class Cluster:
     application_id: str
     spark_version: str
     time_zone: str
+    # What was read of tables' logs, by the listed file: entries never change.
+    log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -85,7 +85,7 @@ def control_of(world: World) -> ControlPaths:
 def require_tidy(world: World) -> None:
     """Every run is in the log, and nothing but backups and records is left."""
     control = control_of(world)
-    finished = journal.read_history(world.files, control).finished
+    finished = journal.read_history(world.cluster, control).finished
     assert {journal.run_of(name) for name in journal.find_runs(world.files, control)} <= finished
     leftovers = [path for path in world.files.contents(control.top) if "/stage/" in path or "/ready/" in path or "/recreated/" in path]
     assert leftovers == []

@@ -53,17 +53,17 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
         return TableOutcome(table.full_name)
     policy = request.policy_for(table.full_name)
     if request.dry_run:
-        verdicts = judge(cluster, journal.read_history(cluster.files, control), policy)
+        verdicts = judge(cluster, journal.read_history(cluster, control), policy)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
     with journal.hold_table(cluster, table, control, request.run) as lock:
         recovered = settle_table(cluster, table, control, lock, request.run)
-        history = journal.read_history(cluster.files, control)
+        history = journal.read_history(cluster, control)
         verdicts = judge(cluster, history, policy)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
         units, version = carry_out(cluster, table, control, history, verdicts, request, lock)
-        backup.drop_unused(cluster, table, journal.read_history(cluster.files, control))
+        backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=outcomes)
 

@@ -58,7 +58,7 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     chosen = analysis.choose(observed.units)
     if observed.has_control:
         # A log that this version must not touch is refused at once, by a dry run too.
-        journal.read_history(cluster.files, observed.control)
+        journal.read_history(cluster, observed.control)
     if request.dry_run:
         plan = make_plan(cluster, observed, chosen, settings, request.run)
         return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)

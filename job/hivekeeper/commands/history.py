@@ -11,7 +11,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
-from hivekeeper.plan.history import History, files_at
+from hivekeeper.plan.history import History
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.seams import Cluster
 from hivekeeper.steps import journal
@@ -36,7 +36,7 @@ def show_history(cluster: Cluster, request: Request) -> CommandResult:
 
 def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
     table, control = find_control(cluster, table)
-    history = journal.read_history(cluster.files, control) if control else History()
+    history = journal.read_history(cluster, control) if control else History()
     name = table.full_name
     if request.files_of is not None:
         entry = history.find(request.files_of)
@@ -53,5 +53,5 @@ def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], 
     if control is None or version >= history.next_version:
         known = f"it ends with {history.next_version - 1}" if history.next_version else "it is empty"
         raise Refused(f"{name}: there is no version {version} in its log; {known}", next=f"hivekeeper history --table {name} lists them")
-    files = journal.replay(cluster.files, control, lambda entries: files_at(entries, version))
+    files = journal.read_files_at(cluster, control, version)
     return TableOutcome(name, log=(history.runs[version],), files=files)

@@ -43,7 +43,7 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
         raise _unknown(table, request.backup)
     with journal.hold_table(cluster, table, control, request.run) as lock:
         recovered = settle_table(cluster, table, control, lock, request.run)
-        found = _find_backup(journal.read_history(cluster.files, control), table, request.backup)
+        found = _find_backup(journal.read_history(cluster, control), table, request.backup)
         if found.pinned is request.pinned:
             return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, "there"),))
         operation = PIN if request.pinned else UNPIN
@@ -51,7 +51,7 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
         savepoint = (request.backup, request.pinned)
         entry = RunRecord(request.run, run.directory, operation, cluster.clock.now_ms(), savepoint=savepoint)
         version = journal.commit(run, entry, actor_of(cluster), {})
-        record.sweep_finished(cluster.files, control)
+        record.sweep_finished(cluster, control)
     shown = (BackupOutcome(replace(found, pinned=request.pinned), "there"),)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=shown)
 

@@ -49,13 +49,13 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> Recovered:
     """What every writing command does first."""
     settled = settle.settle_runs(cluster, table, control, lock, actor_of(cluster), run)
-    backup.drop_unused(cluster, table, journal.read_history(cluster.files, control))
+    backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 
 
 def lift_in_swapped(cluster: Cluster, observed: ObservedTable) -> bool:
     """Mend units into which a late committer renamed its directory; True where there were any."""
-    swapped = journal.read_history(cluster.files, observed.control).swapped
+    swapped = journal.read_history(cluster, observed.control).swapped
     return bool(settle.lift_leftovers(cluster.files, swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
 
 

@@ -71,14 +71,14 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
             problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
             return TableOutcome(table.full_name, problem=problem, recovered=recovered)
         units, version = carry_out(cluster, table, control, undoing, request, lock)
-        backup.drop_unused(cluster, table, journal.read_history(cluster.files, control))
+        backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
     return TableOutcome(table.full_name, request.run, outcomes, recovered=recovered, log_version=version)
 
 
 def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request: Request) -> Undoing:
     """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
-    history = journal.read_history(cluster.files, control)
+    history = journal.read_history(cluster, control)
     chosen = _choose_units(history, table, request)
     stacks = unwind.read_stacks(history) if history.table_id == table_id(table) else {}
     target = request.undo or unwind.newest_run({name: stack for name, stack in stacks.items() if name in chosen})
@@ -147,7 +147,7 @@ def carry_out(
     cluster: Cluster, table: Table, control: ControlPaths, undoing: Undoing, request: Request, lock: Lock
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably first; then step by step."""
-    history = journal.read_history(cluster.files, control)
+    history = journal.read_history(cluster, control)
     plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
     run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, ROLLBACK), lock)
     journal.write_plan(run, plan)

@@ -60,7 +60,7 @@ def verify(cluster: Cluster, request: Request) -> CommandResult:
 
 def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
     table, control = find_control(cluster, table)
-    history = journal.read_history(cluster.files, control) if control else History()
+    history = journal.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
         if request.against:
             raise _unknown(table, request.against)

@@ -6,7 +6,7 @@ Pure: texts in, values out; the rules are those of docs/on-disk.md. What cannot 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
 
 from hivekeeper.model import Digest
@@ -171,16 +171,27 @@ class _Entry:
 
 def read_log(entries: Mapping[int, str]) -> History:
     """Reconcile log entries (version → text). Raises UnreadableRecord for a gap or a broken entry, NewerRecord for a newer protocol."""
-    runs = []
+    return reconcile({version: read_entry(text, version) for version, text in entries.items()})
+
+
+def reconcile(entries: Mapping[int, LoggedRun]) -> History:
+    """Entries that were read before, put together. Raises UnreadableRecord for a gap."""
+    runs: List[LoggedRun] = []
     for expected, version in enumerate(sorted(entries)):
         if version != expected:
             raise UnreadableRecord(f"log entry {expected} is missing")
-        runs.append(_read_entry(entries[version], version, runs[-1].table_id if runs else ""))
+        runs.append(_about(entries[version], runs[-1].table_id) if runs and not entries[version].table_id else entries[version])
     return History(tuple(runs))
 
 
-def _read_entry(text: str, version: int, table_id: str) -> LoggedRun:
-    entry = _Entry(table_id=table_id)
+def _about(entry: LoggedRun, table_id: str) -> LoggedRun:
+    """An entry without a table of its own is about that of the entry before."""
+    return replace(entry, table_id=table_id, effects=tuple(replace(effect, table_id=table_id) for effect in entry.effects))
+
+
+def read_entry(text: str, version: int) -> LoggedRun:
+    """One entry. Raises UnreadableRecord, NewerRecord."""
+    entry = _Entry()
     try:
         for action in read_actions(text, version):
             entry.take(action)

@@ -76,33 +76,35 @@ def plan_proof(
     holders = [seen[place_path(effect.place)] for effect in effects]
     first = holders[0] if holders else live
     base, missing = find_files(manifest, first.entries)
-    proof = Proof(base if first.exists else None, (), eligible.data_files(live))
-    if effects:
-        certified = effects[0].digest if tuple(manifest) == effects[0].before else None
-        proof = replace(proof, is_discarded=not first.exists, certified=certified)
+    certified = effects[0].digest if effects and tuple(manifest) == effects[0].before else None
+    proof = Proof(base if first.exists else None, (), eligible.data_files(live), is_discarded=not first.exists, certified=certified)
     if missing and (first.exists or not holders):
         # What is left of it would be compared with itself.
-        return replace(proof, base=None, broken=f"{missing} of the backup is gone or changed")
+        return replace(proof, base=None, is_discarded=False, broken=f"{missing} of the backup is gone or changed")
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[RecordedFile] = manifest
     for effect, holder, following in zip(effects, holders, [*holders[1:], live]):
-        why = _find_replaced(wanted, effect)
-        before, lost = find_files(effect.before, holder.entries) if holder.exists else (None, "")
-        is_kept = following is live or following.exists
-        after, gone = find_files(effect.after, following.entries) if is_kept else (None, "")
-        why = why or (f"{lost} is gone from the backup of run {effect.run}, or changed" if lost else "")
-        if gone:
-            why = why or f"somebody replaced its files since run {effect.run} ({gone} is gone or changed)"
-        arrivals += _find_arrivals(wanted, before or ())
+        link, why = _find_link(effect, holder, following, following is live)
+        why = _find_replaced(wanted, effect) or why
+        arrivals += _find_arrivals(wanted, link.before or ())
         if why:
             return replace(proof, arrivals=tuple(arrivals), broken=why)
-        links.append(Link(effect, before, after))
+        links.append(link)
         wanted = effect.after
-    known = {file.name for file in replace(proof, links=tuple(links)).newest}
+    proof = replace(proof, links=tuple(links))
+    known = {file.name for file in proof.newest}
     arrivals += [file for file in proof.live if file.name not in known]
     late = tuple(file.name for effect, holder in zip(effects, holders) for file in look.find_late(effect.before, holder.entries))
-    return replace(proof, links=tuple(links), arrivals=tuple(arrivals), late_in_backup=late)
+    return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
+
+
+def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, str]:
+    """A run's files where they lie now, and what of them is missing there. `following` holds what the run put into live."""
+    before, lost = find_files(effect.before, holder.entries) if holder.exists else (None, "")
+    after, gone = find_files(effect.after, following.entries) if is_last or following.exists else (None, "")
+    why = f"somebody replaced its files since run {effect.run} ({gone} is gone or changed)" if gone else ""
+    return Link(effect, before, after), f"{lost} is gone from the backup of run {effect.run}, or changed" if lost else why
 
 
 def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> str:

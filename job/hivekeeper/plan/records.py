@@ -158,8 +158,16 @@ def plan_from_text(text: str, root: str, where: str) -> RecordedPlan:
             raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {document['version']})")
         table = _table_from_dict(document["definition"], root)
         units = tuple(_unit_from_dict(unit, document["table"], root) for unit in document["units"])
-        strings = [str(document[key]) for key in ("backupTable", "record", "discard")]
-        return RecordedPlan(document["run"], document["operation"], table, units, *strings, records=tuple(document["records"]))
+        return RecordedPlan(
+            document["run"],
+            document["operation"],
+            table,
+            units,
+            document["backupTable"],
+            document["record"],
+            document["discard"],
+            tuple(document["records"]),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableRecord(f"{where} cannot be read ({error})") from error
 

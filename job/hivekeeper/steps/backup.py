@@ -33,7 +33,7 @@ def name_table(table: Table, settings: Settings, run: str) -> str:
 
 def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedPlan:
     """The plan with the record that describes its units: the newest `backup` that still does, else its own."""
-    history = journal.read_history(run.files, run.control)
+    history = journal.read_history(run.cluster, run.control)
     for entry in reversed(_records(history)):
         known = journal.read_plan(run.files, run.table, run.control.run(entry.directory))
         if known and describes(known, plan):

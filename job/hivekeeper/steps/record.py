@@ -12,7 +12,7 @@ from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligible
 from hivekeeper.plan.entries import TOUCHED, Actor, RunRecord, UnitRecord
 from hivekeeper.plan.records import BACKUP, RecordedPlan
-from hivekeeper.seams import Files, MetastoreUnavailable
+from hivekeeper.seams import Cluster, Files, MetastoreUnavailable
 from hivekeeper.steps import journal
 from hivekeeper.steps.journal import Run
 
@@ -101,13 +101,13 @@ def finish_run(
         records=plan.records,
     )
     version = journal.commit(run, entry, actor, parameters)
-    sweep_finished(run.files, run.control)
+    sweep_finished(run.cluster, run.control)
     return version
 
 
-def sweep_finished(files: Files, control: ControlPaths) -> None:
+def sweep_finished(cluster: Cluster, control: ControlPaths) -> None:
     """Tidy the directories of runs that are in the log: those that hold neither a backup nor a record go, with all that is empty."""
-    history = journal.read_history(files, control)
+    files, history = cluster.files, journal.read_history(cluster, control)
     records = {run.run for run in history.runs if run.operation == BACKUP and f"runs/{run.directory}" not in history.discarded}
     finished = history.finished - records
     runs = [control.run(name) for name in journal.find_runs(files, control) if journal.run_of(name) in finished]

@@ -30,7 +30,7 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
     Gives (run, what became of its units) for each run that had a plan.
     """
     settled: List[Settled] = []
-    for directory in journal.fence(cluster.files, control):
+    for directory in journal.fence(cluster, control):
         paths = control.run(directory)
         plan = journal.read_plan(cluster.files, table, paths)
         if plan is None:
@@ -39,7 +39,7 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
             continue
         run = Run(cluster, table, control, paths, lock)
         settled.append((plan.run, settle_run(run, plan, actor, by)))
-    record.sweep_finished(cluster.files, control)
+    record.sweep_finished(cluster, control)
     return settled
 
 
@@ -73,13 +73,13 @@ def _settle_compaction(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], 
 
 def _settle_rollback(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
     units = undo.settle_undos(run, plan.units)
-    backup.release_units(run, plan, journal.read_history(run.files, run.control), units)
+    backup.release_units(run, plan, journal.read_history(run.cluster, run.control), units)
     return units, ""
 
 
 def _settle_cleanup(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
     units = discard.discard_units(run, plan)
-    backup.release_units(run, plan, journal.read_history(run.files, run.control), units)
+    backup.release_units(run, plan, journal.read_history(run.cluster, run.control), units)
     return units, ""
 
 

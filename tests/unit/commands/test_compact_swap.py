@@ -75,7 +75,7 @@ def test_every_unit_has_one_file_with_the_same_rows_and_the_old_files_are_kept(w
     assert world.rows_of("sales.events") == before
     retired = [path for path in world.picture() if "/retired/" in path]
     assert Counter(map(names.base, retired)) == Counter(map(names.base, old))
-    assert journal.read_history(world.files, control_of(world)).finished == {result.run}
+    assert journal.read_history(world.cluster, control_of(world)).finished == {result.run}
 
 
 def test_an_unpartitioned_table_is_swapped_as_a_whole_and_keeps_its_marker():
