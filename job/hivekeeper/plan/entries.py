@@ -139,7 +139,8 @@ def _commit_info(record: RunRecord, actor: Actor, parameters: Mapping[str, Any],
 
 
 def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str, Any]:
-    certificate, backup = unit.certificate, unit.recorded.backup
+    backup = unit.recorded.backup
+    digest = unit.certificate.digest if unit.certificate else unit.recorded.digest
     return {
         "unit": unit.recorded.number,
         "partition": unit.recorded.unit.name,
@@ -150,8 +151,8 @@ def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str
         "lateFiles": list(unit.late_files),
         "place": place_of(record.directory, unit.recorded) if unit.exchanged else None,
         "backup": {"run": backup.run, "unit": backup.number} if backup else None,
-        "rows": certificate.rows if certificate else None,
-        "digest": asdict(certificate.digest) if certificate else None,
+        "rows": digest.rows if digest else None,
+        "digest": asdict(digest) if digest else None,
     }
 
 

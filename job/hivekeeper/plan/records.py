@@ -42,7 +42,9 @@ class RecordedUnit:
     """A unit as a plan file holds it; `live` is absolute again.
 
     `manifest` holds the files that leave live; for a cleanup, those that the backup must consist of. `backup` is what a
-    rollback expected or a cleanup discards, `expected` the files that a rollback brings back.
+    rollback restores or a cleanup discards. `expected` are the files that live must hold afterwards: what a rollback brings
+    back; for a cleanup, what the newest run put there, () where live is not this table's any more. `digest` is what a former
+    run's certificate says of both sides of a rollback.
     """
 
     number: int
@@ -51,6 +53,7 @@ class RecordedUnit:
     markers: Tuple[str, ...] = ()
     backup: Optional[BackupPlace] = None
     expected: Tuple[RecordedFile, ...] = ()
+    digest: Optional[Digest] = None
 
     @property
     def partition(self) -> Partition:
@@ -143,6 +146,7 @@ def _unit_to_dict(unit: RecordedUnit, root: str) -> Dict[str, Any]:
         "files": files_to_lists(unit.manifest),
         "backup": asdict(unit.backup) if unit.backup else None,
         "expected": files_to_lists(unit.expected),
+        "digest": asdict(unit.digest) if unit.digest else None,
     }
 
 
@@ -183,7 +187,8 @@ def _unit_from_dict(unit: Mapping[str, Any], table: str, root: str) -> RecordedU
     restored = Unit(table, unit["partition"], tuple(unit["values"]), live, Storage(**unit["storage"]), unit["parameters"])
     backup = BackupPlace(**unit["backup"]) if unit["backup"] else None
     manifest, expected = (tuple(RecordedFile(*file) for file in unit[key]) for key in ("files", "expected"))
-    return RecordedUnit(unit["unit"], restored, manifest, tuple(unit["markers"]), backup, expected)
+    digest = Digest(**unit["digest"]) if unit["digest"] else None
+    return RecordedUnit(unit["unit"], restored, manifest, tuple(unit["markers"]), backup, expected, digest)
 
 
 def recorded(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RecordedPlan:

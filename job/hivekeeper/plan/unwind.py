@@ -119,7 +119,7 @@ def plan_unit(
             return Reason(why, "its old rows must not come back over newer ones; nothing of it was changed")
         assert not isinstance(newer, str)
         place = BackupPlace(effect.run, effect.number, effect.place)
-        steps.append(RecordedUnit(first + len(steps), unit, newer, (), place, effect.before))
+        steps.append(RecordedUnit(first + len(steps), unit, newer, (), place, effect.before, effect.digest))
         live = _exchange(live, newer, effect.before)
     return steps
 

@@ -33,7 +33,8 @@ def render_verify(table: TableOutcome, _width: int) -> List[str]:
         return [f"{table.table}: nothing to verify: no run has changed it"]
     arrivals = sum(len(unit.late_files) for unit in table.units)
     rows = sum(unit.rows or 0 for unit in verified)
-    lines = [f"{table.table}: {len(verified)} of {plural(len(table.units), 'unit')} hold what their backup holds: {plural(rows, 'row')}"]
+    what = f"{len(verified)} of {plural(len(table.units), 'unit')} verified"
+    lines = [f"{table.table}: {what}: live holds the backup's {plural(rows, 'row')}"]
     if arrivals:
         lines.append(f"  and {plural(arrivals, 'file')} that came later")
         lines += _limited([f"{_name(table, unit)}: {name}" for unit in table.units for name in unit.late_files])

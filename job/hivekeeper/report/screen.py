@@ -31,8 +31,9 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     """What the commands around backups say, table by table."""
     renderer, lines = backups.RENDERERS[result.command], []
     for table in result.tables:
-        lines += [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
-        lines += renderer(table, width) if table.problem is None else []
+        block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
+        block += renderer(table, width) if table.problem is None else []
+        lines += ["", *block] if len(block) > 1 and lines else block
     return lines if lines or result.tables else ["no table is selected"]
 
 

@@ -525,3 +525,24 @@ def test_verify_writes_nothing(desk, world, level):
     desk.verify(desk.runs[2], level)
     desk.verify("20990101t000000z-ffff", level)
     assert (world.picture(), world.files.steps, world.catalog.events) == (picture, steps, events)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_a_rollback_of_a_rollback_brought_back_is_proved_by_the_certificate_after_a_cleanup(desk, level):
+    desk.compact()
+    desk.rollback()
+    desk.rollback(desk.runs[1])
+    desk.cleanup()
+    result = desk.verify(level=level)
+    assert_found(result)
+    assert unit_of(result).rows == 3
+
+
+def test_a_row_that_changed_after_a_rollback_of_a_rollback_differs_from_the_certificate(desk, world):
+    desk.compact()
+    desk.rollback()
+    desk.rollback(desk.runs[1])
+    desk.cleanup()
+    file = world.files.namespace.file(compacted_file(desk))
+    file.content = replace(file.content, rows=change_row(file.content.rows))
+    assert outcomes(desk.verify())["dt=1"] == "differs"

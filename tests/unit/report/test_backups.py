@@ -86,7 +86,7 @@ def test_verify_counts_what_holds_and_names_what_came_later():
         UnitOutcome("dt=3", "dropped", 0, 0, reason="it was dropped from the metastore since"),
     )
     assert shown("verify", units=units).splitlines() == [
-        "sales.events: 2 of 3 units hold what their backup holds: 4 rows",
+        "sales.events: 2 of 3 units verified: live holds the backup's 4 rows",
         "  and 2 files that came later",
         "  sales.events/dt=1: a",
         "  sales.events/dt=1: b",
@@ -98,7 +98,7 @@ def test_verify_shows_the_rows_that_differ():
     found = Differences(1, 2, ("id", "name"), ({"id": "1", "name": None},), ({"id": "1", "name": "x"},))
     unit = UnitOutcome("", "differs", 3, 3000, reason="1 rows are only in the backup, 2 only in live", next="look", differences=found)
     assert shown("verify", units=(unit,)).splitlines() == [
-        "sales.events: 0 of 1 unit hold what their backup holds: 0 rows",
+        "sales.events: 0 of 1 unit verified: live holds the backup's 0 rows",
         "  sales.events: differs: 1 rows are only in the backup, 2 only in live — look",
         "  sales.events: 1 rows only in the backup, 2 only in live; columns that differ: id, name",
         "    only in backup: id=1, name=NULL",
@@ -125,7 +125,7 @@ def test_a_value_of_a_row_cannot_steer_a_terminal():
 
 
 def test_a_value_of_several_lines_stays_in_its_line():
-    found = Differences(1, 0, ("id",), ({"id": "one\nsales.events: 3 of 3 units hold what their backup holds"},))
+    found = Differences(1, 0, ("id",), ({"id": "one\nsales.events: 3 of 3 units verified"},))
     text = shown("verify", units=(UnitOutcome("dt=1", "differs", 1, 1, reason="boom", differences=found),))
     assert not [line for line in text.splitlines() if line.startswith("sales.events: 3 of 3")]
 
