@@ -11,7 +11,7 @@ from hivekeeper.model import Snapshot
 from hivekeeper.plan import look
 from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import RecordedPlan, RecordedUnit
-from hivekeeper.seams import FilesError
+from hivekeeper.seams import FilesError, NoPermission
 from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import ask_person, move_late
 from hivekeeper.steps.undo import backup_path
@@ -36,8 +36,22 @@ def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, tries: int = 0) -
         raise fenced(run)
     try:
         return _go_on(run, unit, to_trash, seen)
+    except NoPermission as error:
+        return _give_back(run, unit, str(error))
     except FilesError:
         return discard_unit(run, unit, to_trash, tries + 1)
+
+
+def _give_back(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
+    """Return a backup that we are not allowed to delete; one of which a part is gone cannot be a backup any more."""
+    source, held, doomed = backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+    seen = run.files.look([held, doomed])
+    if seen[doomed].exists and look.judge(unit.manifest, seen[doomed].entries).seen is look.Seen.SPOILED:
+        raise ask_person(run, unit, f"a part of its backup was deleted, the rest could not be ({why})")
+    for place in (held, doomed):
+        if seen[place].exists:
+            run.files.rename_exact(place, source)
+    return UnitRecord(unit, "kept", reason=why)
 
 
 def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:

@@ -16,7 +16,7 @@ from hivekeeper.seams import Files, SourceMissing, TargetExists
 from hivekeeper.steps.journal import Run
 
 MOST_ASIDES = 100
-UNIT_STATES = ("ready", "retired", "restoring", "discarded", "discarding")
+UNIT_STATES = ("ready", "retired", "restoring", "discarded", "discarding", "deleting")
 
 
 def bring(run: Run, unit: RecordedUnit, source: str) -> None:

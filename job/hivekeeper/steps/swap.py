@@ -20,6 +20,7 @@ from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import ask_person, bring, lift_nested, merge_recreated, move_late
 
 MOST_TRIES = 4
+NOT_BEGUN = "the run ended before its swap"
 
 
 def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRecord:
@@ -44,14 +45,14 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
             put_back(run, unit)
         else:
             promote_ready(run, unit)
-    except FilesError:
+    except FilesError as error:
         # Whether the rename happened is not known; where the directories lie tells.
-        return settle_unit(run, unit, certificate)
+        return settle_unit(run, unit, certificate, str(error))
     gap_ms = clock.monotonic_ms() - began
     try:
         return finish_put_back(run, unit, why, gap_ms) if why else finish_unit(run, unit, certificate, gap_ms)
-    except FilesError:
-        return settle_unit(run, unit, certificate)
+    except FilesError as error:
+        return settle_unit(run, unit, certificate, str(error))
 
 
 def retire_live(run: Run, unit: RecordedUnit) -> None:
@@ -105,19 +106,19 @@ def drop_ready(run: Run, unit: RecordedUnit) -> None:
     run.files.delete_tree(run.paths.unit("ready", unit.number))
 
 
-def settle_unit(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], tries: int = 0) -> UnitRecord:
-    """Bring one unit to its end or back to its start, from where its directories lie."""
+def settle_unit(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], cause: str = NOT_BEGUN, tries: int = 0) -> UnitRecord:
+    """Bring one unit to its end or back to its start, from where its directories lie. `cause` says why it is asked for."""
     if tries >= MOST_TRIES:
-        raise ask_person(run, unit, "a rename keeps failing")
+        raise ask_person(run, unit, f"a rename keeps failing ({cause})")
     live, ready, retired = unit.unit.live, run.paths.unit("ready", unit.number), run.paths.unit("retired", unit.number)
     seen = run.files.look([live, ready, retired, run.paths.top])
     if not seen[run.paths.top].exists:
         raise fenced(run)
     move = next_move(picture_live(seen, live, certificate), seen[ready].exists, seen[retired].exists)
     try:
-        return _carry_out(run, unit, certificate, move, seen)
-    except FilesError:
-        return settle_unit(run, unit, certificate, tries + 1)
+        return _carry_out(run, unit, certificate, move, seen, cause)
+    except FilesError as error:
+        return settle_unit(run, unit, certificate, str(error), tries + 1)
 
 
 def picture_live(seen: Mapping[str, Snapshot], live: str, certificate: Optional[Certificate]) -> Live:
@@ -127,9 +128,11 @@ def picture_live(seen: Mapping[str, Snapshot], live: str, certificate: Optional[
     return Live.OURS if ours else Live.OTHER
 
 
-def _carry_out(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], move: Move, seen: Mapping[str, Snapshot]) -> UnitRecord:
+def _carry_out(
+    run: Run, unit: RecordedUnit, certificate: Optional[Certificate], move: Move, seen: Mapping[str, Snapshot], cause: str
+) -> UnitRecord:
     if move is Move.NOTHING_SWAPPED:
-        return finish_put_back(run, unit, "the run ended before its swap", outcome="not swapped")
+        return finish_put_back(run, unit, cause, outcome="not swapped")
     if certificate is None:
         raise ask_person(run, unit, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:

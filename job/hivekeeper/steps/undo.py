@@ -18,6 +18,7 @@ from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import ask_person, bring, lift_nested, merge_recreated, move_late
 
 MOST_TRIES = 4
+NOT_BEGUN = "the run ended before anything was restored"
 
 
 def undo_units(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
@@ -52,9 +53,9 @@ def undo_unit(run: Run, unit: RecordedUnit) -> UnitRecord:
         bring(run, unit, discarded if why else restoring)
         gap_ms = clock.monotonic_ms() - began
         return give_back(run, unit, why, "put back", gap_ms) if why else finish_undo(run, unit, gap_ms)
-    except FilesError:
+    except FilesError as error:
         # Whether a rename happened is not known; where the directories lie tells.
-        return settle_undo(run, unit)
+        return settle_undo(run, unit, str(error))
 
 
 def claim_backup(run: Run, unit: RecordedUnit) -> None:
@@ -111,10 +112,10 @@ def settle_undos(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
     return done
 
 
-def settle_undo(run: Run, unit: RecordedUnit, tries: int = 0) -> UnitRecord:
+def settle_undo(run: Run, unit: RecordedUnit, cause: str = NOT_BEGUN, tries: int = 0) -> UnitRecord:
     """Bring one unit of a rollback to its end or back to its start, from where its directories lie."""
     if tries >= MOST_TRIES:
-        raise ask_person(run, unit, "a rename keeps failing")
+        raise ask_person(run, unit, f"a rename keeps failing ({cause})")
     live, restoring, discarded = unit.unit.live, run.paths.unit("restoring", unit.number), run.paths.unit("discarded", unit.number)
     seen = run.files.look([live, restoring, discarded, run.paths.top])
     if not seen[run.paths.top].exists:
@@ -122,12 +123,12 @@ def settle_undo(run: Run, unit: RecordedUnit, tries: int = 0) -> UnitRecord:
     older = seen[live].exists and look.holds(lengths_of(unit), seen[live].entries)
     move = next_undo(older, seen[restoring].exists, seen[discarded].exists)
     try:
-        return _carry_out(run, unit, move, look.judge(unit.manifest, seen[discarded].entries).why)
-    except FilesError:
-        return settle_undo(run, unit, tries + 1)
+        return _carry_out(run, unit, move, look.judge(unit.manifest, seen[discarded].entries).why, cause)
+    except FilesError as error:
+        return settle_undo(run, unit, str(error), tries + 1)
 
 
-def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str) -> UnitRecord:
+def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str, cause: str) -> UnitRecord:
     if move is Undo.LOOK:
         if spoiled:
             bring(run, unit, run.paths.unit("discarded", unit.number))
@@ -139,5 +140,5 @@ def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str) -> UnitRe
     if move is Undo.OVERWRITTEN:
         return UnitRecord(unit, "overwritten", reason="somebody replaced or removed its files after the rollback")
     if move is Undo.GIVE_BACK:
-        return give_back(run, unit, "the run ended before anything was restored")
-    return _return_strays(run, unit, "the run ended before anything was restored", "not rolled back")
+        return give_back(run, unit, cause)
+    return _return_strays(run, unit, cause, "not rolled back")
