@@ -17,7 +17,7 @@ dist: venv ## build dist/hivekeeper.py, the one file that is shipped
 dist/hivekeeper.py: $(SOURCES)
 	@$(IN_VENV) python packaging/build-zipapp
 
-demo: dist ## show a compaction on a small table of this machine
+demo: dist ## compact small tables of this machine, undo it, do it again, clean up
 	@$(IN_VENV) tests/demo/run
 
 test: dist ## run all tests that need no cluster, with coverage

@@ -31,11 +31,11 @@ class Desk:
 
     @property
     def control(self) -> ControlPaths:
-        stored = self.world.tables()[self.table]
+        stored = self.world.table(self.table)
         return ControlPaths.of(stored.location, stored.partitioned)
 
     def live(self, unit: str = "") -> str:
-        location = self.world.tables()[self.table].location
+        location = self.world.table(self.table).location
         return names.join(location, unit) if unit else location
 
     def compact(self, where: Optional[str] = None, dry_run: bool = False, cluster: Optional[Cluster] = None) -> CommandResult:

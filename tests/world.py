@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Dict, Iterable, Mapping, Optional, Sequence
 
-from builders import a_partition
+from builders import PARQUET, a_partition
 from hivekeeper import names
-from hivekeeper.model import Table
+from hivekeeper.model import Partition, Table
 from hivekeeper.seams import Cluster
 from twins.files import FakeFiles
 from twins.metastore import FakeMetastore
@@ -92,3 +92,50 @@ class World:
     def set_property(self, full_name: str, **parameters: str) -> None:
         table = self.catalog.tables[full_name]
         self.catalog.tables[full_name] = replace(table, parameters={**table.parameters, **parameters})
+
+    # ---- what a random test does to any world, this one or one on disk
+
+    def table(self, full_name: str) -> Table:
+        return self.catalog.tables[full_name]
+
+    def tables(self) -> Dict[str, Table]:
+        return dict(self.catalog.tables)
+
+    def partitions(self, full_name: str) -> Dict[str, Partition]:
+        return dict(self.catalog.partitions[full_name])
+
+    def rows_anywhere(self) -> Counter:
+        return Counter(row for content in self.picture().values() if isinstance(content, DataFile) for row in content.rows)
+
+    def mark_success(self, directory: str) -> None:
+        """As Spark's and MapReduce's committers do, over the one that is there."""
+        self.files.writer.delete(names.join(directory, "_SUCCESS"))
+        self.add_file(names.join(directory, "_SUCCESS"), (), 0)
+
+    def overwrite(self, directory: str, name: str, rows: Sequence[str], whole: bool) -> None:
+        """INSERT OVERWRITE: the directory made anew, or only what is in it."""
+        doomed = [directory] if whole else [names.join(directory, entry) for entry in self.files.namespace.directory(directory).children]
+        for path in doomed:
+            self.files.writer.delete(path)
+        self.add_file(names.join(directory, name), rows)
+
+    def drop_partition(self, full_name: str, name: str, purge: bool) -> None:
+        location = self.catalog.partitions[full_name][name].location
+        self.catalog.drop_partition(full_name, name)
+        if purge:
+            self.files.writer.delete(location)
+
+    def make_partition(self, full_name: str, name: str) -> None:
+        location = names.join(self.catalog.tables[full_name].location, name)
+        self.files.writer.make_directory(location)
+        self.catalog.add_partition(full_name, a_partition(name, location, PARQUET))
+
+    def wait(self, ms: int) -> None:
+        self.files.namespace.advance(ms)
+
+    def die_after(self, steps: int, at_once: bool) -> None:
+        self.files.die_after(steps, at_once)
+
+    def revive(self) -> None:
+        self.files.revive()
+        self.files.expire_locks()

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from typing import Dict, Optional, Set
+from typing import Callable, Dict, Optional, Set
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
-from builders import PARQUET, a_partition, a_table
+from builders import a_table
 from desk import EVERYTHING, Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.plan.eligible import BACKUP_OF
 from hivekeeper.plan.retention import Policy
 from twins.files import Killed
-from twins.rows import DataFile
 from world import World
 
 UNITS = ["dt=1", "dt=2", "dt=3"]
 HOUR_MS = 3_600_000
 POLICIES = [EVERYTHING, Policy(0, keep_last=1), Policy(0, older_than_ms=12 * HOUR_MS), Policy(24 * HOUR_MS)]
+# What must have happened in all lives together.
+OFTEN_ENOUGH = {"swapped": 200, "rolled back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
 FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED}
 
 
-class Table(RuleBasedStateMachine):
-    """A partitioned table. `rows` is what readers must see, by unit; a dropped partition has no entry.
+class Life(RuleBasedStateMachine):
+    """A partitioned table in any world. `rows` is what readers must see, by unit; a dropped partition has no entry.
 
     `replaced` are the units that somebody ever overwrote or dropped: only these may verify find different, when a rollback
     has brought a run into force that was before it.
@@ -34,19 +36,14 @@ class Table(RuleBasedStateMachine):
 
     runs = Bundle("runs")
 
-    def __init__(self) -> None:
+    def __init__(self, desk: Desk) -> None:
         super().__init__()
-        world = World()
-        world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
-        self.desk = Desk(world)
-        self.rows: Dict[str, Counter] = {unit: world.rows_below(self.desk.live(unit)) for unit in UNITS}
+        self.desk, self.world = desk, desk.world
+        self.rows: Dict[str, Counter] = {unit: self.world.rows_below(desk.live(unit)) for unit in UNITS}
         self.replaced: Set[str] = set()
         self.count = 0
         self.killed = False
-
-    @property
-    def world(self) -> World:
-        return self.desk.world
+        self.happened: Counter = Counter()
 
     def new_row(self) -> str:
         self.count += 1
@@ -58,62 +55,49 @@ class Table(RuleBasedStateMachine):
     def append(self, unit: str, name: str, files: int) -> None:
         for _ in range(files if unit in self.rows else 0):
             row = self.new_row()
-            path = f"{self.desk.live(unit)}/{name}"
-            taken = self.world.files.namespace.find(path) is not None
-            self.world.add_file(path if name and not taken else f"{self.desk.live(unit)}/{row.replace(' ', '-')}.parquet", [row])
+            path = names.join(self.desk.live(unit), name)
+            is_free = name and self.world.files.stat(path) is None
+            self.world.add_file(path if is_free else names.join(self.desk.live(unit), file_of(row)), [row])
             self.rows[unit][row] += 1
 
     @rule(unit=st.sampled_from(UNITS))
     def mark_success(self, unit: str) -> None:
-        """As Spark's and MapReduce's committers do, over the one that is there."""
-        path = f"{self.desk.live(unit)}/_SUCCESS"
         if unit in self.rows:
-            if self.world.files.namespace.find(path) is not None:
-                self.world.files.writer.delete(path)
-            self.world.add_file(path, (), 0)
+            self.world.mark_success(self.desk.live(unit))
 
     @rule(unit=st.sampled_from(UNITS), whole=st.booleans())
     def overwrite(self, unit: str, whole: bool) -> None:
-        if unit not in self.rows:
-            return
-        live, row = self.desk.live(unit), self.new_row()
-        if whole:
-            self.world.files.writer.overwrite(live, {f"{row.replace(' ', '-')}.parquet": DataFile(rows=(row,))})
-        else:
-            for entry in list(self.world.files.namespace.find(live).children):
-                self.world.files.writer.delete(f"{live}/{entry}")
-            self.world.add_file(f"{live}/part-00000.parquet", [row])
-        self.rows[unit] = Counter([row])
-        self.replaced.add(unit)
+        if unit in self.rows:
+            row = self.new_row()
+            self.world.overwrite(self.desk.live(unit), file_of(row) if whole else "part-00000.parquet", [row], whole)
+            self.rows[unit] = Counter([row])
+            self.replaced.add(unit)
 
     @rule(unit=st.sampled_from(UNITS), purge=st.booleans())
     def drop(self, unit: str, purge: bool) -> None:
         if unit in self.rows:
-            self.world.catalog.drop_partition(self.desk.table, unit)
-            if purge:
-                self.world.files.writer.delete(self.desk.live(unit))
+            self.world.drop_partition(self.desk.table, unit, purge)
             del self.rows[unit]
             self.replaced.add(unit)
 
     @rule(unit=st.sampled_from(UNITS))
     def make_again(self, unit: str) -> None:
-        if unit in self.rows:
-            return
-        self.world.files.writer.make_directory(self.desk.live(unit))
-        self.world.catalog.add_partition(self.desk.table, a_partition(unit, self.desk.live(unit), PARQUET))
-        row = self.new_row()
-        self.world.add_file(f"{self.desk.live(unit)}/{row.replace(' ', '-')}.parquet", [row])
-        self.rows[unit] = self.world.rows_below(self.desk.live(unit))
+        """What was left in its directory when it was dropped is seen again."""
+        if unit not in self.rows:
+            self.world.make_partition(self.desk.table, unit)
+            row = self.new_row()
+            self.world.add_file(names.join(self.desk.live(unit), file_of(row)), [row])
+            self.rows[unit] = self.world.rows_below(self.desk.live(unit))
 
     @rule(hours=st.sampled_from([1, 12, 48]))
     def wait(self, hours: int) -> None:
-        self.world.files.namespace.advance(hours * HOUR_MS)
+        self.world.wait(hours * HOUR_MS)
 
     @precondition(lambda self: not self.killed)
     @rule(steps=st.integers(0, 45), at_once=st.booleans())
     def arm_a_kill(self, steps: int, at_once: bool) -> None:
         """The next command dies after so many changes, if it makes so many."""
-        self.world.files.die_after(steps, at_once)
+        self.world.die_after(steps, at_once)
         self.killed = True
 
     # ---- commands
@@ -125,20 +109,21 @@ class Table(RuleBasedStateMachine):
         except Killed:
             result = None
         if self.killed:
-            self.world.files.revive()
-            self.world.files.expire_locks()
+            self.world.revive()
             self.killed = False
         if result is None:
+            self.happened[f"killed {command.__name__}"] += 1
             self.require_rows_somewhere()
             assert self.desk.recover().code is Exit.DONE
         else:
             assert result.code in allowed, result.tables[0]
+            self.happened.update(unit.outcome for unit in result.tables[0].units)
+            self.happened.update(backup.outcome for backup in result.tables[0].backups)
         return result
 
     def require_rows_somewhere(self) -> None:
-        everywhere = Counter(row for content in self.world.picture().values() if isinstance(content, DataFile) for row in content.rows)
         wanted = sum(self.rows.values(), Counter())
-        assert not wanted - everywhere, "rows are nowhere"
+        assert not wanted - self.world.rows_anywhere(), "rows are nowhere"
 
     @rule(target=runs)
     def compact(self) -> str:
@@ -188,31 +173,87 @@ class Table(RuleBasedStateMachine):
         if not self.killed:
             for unit, rows in self.rows.items():
                 assert self.world.rows_below(self.desk.live(unit)) == rows, unit
-            assert set(self.world.catalog.partitions[self.desk.table]) == set(self.rows)
+            assert set(self.world.partitions(self.desk.table)) == set(self.rows)
 
     @invariant()
     def backup_tables_are_marked_and_show_directories_of_ours_or_live_ones(self) -> None:
-        for name, table in self.world.catalog.tables.items():
-            if name == self.desk.table or self.killed:
+        for name, table in ({} if self.killed else self.world.tables()).items():
+            if name == self.desk.table:
                 continue
             assert table.parameters[BACKUP_OF] == self.desk.table
-            for partition in self.world.catalog.partitions[name].values():
+            for partition in self.world.partitions(name).values():
                 ours = partition.location.startswith(self.desk.control.top + "/")
                 assert partition.location == self.desk.live(partition.name) or ours
-                assert not ours or self.world.files.namespace.find(partition.location) is not None
+                assert not ours or self.world.files.stat(partition.location) is not None
 
     def teardown(self) -> None:
-        self.world.files.revive()
-        self.world.files.expire_locks()
-        for run in self.desk.log().pinned if self.world.files.namespace.find(self.desk.control.top) else ():
+        self.world.revive()
+        for run in self.desk.log().pinned:
             self.desk.pin(run, pinned=False)
-        self.world.files.namespace.advance(HOUR_MS)
+        self.world.wait(HOUR_MS)
         assert self.desk.cleanup().code is Exit.DONE
         assert self.desk.run_directories() == []
-        assert list(self.world.catalog.tables) == [self.desk.table]
-        left = {names.base(path) for path in self.world.files.contents(self.desk.control.top) if "/log/" not in path}
-        assert left <= {"lock"}
+        assert list(self.world.tables()) == [self.desk.table]
+        control = self.desk.control
+        left = [file.path for file in self.world.files.tree(control.top) if not file.is_dir]
+        assert [path for path in left if names.parent(path) != control.log and path != control.lock] == []
 
 
-TestEverything = Table.TestCase
+def file_of(row: str) -> str:
+    return f"{row.replace(' ', '-')}.parquet"
+
+
+class LifeInMemory(Life):
+    def __init__(self) -> None:
+        world = World()
+        world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
+        super().__init__(Desk(world))
+
+
+TestEverything = LifeInMemory.TestCase
 TestEverything.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+
+
+Move = Callable[[Life, random.Random], object]
+
+
+def a_run(life: Life, chance: random.Random) -> Optional[str]:
+    return chance.choice([None, *life.desk.runs])
+
+
+MOVES: Dict[Move, int] = {
+    lambda life, chance: life.append(chance.choice(UNITS), chance.choice(["", "part-00000.parquet"]), 2): 5,
+    lambda life, chance: life.mark_success(chance.choice(UNITS)): 1,
+    lambda life, chance: life.overwrite(chance.choice(UNITS), chance.random() < 0.5): 1,
+    lambda life, chance: life.drop(chance.choice(UNITS), chance.random() < 0.5): 1,
+    lambda life, _chance: [life.make_again(unit) for unit in UNITS]: 1,
+    lambda life, _chance: life.wait(12): 1,
+    lambda life, chance: life.arm_a_kill(chance.randint(0, 45), chance.random() < 0.5): 5,
+    lambda life, _chance: life.compact(): 6,
+    lambda life, _chance: life.backup(): 1,
+    lambda life, chance: life.verify(a_run(life, chance), chance.choice(["count", "digest", "rows"])): 2,
+    lambda life, chance: life.rollback(a_run(life, chance), chance.choice([None, *UNITS])): 5,
+    lambda life, chance: life.cleanup(chance.choice(POLICIES), chance.choice(["delete", "trash"]), False): 3,
+    lambda life, chance: life.pin(a_run(life, chance) or life.desk.runs[0], chance.random() < 0.5) if life.desk.runs else None: 1,
+    lambda life, _chance: life.recover(): 1,
+}
+
+
+def live_on(life: Life, chance: random.Random, moves: int) -> None:
+    """So many moves, drawn by weight: most change something. All that must hold is asked for after each, and at the end."""
+    for move in chance.choices(list(MOVES), list(MOVES.values()), k=moves):
+        move(life, chance)
+        life.readers_see_every_row_once()
+        life.backup_tables_are_marked_and_show_directories_of_ours_or_live_ones()
+    life.teardown()
+
+
+def test_no_row_is_lost_or_doubled_in_many_lives():
+    """Hypothesis shrinks what it finds, but prefers short and simple lives; these are long, and their seeds are fixed."""
+    happened: Counter = Counter()
+    for seed in range(150):
+        life = LifeInMemory()
+        live_on(life, random.Random(seed), moves=30)
+        happened += life.happened
+    rare = {what: happened[what] for what in OFTEN_ENOUGH if happened[what] < OFTEN_ENOUGH[what]}
+    assert not rare, f"too seldom to prove anything: {rare}"

@@ -6,14 +6,18 @@ Reads JSON files only; knows the tables that generate.py makes by default.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 Json = Dict[str, Any]
 
 COMPACTED = {"demo.events_flat", "demo.events_by_date", "demo.events_by_date_ref", "demo.events_by_channel"}
 FINE = {"demo.well_sized"}
 REFUSED = {"demo.bucketed"}
+WITHOUT_BACKUP = FINE | REFUSED
+DIGESTS = 2**128
+MAGICS = (b"PAR1", b"ORC")
 
 
 def require(truth: bool, message: str) -> None:
@@ -81,22 +85,167 @@ def check_converged(first: str, second: str) -> str:
     return f"nothing is left to do, and all {len(find_locations(after))} tables and partitions lie where they lay"
 
 
-def check_same(before_path: str, after_path: str) -> str:
-    before, after = read_document(before_path), read_document(after_path)
+def check_verified(compacted: str, verified: str, counted: str) -> str:
+    done, proved, counts = read_tables(compacted), read_changed_tables(verified), read_document(counted)
+    units = 0
+    for name in COMPACTED:
+        swapped = {unit["partition"] for unit in done[name]["units"] if unit["outcome"] == "swapped"}
+        found = {unit["partition"] for unit in proved[name]["units"] if unit["outcome"] == "verified"}
+        require(found == swapped, f"{name}: swapped {sorted(swapped)}, verified {sorted(found)}")
+        rows, counted_rows = sum(unit["rows"] for unit in proved[name]["units"]), counts[name.partition(".")[2]]["rows"]
+        require(rows == counted_rows, f"{name}: {rows} rows verified, {counted_rows} counted")
+        units += len(found)
+    return f"{units} units verified, with as many rows as were counted without Spark"
+
+
+def read_changed_tables(path: str) -> Dict[str, Json]:
+    """The tables of a document of a command that works on backups; a table that was never changed has nothing there."""
+    document = read_document(path)
+    require(document["exit_code"] == 0, f"{path} has exit code {document['exit_code']}")
+    tables = {table["table"]: table for table in document["tables"]}
+    require(set(tables) == COMPACTED | WITHOUT_BACKUP, f"{path} is about {', '.join(sorted(tables))}")
+    for name, table in tables.items():
+        require(table["error"] is None, f"{name}: {table['error']}")
+        require(name in COMPACTED or not (table["units"] or table["backups"]), f"{name} has a backup, but was never compacted")
+    return tables
+
+
+def check_rolled_back(compacted: str, rolled_back: str) -> str:
+    done, undone = read_tables(compacted), read_changed_tables(rolled_back)
+    steps, late = 0, []
+    for name in COMPACTED:
+        was = {unit["partition"]: unit["files_before"] for unit in done[name]["units"]}
+        now = {unit["partition"]: unit["files_after"] for unit in undone[name]["units"]}
+        require(was == now, f"{name}: {was} before the compaction, {now} after its rollback")
+        for unit in undone[name]["units"]:
+            require(unit["outcome"] == "rolled back", f"{name}/{unit['partition']}: {unit['outcome']}: {unit['reason']}")
+            require(unit["of_run"] == done[name]["run"], f"{name}: run {unit['of_run']} was undone instead of {done[name]['run']}")
+            late += unit["late_files"]
+            steps += 1
+    require(len(late) == 1, f"late files {late}, not one")
+    gap = read_document(rolled_back)["totals"]["longest_gap_ms"]
+    return f"{steps} units rolled back, the file that came since kept; no unit was away for more than {gap} ms"
+
+
+def check_compacted_again(first: str, second: str) -> str:
+    before, after = read_tables(first), read_tables(second)
+    for name in COMPACTED:
+        was = {unit["partition"]: unit["files_after"] for unit in before[name]["units"]}
+        now = {unit["partition"]: unit["files_after"] for unit in after[name]["units"]}
+        require(was == now, f"{name}: {was} files at first, {now} the second time")
+    totals = read_document(second)["totals"]
+    came = totals["files_before"] - read_document(first)["totals"]["files_before"]
+    require(came == 1, f"{came} files more than at first, not one")
+    return f"{totals['files_before']:,} files, the one that came among them, became {totals['files_after']:,}, as many as the first time"
+
+
+def check_cleaned(planned: str, cleaned: str, place: str) -> str:
+    before, after = read_changed_tables(planned), read_changed_tables(cleaned)
+    backups, files = 0, 0
+    for name in COMPACTED:
+        expected = {backup["run"] for backup in before[name]["backups"] if backup["outcome"] == "planned"}
+        gone = {backup["run"] for backup in after[name]["backups"] if backup["outcome"] == "discarded"}
+        require(bool(gone) and gone == expected, f"{name}: {sorted(expected)} were to go, {sorted(gone)} went")
+        require(len(gone) == len(after[name]["backups"]), f"{name}: a backup was kept: {after[name]['backups']}")
+        backups += len(gone)
+        files += sum(backup["files"] for backup in after[name]["backups"])
+    left = list(find_hidden_data(place))
+    require(not left, f"{len(left)} data files are left in control directories, such as {left[:1]}")
+    return f"{backups} backups are discarded, {files:,} old files with them; no control directory holds a data file any more"
+
+
+def find_hidden_data(place: str) -> Iterator[str]:
+    """Data files in control directories, by their first bytes: a file may have any name."""
+    for folder, _, names in os.walk(place):
+        if any(step.startswith(".hivekeeper") for step in os.path.relpath(folder, place).split(os.sep)):
+            for path in (os.path.join(folder, name) for name in names):
+                with open(path, "rb") as file:
+                    if file.read(4).startswith(MAGICS):
+                        yield path
+
+
+def check_logged(path: str) -> str:
+    (table,) = read_document(path)["tables"]
+    operations = [entry["operation"] for entry in table["log"] if entry["finished"]]
+    expected = ["compact-swap", "rollback", "compact-swap", "cleanup"]
+    require(operations == expected, f"the log of {table['table']} holds {operations}, not {expected}")
+    require(not table["backups"], f"{table['table']} still has backups: {table['backups']}")
+    return f"all {len(expected)} runs are in the log, and no backup is left"
+
+
+def compare_rows(before: Json, after: Json) -> None:
     require(set(before) == set(after), f"tables {sorted(before)} became {sorted(after)}")
-    lines: List[str] = [f"{'table':<20} {'rows':>9} {'files':>13} {'MiB':>13}  content"]
-    for name, was in sorted(before.items()):
+    for name, was in before.items():
         now = after[name]
         require(now["rows"] == was["rows"], f"demo.{name} had {was['rows']} rows and has {now['rows']}")
         require(now["digest"] == was["digest"], f"demo.{name} has the same number of rows, but not the same content")
-        shrunk = now["files"] < was["files"] if f"demo.{name}" in COMPACTED else now["files"] == was["files"]
-        require(shrunk, f"demo.{name} had {was['files']} files and has {now['files']}")
+
+
+def compare_files(before: Json, after: Json) -> None:
+    for name, was in before.items():
+        require(after[name]["files"] == was["files"], f"demo.{name} should have {was['files']} files and has {after[name]['files']}")
+
+
+def show_counts(before: Json, after: Json) -> str:
+    lines: List[str] = [f"{'table':<20} {'rows':>9} {'files':>13} {'MiB':>13}  content"]
+    for name, was in sorted(before.items()):
+        now = after[name]
         files, sizes = f"{was['files']} > {now['files']}", f"{was['bytes'] / 2**20:.1f} > {now['bytes'] / 2**20:.1f}"
-        lines.append(f"{name:<20} {was['rows']:>9,} {files:>13} {sizes:>13}  {was['digest'][:12]} = {now['digest'][:12]}")
+        sign = "=" if was["digest"] == now["digest"] else ">"
+        lines.append(f"{name:<20} {now['rows']:>9,} {files:>13} {sizes:>13}  {was['digest'][:12]} {sign} {now['digest'][:12]}")
     return "\n".join(lines)
 
 
-CHECKS = {"analyzed": check_analyzed, "compacted": check_compacted, "converged": check_converged, "same": check_same}
+def check_same(before_path: str, after_path: str) -> str:
+    before, after = read_document(before_path), read_document(after_path)
+    compare_rows(before, after)
+    for name, was in before.items():
+        now = after[name]
+        shrunk = now["files"] < was["files"] if f"demo.{name}" in COMPACTED else now["files"] == was["files"]
+        require(shrunk, f"demo.{name} had {was['files']} files and has {now['files']}")
+    return show_counts(before, after)
+
+
+def add_counts(counts: Json, more: Json) -> Json:
+    """What a reader must find when the files of both lie in one place: fingerprints are sums over rows."""
+    summed = {name: dict(count) for name, count in counts.items()}
+    for name, count in more.items():
+        for key in ("rows", "files", "bytes"):
+            summed[name][key] += count[key]
+        summed[name]["digest"] = f"{(int(summed[name]['digest'], 16) + int(count['digest'], 16)) % DIGESTS:032x}"
+    return summed
+
+
+def check_added(before_path: str, late_path: str, after_path: str) -> str:
+    """What was there before, and the late file: every row and no file less or more."""
+    late, after = read_document(late_path), read_document(after_path)
+    expected = add_counts(read_document(before_path), late)
+    compare_rows(expected, after)
+    compare_files(expected, after)
+    (name,) = late
+    return f"every table holds the rows it held, and demo.{name} the {late[name]['rows']:,} that came, in a file more"
+
+
+def check_kept(before_path: str, late_path: str, compacted_path: str, after_path: str) -> str:
+    before, after = read_document(before_path), read_document(after_path)
+    compare_rows(add_counts(before, read_document(late_path)), after)
+    compare_files(read_document(compacted_path), after)
+    return show_counts(before, after)
+
+
+CHECKS = {
+    "analyzed": check_analyzed,
+    "compacted": check_compacted,
+    "converged": check_converged,
+    "same": check_same,
+    "verified": check_verified,
+    "added": check_added,
+    "rolled-back": check_rolled_back,
+    "compacted-again": check_compacted_again,
+    "cleaned": check_cleaned,
+    "logged": check_logged,
+    "kept": check_kept,
+}
 
 
 if __name__ == "__main__":

@@ -128,7 +128,8 @@ def main() -> None:
     with open(options.output, "w", encoding="utf-8") as file:
         file.write(document)
     for name, count in counts.items():
-        sys.stdout.write(f"{name:<20} {count['rows']:>9,} rows in {count['files']:>4} files, content {count['digest'][:12]}\n")
+        files = f"{count['files']:>4} {'file, ' if count['files'] == 1 else 'files,'}"
+        sys.stdout.write(f"{name:<20} {count['rows']:>9,} rows in {files} content {count['digest'][:12]}\n")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 Values = Tuple[Optional[str], ...]
 
+LATE_TABLE = "events_by_date"
+LATE_ROWS = 500
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -38,18 +41,18 @@ def plan_tables(dates: Sequence[str], refs: Sequence[str]) -> List[Plan]:
     days = tuple((value,) for value in dates)
     odd_values = (("point of sale",), ("R&D/50% off: a=b",), (None,))
     return [
-        Plan("events_flat", "parquet", files=500, rows=300_000),
-        Plan("events_by_date", "orc", files=200, rows=100_000, keys=(day,), partitions=days),
+        Plan("events_flat", "parquet", files=300, rows=150_000),
+        Plan("events_by_date", "orc", files=100, rows=50_000, keys=(day,), partitions=days),
         Plan(
             "events_by_date_ref",
             "parquet",
-            files=100,
-            rows=50_000,
+            files=60,
+            rows=25_000,
             keys=(("dt", "string"), ref),
             partitions=tuple((value, name) for value in dates for name in refs),
         ),
         Plan("events_by_channel", "parquet", files=20, rows=4_000, keys=(channel,), partitions=odd_values),
-        Plan("well_sized", "parquet", files=1, rows=100_000, keys=(day,), partitions=days[:2]),
+        Plan("well_sized", "parquet", files=1, rows=50_000, keys=(day,), partitions=days[:2]),
         Plan("bucketed", "parquet", files=16, rows=8_000, buckets=4),
     ]
 
@@ -98,6 +101,15 @@ def write_files(rows: DataFrame, plan: Plan, location: str) -> None:
     writer.save(location)
 
 
+def write_late_file(spark: SparkSession, plan: Plan, options: argparse.Namespace) -> None:
+    """One more small file for the first partition, in the same form as the others and with rows of its own, outside the table."""
+    (key, _), day = plan.keys[0], options.dates[0]
+    first = plan.rows * len(plan.partitions)
+    rows = spark.range(first, first + LATE_ROWS, 1, 1).select(*make_columns(F.lit(day), plan.rows))
+    writer = rows.write.format(plan.format).mode("error").option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    writer.save(f"{options.late.rstrip('/')}/{plan.name}/{key}={day}")
+
+
 def create_table(spark: SparkSession, plan: Plan, rows: DataFrame, database: str, location: str) -> None:
     """By Hive's DDL: `CREATE TABLE … USING` would make a table of Spark's own."""
     keys = dict(plan.keys)
@@ -142,6 +154,7 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--files", type=int, metavar="N", help="files of each partition, or unpartitioned table, instead of its own number")
     parser.add_argument("--rows", type=int, metavar="N", help="rows of each partition, or unpartitioned table, instead of its own number")
     parser.add_argument("--format", choices=["parquet", "orc"], help="one format for all tables")
+    parser.add_argument("--late", metavar="PATH", help=f"also put one file with more rows for {LATE_TABLE} there, to be brought in later")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting, where spark-submit is not used")
     return parser.parse_args(arguments)
 
@@ -170,6 +183,8 @@ def main() -> None:
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote_name(options.database)}")
     for plan in plans:
         make_table(spark, plan, options)
+        if options.late and plan.name == LATE_TABLE:
+            write_late_file(spark, plan, options)
     spark.stop()
 
 

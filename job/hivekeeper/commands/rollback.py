@@ -11,7 +11,7 @@ from hivekeeper.commands.recover import actor_of, find_control, settle_table
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import unwind
+from hivekeeper.plan import look, unwind
 from hivekeeper.plan.eligible import Reason
 from hivekeeper.plan.entries import UnitRecord, table_id
 from hivekeeper.plan.history import Effect, History
@@ -69,7 +69,7 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
         if not request.confirm(_planned(table, undoing)):
             problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
-            return TableOutcome(table.full_name, problem=problem, recovered=recovered)
+            return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
         units, version = carry_out(cluster, table, control, undoing, request, lock)
         backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
@@ -163,7 +163,7 @@ def _planned(table: Table, undoing: Undoing) -> TableOutcome:
 
 
 def _plain(unit: RecordedUnit, outcome: str) -> UnitOutcome:
-    newer, older = (sum(1 for file in files if not unwind.is_marker(file)) for files in (unit.manifest, unit.expected))
+    newer, older = (sum(1 for file in files if not look.is_marker(file)) for files in (unit.manifest, unit.expected))
     sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
     assert unit.backup is not None
     return UnitOutcome(unit.unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)

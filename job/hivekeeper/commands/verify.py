@@ -12,7 +12,7 @@ from hivekeeper.commands.recover import find_control
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Selection, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligible, proof, unwind
+from hivekeeper.plan import eligible, look, proof, unwind
 from hivekeeper.plan.entries import table_id
 from hivekeeper.plan.history import Effect, History, LoggedRun
 from hivekeeper.plan.look import RecordedFile
@@ -152,7 +152,7 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
 def _find_since(unit: RecordedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
     """What leads from a record to live: the runs in force, or where those do not begin with its files all that was ever done."""
     in_force = tuple(effect for effect in stack.done if effect.version > version)
-    wanted = {(file.name, file.length) for file in unit.manifest if not unwind.is_marker(file)}
+    wanted = {(file.name, file.length) for file in unit.manifest if not look.is_marker(file)}
     if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
         return in_force
     return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.unit.name)
@@ -182,6 +182,8 @@ def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
         return UnitOutcome(subject.partition, "replaced", 0, 0, reason=why, of_run=subject.of_run)
     base, newest = proof.base or (), proof.newest
     notes = [compared.why or compared.note]
+    if proof.is_discarded and not proof.broken:
+        notes.append("its backup was discarded: compared with the run's certificate")
     if proof.late_in_backup:
         notes.append(f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live")
     return UnitOutcome(

@@ -33,6 +33,11 @@ class RecordedFile:
         return cls(entry.name, entry.length, entry.mtime_ms, entry.file_id)
 
 
+def is_marker(file: RecordedFile) -> bool:
+    """An empty hidden file such as _SUCCESS: holds no rows, and every writer makes it anew."""
+    return file.length == 0 and names.is_hidden(file.name)
+
+
 @dataclass(frozen=True)
 class Judgement:
     """What a listing shows against a manifest. `late` holds the new complete files; `why` names the first thing that spoils it."""

@@ -14,7 +14,6 @@ from hivekeeper.model import Digest, FileInfo, Snapshot
 from hivekeeper.plan import eligible, look
 from hivekeeper.plan.history import Effect
 from hivekeeper.plan.look import RecordedFile
-from hivekeeper.plan.unwind import is_marker
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: b
 def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> str:
     """Why a run cannot have found what it was expected to find; "" where it did."""
     found = {(file.name, file.length) for file in effect.before}
-    missing = [file.name for file in wanted if not is_marker(file) and (file.name, file.length) not in found]
+    missing = [file.name for file in wanted if not look.is_marker(file) and (file.name, file.length) not in found]
     return f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or changed)" if missing else ""
 
 
@@ -129,7 +128,7 @@ def find_files(wanted: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> T
     by_name = {entry.name: entry for entry in listed}
     found, missing = [], ""
     for file in wanted:
-        if is_marker(file):
+        if look.is_marker(file):
             continue
         entry = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
         if entry is None or entry.length != file.length or (file.file_id and entry.mtime_ms != file.mtime_ms):

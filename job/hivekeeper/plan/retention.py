@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.plan.history import Effect, History, LoggedRun
+from hivekeeper.plan.look import is_marker
 from hivekeeper.plan.records import BACKUP
 
 
@@ -34,7 +35,7 @@ class Backup:
 
     @property
     def files(self) -> int:
-        return sum(len(effect.before) for effect in self.effects)
+        return sum(1 for effect in self.effects for file in effect.before if not is_marker(file))
 
     @property
     def total_bytes(self) -> int:
@@ -108,7 +109,7 @@ def _why_drop(policy: Policy) -> str:
     rules = [f"it is older than {time_text(age_ms)}"] if age_ms else []
     if policy.keep_last is not None:
         rules.append(f"it is not one of the {policy.keep_last} newest")
-    return " and ".join(rules) or "nothing says to keep it"
+    return " and ".join(rules) or "no rule keeps it"
 
 
 def time_text(duration_ms: int) -> str:

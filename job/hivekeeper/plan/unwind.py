@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from hivekeeper import names
 from hivekeeper.model import Snapshot, Unit
 from hivekeeper.plan import look
 from hivekeeper.plan.eligible import Reason
@@ -132,20 +131,15 @@ def find_written(effect: Effect, live: Iterable[RecordedFile]) -> Union[str, Tup
     live = list(live)
     by_id = {file.file_id: file for file in live if file.file_id}
     by_name = {file.name: file for file in live}
-    found = [file for file in live if is_marker(file)]
+    found = [file for file in live if look.is_marker(file)]
     for file in effect.after:
-        if is_marker(file):
+        if look.is_marker(file):
             continue
         now = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
         if now is None or now.length != file.length:
             return f"somebody replaced its files since run {effect.run} ({file.name} is {'gone' if now is None else 'changed'})"
         found.append(now)
     return tuple(found)
-
-
-def is_marker(file: RecordedFile) -> bool:
-    """An empty hidden file such as _SUCCESS: holds no rows, and every writer makes it anew."""
-    return file.length == 0 and names.is_hidden(file.name)
 
 
 def why_not_restorable(effect: Effect, backup: Snapshot) -> str:

@@ -127,7 +127,7 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         return [f"{table.table}: no runs"]
     rows = [_log_row(run) for run in table.log]
     headers = ["VERSION", "WHEN", "OPERATION", "RUN", "BY", "UNITS", "GAP", "LATE", "NOTE"]
-    lines = [f"{table.table}:", _indent(text.table(rows, headers, ">===<<>>=", width))]
+    lines = [f"{table.table}:", _indent(text.table(rows, headers, ">=====>>=", width))]
     if table.backups:
         size = sum(one.backup.total_bytes for one in table.backups)
         lines.append(f"  backups: {len(table.backups)}, {text.bytes_text(size)}")

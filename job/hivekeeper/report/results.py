@@ -78,7 +78,8 @@ class BackupOutcome:
 class TableOutcome:
     """What became of one table. `recovered` holds (run, outcomes in words) of interrupted runs that were finished first.
 
-    `log`, `files` and `changes` are what history was asked for: all entries, the files at a version, what one run took and put.
+    `declined`: a person was asked and said no. `log`, `files` and `changes` are what history was asked for: all entries, the
+    files at a version, what one run took and put.
     """
 
     table: str
@@ -95,6 +96,7 @@ class TableOutcome:
     log: Tuple[LoggedRun, ...] = ()
     files: Optional[FileSet] = None
     changes: Optional[Tuple[Effect, ...]] = None
+    declined: bool = False
 
     @property
     def code(self) -> Exit:
@@ -148,7 +150,7 @@ def code_of_tables(tables: Iterable[TableOutcome], named: bool) -> Exit:
     tables = tuple(tables)
     codes = [table.code for table in tables]
     if not named and any(code is not Exit.REFUSED for code in codes):
-        codes = [Exit.DONE if code is Exit.REFUSED else code for code in codes]
+        codes = [Exit.DONE if table.code is Exit.REFUSED and not table.declined else table.code for table in tables]
     worst = min(codes, key=SEVERITY.index, default=Exit.DONE)
     softened = worst in (Exit.LOCKED, Exit.REFUSED, Exit.UNUSABLE)
     return Exit.PARTIAL if softened and any(table.did_something for table in tables) else worst

@@ -382,3 +382,26 @@ def test_whatever_is_killed_no_backup_table_outlives_its_files(command):
         desk.cleanup()
         assert backup_tables(desk) == {}, steps
     assert 5 < steps < 199
+
+
+def test_a_records_table_keeps_the_units_that_a_compaction_gave_up(desk, world):
+    desk.backup()
+    table = desk.log().runs[-1].backup_table
+    world.rows.fail = lambda batch: "the disk is full" if any(unit.number == 2 for unit in batch.units) else None
+    result = desk.compact()
+    assert set(outcomes(result).values()) == {"swapped", "failed"}
+    assert set(world.catalog.partitions[table]) == set(world.catalog.partitions[desk.table])
+
+
+def test_a_file_that_comes_while_the_lock_is_taken_is_in_the_record(desk, world):
+    def append(what):
+        if what.startswith("hold"):
+            world.files.before_step = None
+            world.add_file(f"{desk.live('dt=1')}/just-now.parquet", ["just now"])
+
+    desk.compact()
+    world.files.before_step = append
+    result = desk.backup()
+    world.files.before_step = None
+    files = {unit.name: unit.files_before for unit in result.tables[0].units}
+    assert files["dt=1"] == 2

@@ -94,7 +94,7 @@ def test_a_pinned_backup_stays_whatever_the_policy(desk):
     desk.pin(desk.runs[0])
     assert backups(desk.cleanup()) == {desk.runs[0]: ("kept", "it is pinned")}
     desk.pin(desk.runs[0], pinned=False)
-    assert backups(desk.cleanup()) == {desk.runs[0]: ("discarded", "nothing says to keep it")}
+    assert backups(desk.cleanup()) == {desk.runs[0]: ("discarded", "no rule keeps it")}
 
 
 def rewrite_log(desk, old, new):
@@ -127,9 +127,9 @@ def test_a_dry_run_gives_every_backup_a_verdict_and_a_reason_and_changes_nothing
     result = desk.cleanup(dry_run=True)
     assert result.code is Exit.DONE
     assert backups(result) == {
-        desk.runs[0]: ("planned", "nothing says to keep it"),
+        desk.runs[0]: ("planned", "no rule keeps it"),
         desk.runs[1]: ("kept", "it is pinned"),
-        desk.runs[2]: ("planned", "nothing says to keep it"),
+        desk.runs[2]: ("planned", "no rule keeps it"),
     }
     assert (world.picture(), world.files.steps) == (picture, steps)
 
@@ -226,7 +226,7 @@ def test_a_backup_that_is_not_what_its_manifest_says_goes_back_and_the_others_go
     before = world.files.contents(place)
     result = desk.cleanup(how=how)
     assert result.code is Exit.PARTIAL
-    assert backups(result) == {desk.runs[0]: ("partly", "nothing says to keep it")}
+    assert backups(result) == {desk.runs[0]: ("partly", "no rule keeps it")}
     assert kept_units(result) == {"dt=2": why}
     assert world.files.contents(place) == before
     assert world.rows_of(desk.table) == rows
@@ -402,7 +402,7 @@ def test_the_record_of_a_backup_command_goes_too(desk, world):
     rows = world.rows_of(desk.table)
     assert desk.run_directories() == [desk.runs[0]]
     result = desk.cleanup()
-    assert backups(result) == {desk.runs[0]: ("discarded", "nothing says to keep it")}
+    assert backups(result) == {desk.runs[0]: ("discarded", "no rule keeps it")}
     assert world.rows_of(desk.table) == rows
     assert below_control(desk) == []
     assert desk.cleanup().tables[0].backups == ()
@@ -482,3 +482,12 @@ def test_a_run_that_still_holds_the_table_is_waited_for(desk, world):
     assert desk.cleanup().code is Exit.LOCKED
     assert world.picture() == before
     lock.release()
+
+
+def test_the_log_names_what_is_to_go_before_anything_goes(desk):
+    desk.compact()
+    places = {effect.place for effect in desk.log().effects}
+    desk.cleanup()
+    begun, ended = desk.log().runs[-2:]
+    assert (begun.finished, set(begun.discarding), begun.discarded) == (False, places, ())
+    assert (ended.finished, ended.discarding, set(ended.discarded)) == (True, (), places)

@@ -321,3 +321,18 @@ def test_a_skip_property_set_since_does_not_stand_in_the_way(desk, world):
     desk.compact()
     world.set_property(desk.table, **{"hivekeeper.skip": "true"})
     assert desk.rollback().code is Exit.DONE
+
+
+def test_without_a_name_the_newest_run_of_the_selected_partitions_is_undone(desk):
+    desk.compact(where="dt = '1'")
+    desk.compact(where="dt = '2'")
+    assert outcomes(desk.rollback(where="dt = '1'")) == {"dt=1": "rolled back"}
+    assert (len(file_names(desk, "dt=1")), len(file_names(desk, "dt=2"))) == (3, 1)
+
+
+def test_the_backup_table_lets_go_of_what_is_restored_and_goes_with_the_last(desk, world):
+    shown = desk.compact().tables[0].backup_table
+    desk.rollback(where="dt = '1'")
+    assert set(world.partitions(shown)) == {"dt=2", "dt=3"}
+    desk.rollback(desk.runs[0])
+    assert list(world.tables()) == [desk.table]

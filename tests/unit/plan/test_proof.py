@@ -149,3 +149,16 @@ def test_a_hidden_file_is_no_arrival():
 def test_a_file_that_came_into_a_backup_late_is_named_and_is_no_arrival():
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [a_snapshot(*entries("a1", "a2", "late"))])
     assert (found.late_in_backup, found.arrivals, found.broken) == (("late",), (), "")
+
+
+def test_a_file_that_a_later_run_found_with_another_length_was_replaced_although_its_backup_is_gone():
+    changed = replace(B, before=tuple(replace(file, length=9) if file.name == "A.new" else file for file in B.before))
+    found = plan(("a1", "a2"), [A, changed], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
+    assert "before run B (A.new is gone or changed)" in found.broken
+
+
+def test_a_hidden_file_between_two_runs_is_no_arrival():
+    with_marker = replace(B, before=(*B.before, *recorded("_meta")))
+    holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("A.new", "b1", "_meta"))]
+    found = plan(("a1", "a2"), [A, with_marker], a_snapshot(*entries("B.new")), holders)
+    assert (found.broken, names(found.arrivals)) == ("", ["b1"])

@@ -159,3 +159,34 @@ def test_a_log_that_cannot_be_trusted_is_refused(entries, says):
 def test_a_newer_protocol_is_refused_even_where_the_rest_is_not_understood(protocol):
     with pytest.raises(NewerRecord, match="log entry 1 needs a newer Hivekeeper"):
         read_log({0: entry(SWAPPED), 1: json.dumps({"commitInfo": "of another shape"}) + "\n" + json.dumps({"protocol": protocol})})
+
+
+def test_a_discarded_backup_takes_no_tombstone_of_a_unit_whose_number_begins_like_its_own():
+    def of_unit(number, name):
+        unit = RecordedUnit(number, a_unit(name), (RecordedFile("old", 1, 1, 1),))
+        return UnitRecord(unit, "swapped", replace(CERTIFICATE, unit=number))
+
+    gone = RecordedUnit(1, a_unit("dt=1"), (), (), BackupPlace(RUN, 10000, f"runs/{RUN}.t1/retired/u10000"))
+    entries = {
+        0: entry(of_unit(10000, "dt=1"), of_unit(100000, "dt=2")),
+        1: entry(UnitRecord(gone, "discarded"), first=False, run=CLEANUP, operation="cleanup"),
+    }
+    assert sorted(files_at(entries, 1).tombstones) == ["dt=2/old"]
+
+
+def test_a_cleanup_is_known_by_its_last_entry():
+    begun = entry(first=False, run=CLEANUP, operation="cleanup", finished=False)
+    history = read_log({0: entry(SWAPPED), 1: begun, 2: entry(first=False, run=CLEANUP, operation="cleanup")})
+    assert (history.find(CLEANUP).version, history.find("another")) == (2, None)
+
+
+def test_only_units_whose_live_was_or_may_have_been_away_count_as_touched():
+    outcomes = ["swapped", "put back", "not swapped", "rolled back", "not rolled back", "given up", "differs", "failed", "overwritten"]
+    units = [UnitRecord(RecordedUnit(n, a_unit(f"dt={word}"), ()), word, CERTIFICATE) for n, word in enumerate(outcomes, start=1)]
+    assert read_log({0: entry(*units)}).swapped == {f"dt={word}" for word in outcomes[:5]}
+
+
+def test_an_entry_without_a_table_is_about_that_of_the_entry_before():
+    lines = [line for line in entry(SWAPPED, first=False, run=LATER).splitlines() if "metaData" not in line]
+    history = read_log({0: entry(SWAPPED), 1: "\n".join(lines)})
+    assert (history.table_id, history.effects[1].table_id) == ("sales.events@5", "sales.events@5")

@@ -99,7 +99,7 @@ def test_no_policy_lets_go_what_is_pinned_or_cannot_be_dated(policy, backup, rea
 
 
 def test_without_any_rule_the_reason_says_so():
-    assert reasons([a_backup(age_ms=0)], Policy(min_age_ms=0)) == [(False, "nothing says to keep it")]
+    assert reasons([a_backup(age_ms=0)], Policy(min_age_ms=0)) == [(False, "no rule keeps it")]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from builders import ROOT, a_directory, a_file, a_snapshot, a_unit
 from hivekeeper.model import Snapshot
-from hivekeeper.plan import unwind
+from hivekeeper.plan import look, unwind
 from hivekeeper.plan.eligible import Reason
 from hivekeeper.plan.history import Effect, History, LoggedRun
 from hivekeeper.plan.look import RecordedFile
@@ -219,3 +220,13 @@ def test_units_are_planned_by_name_and_numbered_through():
     undoing = unwind.plan_undoing(chains, units, seen, place_path, ROOT)
     assert [(step.number, step.unit.name) for step in undoing.units] == [(1, "dt=1"), (2, "dt=1"), (3, "dt=2")]
     assert list(undoing.refused) == ["dt=3"]
+
+
+@pytest.mark.parametrize(("name", "length", "is_marker"), [("_SUCCESS", 0, True), ("_SUCCESS", 5, False), ("part-0", 0, False)])
+def test_only_an_empty_hidden_file_is_a_marker(name, length, is_marker):
+    assert look.is_marker(RecordedFile(name, length, 1000, 7)) is is_marker
+
+
+def test_a_marker_that_a_run_wrote_may_be_gone():
+    after = (*recorded("new", known=False), RecordedFile("_SUCCESS", 0, 1000, 0))
+    assert unwind.find_written(replace(A, after=after), recorded("new")) == recorded("new")

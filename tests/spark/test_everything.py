@@ -1,0 +1,211 @@
+"""The random life of a table in tests/crash/test_everything.py, on local Spark, an embedded metastore and real files.
+
+Writers and the reader that counts rows are not Spark but pyarrow; a kill is an exception between two real calls.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from crash.test_everything import UNITS, Life, live_on
+from desk import Desk, outcomes
+from hivekeeper.cluster.connect import WallClock, assemble
+from hivekeeper.model import Partition, Table
+from hivekeeper.seams import Cluster, Lock
+from twins.files import Killed
+
+FILES_CHANGES = ("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress")
+METASTORE_CHANGES = (
+    "update_sizes",
+    "add_partition",
+    "make_backup_table",
+    "point_backup_table",
+    "trim_backup_table",
+    "drop_backup_table",
+)
+ROWS_CHANGES = ("write_stage",)
+SCHEMA = pyarrow.schema([("text", pyarrow.string())])
+# As if Spark had written it: else a file and the output of a compaction would not be compacted together.
+BY_SPARK = {"org.apache.spark.version": "3.5.9"}
+
+
+class Process:
+    """One that may be killed: it has so many changes left to make, and its locks end with it."""
+
+    def __init__(self) -> None:
+        self.left: Optional[int] = None
+        self.at_once = True
+        self.is_dead = False
+        self.locks: List[Lock] = []
+
+    def change(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """The call happens as a whole or not at all."""
+        self.ask(lambda: None)
+        if self.left == 0:
+            self.die()
+        result = method(*arguments)
+        if method.__name__ == "hold":
+            self.locks.append(result)
+        if self.left is not None:
+            self.left -= 1
+            if self.left == 0 and self.at_once:
+                self.die()
+        return result
+
+    def ask(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        if self.is_dead:
+            raise Killed("a killed process does nothing more")
+        return method(*arguments)
+
+    def die(self) -> None:
+        self.is_dead = True
+        for lock in self.locks:
+            lock.release()
+        raise Killed("between two changes")
+
+
+class Mortal:
+    """A real seam in the hands of a process that may be killed."""
+
+    def __init__(self, seam: object, changes: Sequence[str], process: Process) -> None:
+        self._seam, self._changes, self._process = seam, changes, process
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._seam, name)
+        if not callable(found):
+            return found
+        return partial(self._process.change if name in self._changes else self._process.ask, found)
+
+
+class LaterClock(WallClock):
+    """The wall clock, set forward."""
+
+    def __init__(self) -> None:
+        self.forward_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.forward_ms
+
+
+class LocalWorld:
+    """What tests/world.py is in memory: one database on disk, with a partitioned table `events` of one column."""
+
+    def __init__(self, spark: Any, database: str, place: Path) -> None:
+        self.spark, self.database = spark, database
+        self.clock = LaterClock()
+        self.process = Process()
+        spark.sql(f"CREATE DATABASE {database} LOCATION 'file:{place}'")
+        spark.sql(
+            f"CREATE EXTERNAL TABLE {database}.events (text STRING) PARTITIONED BY (dt STRING) "
+            f"STORED AS PARQUET LOCATION 'file:{place}/events'"
+        )
+        self.place = place
+        real = assemble(spark)
+        self.files, self.metastore = real.files, real.metastore
+        self.events = self.tables()[f"{database}.events"]
+        for unit in UNITS:
+            self.make_partition(f"{database}.events", unit)
+            for index in range(3):
+                self.add_file(f"file:{place}/events/{unit}/part-{index:05d}.parquet", [f"events/{unit}/{index}"])
+
+    @property
+    def cluster(self) -> Cluster:
+        """The seams as the next command has them: another process, which has read nothing yet."""
+        real = assemble(self.spark)
+        return replace(
+            real,
+            files=Mortal(real.files, FILES_CHANGES, self.process),
+            metastore=Mortal(real.metastore, METASTORE_CHANGES, self.process),
+            rows=Mortal(real.rows, ROWS_CHANGES, self.process),
+            clock=self.clock,
+        )
+
+    def die_after(self, steps: int, at_once: bool) -> None:
+        self.process.left, self.process.at_once = steps, at_once
+
+    def revive(self) -> None:
+        self.process = Process()
+
+    def wait(self, ms: int) -> None:
+        self.clock.forward_ms += ms
+
+    def table(self, full_name: str) -> Table:
+        """The one that a desk works on; it never changes."""
+        assert full_name == self.events.full_name
+        return self.events
+
+    def tables(self) -> Dict[str, Table]:
+        found = self.metastore.tables(self.database, self.metastore.table_names(self.database))
+        return {table.full_name: replace(table, location=self.files.qualify(table.location)) for table in found.values()}
+
+    def partitions(self, full_name: str) -> Dict[str, Partition]:
+        name = full_name.partition(".")[2]
+        found = self.metastore.partitions(self.metastore.tables(self.database, [name])[name])
+        return {partition.name: replace(partition, location=self.files.qualify(partition.location)) for partition in found}
+
+    def drop_partition(self, full_name: str, name: str, purge: bool) -> None:
+        self.spark.sql(f"ALTER TABLE {full_name} DROP PARTITION ({spec_of(name)})")
+        if purge:
+            shutil.rmtree(local(self.events.location) / name)
+
+    def make_partition(self, full_name: str, name: str) -> None:
+        self.spark.sql(f"ALTER TABLE {full_name} ADD PARTITION ({spec_of(name)})")
+
+    def add_file(self, path: str, rows: Sequence[str]) -> None:
+        local(path).parent.mkdir(exist_ok=True)
+        with pyarrow.parquet.ParquetWriter(local(path), SCHEMA, store_schema=False) as writer:
+            writer.write_table(pyarrow.table({"text": list(rows)}, SCHEMA))
+            writer.add_key_value_metadata(BY_SPARK)
+
+    def mark_success(self, directory: str) -> None:
+        (local(directory) / "_SUCCESS").unlink(missing_ok=True)
+        (local(directory) / "_SUCCESS").touch()
+
+    def overwrite(self, directory: str, name: str, rows: Sequence[str], whole: bool) -> None:
+        if whole:
+            shutil.rmtree(local(directory))
+        else:
+            for entry in local(directory).iterdir():
+                entry.unlink()
+        self.add_file(f"{directory}/{name}", rows)
+
+    def rows_below(self, directory: str) -> Counter:
+        return rows_of(path for path in local(directory).glob("*") if not path.name.startswith((".", "_")))
+
+    def rows_anywhere(self) -> Counter:
+        return rows_of(self.place.rglob("*.parquet"))
+
+
+def spec_of(partition: str) -> str:
+    column, _, value = partition.partition("=")
+    return f"{column}='{value}'"
+
+
+def local(location: str) -> Path:
+    return Path(location[len("file:") :])
+
+
+def rows_of(files: Any) -> Counter:
+    texts = (pyarrow.parquet.read_table(file, partitioning=None)["text"].to_pylist() for file in files)
+    return Counter(text for found in texts for text in found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_row_is_lost_or_doubled_whatever_commands_writers_and_kills_come(spark, tmp_path, seed):
+    database, chance = f"life{seed}", random.Random(seed)
+    life = Life(Desk(LocalWorld(spark, database, tmp_path / database), f"{database}.events"))
+    try:
+        assert set(outcomes(life.desk.compact()).values()) == {"swapped"}
+        live_on(life, chance, moves=12)
+    finally:
+        spark.sql(f"DROP DATABASE {database} CASCADE")
