@@ -251,3 +251,70 @@ def test_a_partition_that_discovery_dropped_in_the_gap_of_a_rollback_is_put_back
     result = undo(desk)
     assert outcomes(result)["dt=1"] == "rolled back"
     assert "dt=1" in desk.world.catalog.partitions[desk.table]
+
+
+def once_before(desk: Desk, moment: Callable[[str], bool], act: Callable[[], None]) -> None:
+    """Let somebody act just before the first step that is the moment."""
+    waiting = [act]
+    former = desk.world.files.before_step
+
+    def step(what: str) -> None:
+        if former is not None:
+            former(what)
+        if waiting and moment(what):
+            waiting.pop()()
+
+    desk.world.files.before_step = step
+
+
+def test_what_came_to_lives_place_in_the_gap_is_kept_when_a_rollback_is_put_back():
+    desk = build("flat")
+    rows, live, writer = desk.world.rows_of(desk.table), desk.live(), desk.world.files.writer
+    once_before(desk, lambda what: what.startswith(f"rename_exact {live} "), lambda: writer.start_committer(live))
+    once_before(
+        desk,
+        lambda what: what.startswith("rename_exact") and what.endswith(f"/discarded/u00001 {live}"),
+        lambda: (
+            writer.add(f"{live}/late.parquet", DataFile(rows=("late",))),
+            writer.add(f"{live}/attempt/nested.parquet", DataFile(("nested",))),
+        ),
+    )
+    result = undo(desk)
+    desk.world.files.before_step = None
+    assert outcomes(result) == {"": "put back"}
+    assert desk.world.rows_of(desk.table) == rows + Counter(["late", "nested"])
+    require_tidy(desk)
+
+
+def test_a_backup_that_is_spoiled_after_the_plan_was_made_is_not_restored():
+    desk = build("flat")
+    rows, backup = desk.world.rows_of(desk.table), desk.control.run(desk.runs[0]).unit("retired", 1)
+    once_before(
+        desk,
+        lambda what: what.startswith(f"rename_exact {backup} "),
+        lambda: desk.world.files.writer.delete(f"{backup}/part-00001.parquet"),
+    )
+    result = undo(desk)
+    desk.world.files.before_step = None
+    assert [(unit.outcome, unit.reason) for unit in result.tables[0].units] == [("not rolled back", "part-00001.parquet is gone")]
+    assert desk.world.rows_of(desk.table) == rows
+    assert desk.world.files.look([backup])[backup].exists
+
+
+def test_where_the_newer_run_cannot_be_undone_the_older_one_is_not_tried():
+    desk = build("flat", stacked=True)
+    rows, live = desk.world.rows_of(desk.table), desk.live()
+    claimed = []
+
+    def watch(what: str) -> None:
+        if what.startswith("rename_exact") and "/restoring/" in what.split()[2]:
+            claimed.append(what)
+            desk.world.files.writer.start_committer(live)
+
+    desk.world.files.before_step = watch
+    result = undo(desk)
+    desk.world.files.before_step = None
+    assert [unit.outcome for unit in result.tables[0].units] == ["not rolled back", "not rolled back"]
+    assert result.tables[0].units[1].reason == "a newer run of this unit could not be undone"
+    assert len(claimed) == 1
+    assert desk.world.rows_of(desk.table) == rows
