@@ -132,14 +132,14 @@ def _why_not(history: History, table: Table, run: str, name: str) -> Reason:
 
 
 def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict[str, Reason]:
+    """Units of which a backup in the chain was discarded; the newest such backup is named."""
     found: Dict[str, Reason] = {}
     for name, chain in chains.items():
         for effect in chain:
             by = history.discarded.get(effect.place)
-            if by:
-                found[name] = Reason(
-                    f"the backup of run {effect.run} was discarded by cleanup {by.run}", "it cannot be rolled back any more"
-                )
+            why = f"the backup of run {effect.run} was discarded by cleanup {by.run}" if by else ""
+            if why:
+                found.setdefault(name, Reason(why, "it cannot be rolled back any more"))
     return found
 
 

@@ -5,6 +5,7 @@ Deletes nothing that is not exactly what a manifest says; what is more goes to l
 
 from __future__ import annotations
 
+import logging
 from typing import List, Mapping, Tuple
 
 from hivekeeper.model import Snapshot
@@ -16,6 +17,8 @@ from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import ask_person, move_late
 from hivekeeper.steps.undo import backup_path
 
+log = logging.getLogger(__name__)
+
 MOST_TRIES = 4
 TRASH = "trash"
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
@@ -23,7 +26,13 @@ NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set d
 
 def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
     """All units of a cleanup; the same words resume an interrupted one."""
-    return [discard_unit(run, unit, plan.discard == TRASH) for unit in plan.units]
+    done = []
+    for unit in plan.units:
+        result = discard_unit(run, unit, plan.discard == TRASH)
+        backup = unit.backup.path if unit.backup else ""
+        log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)
+        done.append(result)
+    return done
 
 
 def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, tries: int = 0) -> UnitRecord:

@@ -5,6 +5,7 @@ Invariant at every instant: both the newer and the older files exist, a late fil
 
 from __future__ import annotations
 
+import logging
 from typing import Dict, List, Optional, Sequence, Set
 
 from hivekeeper import names
@@ -16,6 +17,8 @@ from hivekeeper.seams import FilesError
 from hivekeeper.steps.checks import check_often, look_at_leaving
 from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import ask_person, bring, lift_nested, merge_recreated, move_late
+
+log = logging.getLogger(__name__)
 
 MOST_TRIES = 4
 NOT_BEGUN = "the run ended before anything was restored"
@@ -30,6 +33,8 @@ def undo_units(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
             done.append(UnitRecord(unit, "not rolled back", reason="a newer run of this unit could not be undone"))
             continue
         result = undo_unit(run, unit)
+        gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
+        log.info("run=%s unit=%s step=rollback done outcome=%r%s", run.directory, unit.unit.label, result.outcome, gap)
         if result.outcome != "rolled back":
             stopped.add(unit.unit.name)
         done.append(result)
