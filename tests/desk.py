@@ -53,7 +53,7 @@ class Desk:
             self.asked.append(planned)
             return yes
 
-        request = rollback.Request(self._selected(where), PREFIX, self._new_run(), confirm, undo, dry_run)
+        request = rollback.Request(self._selected(where), self._settings_for, PREFIX, self._new_run(), confirm, undo, dry_run)
         return rollback.rollback(self.world.cluster, request)
 
     def cleanup(self, policy: Policy = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:

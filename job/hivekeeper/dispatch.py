@@ -90,7 +90,9 @@ def _verify(call: Call) -> CommandResult:
 
 
 def _rollback(call: Call) -> CommandResult:
-    request = rollback.Request(call.selected, call.prefix, call.run, call.confirm, call.parsed.of_run, call.config.dry_run)
+    request = rollback.Request(
+        call.selected, call.settings_for, call.prefix, call.run, call.confirm, call.parsed.of_run, call.config.dry_run
+    )
     return rollback.rollback(call.cluster, request)
 
 

@@ -107,7 +107,8 @@ class Files(Protocol):
     def move_to_trash(self, path: str) -> bool:
         """Move a directory to the user's trash, as the file system's own policy has it (fs.trash.interval, encryption zones).
 
-        False where the trash is switched off; nothing was changed then. Raises SourceMissing. Not atomic where the trash
+        False where the trash is switched off; nothing was changed then. Raises SourceMissing, and FilesUnavailable for a
+        trash that cannot be made. Not atomic where the trash
         lies on another file system.
         """
 
@@ -232,7 +233,8 @@ class Rows(Protocol):
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """Which rows two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
 
-        Rows are the same where their digests are; a column that a file lacks is NULL in its rows.
+        Rows are the same where their digests are; a column that a file lacks is NULL in its rows. An example stands for all
+        of its copies. Raises RowsError where fewer rows were read than the footers tell.
         """
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:

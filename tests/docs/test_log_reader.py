@@ -276,7 +276,7 @@ def test_it_finds_the_backups_with_their_places_and_pins(desk, reader):
 
 
 def test_it_knows_what_a_rollback_would_undo(desk, reader):
-    told = unwind.read_stacks(desk.log())
+    told = unwind.read_stacks(desk.log(), desk.log().table_id)
     assert set(reader.stacks) == set(told)
     for partition, (done, undone) in reader.stacks.items():
         assert [(effect.run, effect.unit) for effect in done] == [effect.key for effect in told[partition].done]

@@ -16,7 +16,6 @@ from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
 from hivekeeper.steps import backup, journal
-from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import observe_table
 
 SettingsFor = Callable[[str], Settings]
@@ -57,7 +56,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
     units = tuple(_recorded_unit(number, judged) for number, judged in enumerate(there, start=1))
     plan = RecordedPlan(name, BACKUP, table, units, backup.name_table(table, settings, name), name)
-    run = Run(cluster, table, observed.control, journal.open_run(cluster.files, observed.control, name, BACKUP), lock)
+    run = journal.open_run(cluster, table, observed.control, lock, name, BACKUP)
     journal.write_plan(run, plan)
     plan = replace(plan, backup_table=backup.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)

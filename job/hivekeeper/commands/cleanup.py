@@ -18,7 +18,6 @@ from hivekeeper.plan.retention import Policy, Verdict
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.seams import Cluster, Lock
 from hivekeeper.steps import backup, discard, journal, record
-from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import find_units
 
 
@@ -83,7 +82,7 @@ def carry_out(
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably and the intention in the log first; then backup by backup."""
     plan = plan_cleanup(cluster, table, history, verdicts, request)
-    run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, CLEANUP), lock)
+    run = journal.open_run(cluster, table, control, lock, request.run, CLEANUP)
     journal.write_plan(run, plan)
     places = tuple(unit.backup.path for unit in plan.units if unit.backup)
     begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)

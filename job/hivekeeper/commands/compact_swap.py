@@ -156,13 +156,12 @@ def carry_out(
 
 def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, settings: Settings) -> Tuple[Run, RecordedPlan]:
     """The plan durably, then the backup table over what is about to be swapped."""
-    paths = journal.open_run(cluster.files, observed.control, plan.run, COMPACT_SWAP)
+    run = journal.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
     try:
-        attributes.rehearse(cluster.files, paths.stages, plan.attributes.values(), settings.owner)
+        attributes.rehearse(cluster.files, run.paths.stages, plan.attributes.values(), settings.owner)
     except Refused:
-        cluster.files.delete_tree(paths.top)
+        cluster.files.delete_tree(run.paths.top)
         raise
-    run = Run(cluster, plan.table, observed.control, paths, lock)
     known = backup.choose_record(run, recorded(plan), settings)
     journal.write_plan(run, known)
     return run, replace(known, backup_table=backup.make_table(run, known))
@@ -175,9 +174,7 @@ def swap_batch(
     if not certificates:
         return []
     done = []
-    with run.cluster.metastore.hold(run.table, settings.hive_lock_wait_s if settings.hive_lock else 0) as why_not:
-        if why_not:
-            log.debug("table=%s step=hive-lock skipped reason=%r", run.table.full_name, why_not)
+    with journal.hold_in_hive(run, settings):
         for unit in batch.units:
             certificate = certificates.get(unit.number)
             if certificate is None:

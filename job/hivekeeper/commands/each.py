@@ -39,6 +39,10 @@ def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = No
     return TableOutcome(table.full_name, observed=observed, problem=problem)
 
 
+def unknown_run(table: str, run: str) -> Refused:
+    return Refused(f"{table}: no run {run} in its log", next=f"hivekeeper history --table {table} lists the runs of this table")
+
+
 def missing_outcome(name: str) -> TableOutcome:
     problem = Problem(f"{name}: no such table", "nothing was changed", "look at the spelling; SHOW TABLES lists them", Exit.REFUSED)
     return TableOutcome(name, problem=problem)

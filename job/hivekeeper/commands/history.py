@@ -41,7 +41,7 @@ def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome
     if request.files_of is not None:
         entry = history.find(request.files_of)
         if entry is None:
-            raise Refused(f"{name}: no run {request.files_of} in its log", next=f"hivekeeper history --table {name} lists the runs")
+            raise each.unknown_run(name, request.files_of)
         return TableOutcome(name, log=(entry,), changes=entry.effects)
     if request.at is not None:
         return _show_version(cluster, name, control, history, request.at)

@@ -16,7 +16,6 @@ from hivekeeper.plan.retention import Backup
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.seams import Cluster
 from hivekeeper.steps import journal, record
-from hivekeeper.steps.journal import Run
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
         if found.pinned is request.pinned:
             return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, "there"),))
         operation = PIN if request.pinned else UNPIN
-        run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, operation), lock)
+        run = journal.open_run(cluster, table, control, lock, request.run, operation)
         savepoint = (request.backup, request.pinned)
         entry = RunRecord(request.run, run.directory, operation, cluster.clock.now_ms(), savepoint=savepoint)
         version = journal.commit(run, entry, actor_of(cluster), {})

@@ -16,11 +16,11 @@ from hivekeeper.plan.eligible import Reason
 from hivekeeper.plan.entries import UnitRecord, table_id
 from hivekeeper.plan.history import Effect, History
 from hivekeeper.plan.records import ROLLBACK, RecordedPlan, RecordedUnit
+from hivekeeper.plan.settings import Settings
 from hivekeeper.plan.unwind import Undoing
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
 from hivekeeper.steps import backup, journal, record, undo
-from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import find_units, look_at
 
 KEEP = "its old files stay in the backup until cleanup"
@@ -34,6 +34,7 @@ class Request:
     """
 
     selection: Selection
+    settings_for: Callable[[str], Settings]
     backup_prefix: str
     run: str
     confirm: Callable[[TableOutcome], bool]
@@ -58,7 +59,7 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
     table, control = find_control(cluster, table)
     if control is None:
         if request.undo:
-            raise _unknown(table, request.undo)
+            raise each.unknown_run(table.full_name, request.undo)
         return TableOutcome(table.full_name)
     if request.dry_run:
         return _planned(table, plan_rollback(cluster, table, control, request))
@@ -80,7 +81,7 @@ def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request
     """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
     history = journal.read_history(cluster, control)
     chosen = _choose_units(history, table, request)
-    stacks = unwind.read_stacks(history) if history.table_id == table_id(table) else {}
+    stacks = unwind.read_stacks(history, table_id(table))
     target = request.undo or unwind.newest_run({name: stack for name, stack in stacks.items() if name in chosen})
     if target is None:
         return Undoing((), {})
@@ -106,7 +107,7 @@ def _choose_units(history: History, table: Table, request: Request) -> Sequence[
 def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -> Sequence[str]:
     entry = history.find(run)
     if entry is None:
-        raise _unknown(table, run)
+        raise each.unknown_run(table.full_name, run)
     if not entry.effects:
         raise Refused(
             f"{table.full_name}: run {run} was a {entry.operation} that changed no partition, so there is nothing to roll back",
@@ -114,12 +115,6 @@ def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -
         )
     changed = {effect.partition for effect in entry.effects}
     return [name for name in chosen if name in changed]
-
-
-def _unknown(table: Table, run: str) -> Refused:
-    return Refused(
-        f"{table.full_name}: no run {run} in its log", next=f"hivekeeper history --table {table.full_name} lists the runs of this table"
-    )
 
 
 def _why_not(history: History, table: Table, run: str, name: str) -> Reason:
@@ -149,9 +144,10 @@ def carry_out(
     """The plan durably first; then step by step."""
     history = journal.read_history(cluster, control)
     plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
-    run = Run(cluster, table, control, journal.open_run(cluster.files, control, request.run, ROLLBACK), lock)
+    run = journal.open_run(cluster, table, control, lock, request.run, ROLLBACK)
     journal.write_plan(run, plan)
-    units = undo.undo_units(run, undoing.units)
+    with journal.hold_in_hive(run, request.settings_for(table.full_name)):
+        units = undo.undo_units(run, undoing.units)
     backup.release_units(run, plan, history, units)
     record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}

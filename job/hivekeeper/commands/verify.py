@@ -63,7 +63,7 @@ def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutco
     history = journal.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
         if request.against:
-            raise _unknown(table, request.against)
+            raise each.unknown_run(table.full_name, request.against)
         return TableOutcome(table.full_name)
     refuse_unfinished(cluster, table, control, history)
     subjects = find_subjects(cluster, table, control, history, request)
@@ -103,7 +103,7 @@ def compare(
 
 def find_subjects(cluster: Cluster, table: Table, control: ControlPaths, history: History, request: Request) -> List[Subject]:
     """What is to be compared: the units of the run that is named, else each unit's newest run in force."""
-    stacks = unwind.read_stacks(history) if history.table_id == table_id(table) else {}
+    stacks = unwind.read_stacks(history, table_id(table))
     wanted = selection.wanted_in(table, request.selection.where)
     if request.against is None:
         newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
@@ -111,7 +111,7 @@ def find_subjects(cluster: Cluster, table: Table, control: ControlPaths, history
     else:
         entry = history.find(request.against)
         if entry is None:
-            raise _unknown(table, request.against)
+            raise each.unknown_run(table.full_name, request.against)
         is_record = entry.operation == BACKUP
         found = _of_record(cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)
         if not found:
@@ -139,7 +139,7 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
     plan = journal.read_plan(cluster.files, table, control.run(entry.directory))
     if plan is None:
         raise Refused(f"{table.full_name}: the record of run {entry.run} was discarded", next="name another run; history lists them")
-    stacks = unwind.read_stacks(history)
+    stacks = unwind.read_stacks(history, table_id(table))
     subjects = []
     for unit in plan.units:
         name, anew = unit.unit.name, entry.table_id != table_id(table)
@@ -156,12 +156,6 @@ def _find_since(unit: RecordedUnit, version: int, history: History, stack: Stack
     if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
         return in_force
     return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.unit.name)
-
-
-def _unknown(table: Table, run: str) -> Refused:
-    return Refused(
-        f"{table.full_name}: no run {run} in its log", next=f"hivekeeper history --table {table.full_name} lists the runs of this table"
-    )
 
 
 def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optional[UnitOutcome]:

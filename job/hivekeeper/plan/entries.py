@@ -38,7 +38,7 @@ class UnitRecord:
     """What became of one unit, for the log.
 
     `outcome` of a compaction: swapped, overwritten, put back, not swapped, given up, differs, failed; of a rollback: rolled back,
-    overwritten, put back, not rolled back; of a cleanup: discarded, kept. `returned` names files that went to live.
+    overwritten, put back, not rolled back; of a cleanup: discarded, kept. `late_files` are those that went to live.
     """
 
     recorded: RecordedUnit

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
+from functools import cached_property
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper.model import Digest
 from hivekeeper.plan.entries import READER_VERSION, TOUCHED
 from hivekeeper.plan.look import RecordedFile
-from hivekeeper.plan.records import NewerRecord, UnreadableRecord
+from hivekeeper.plan.records import BACKUP, NewerRecord, UnreadableRecord
 
 UnitKey = Tuple[str, int]
 Action = Mapping[str, Any]
@@ -100,16 +101,16 @@ class History:
 
     runs: Tuple[LoggedRun, ...] = ()
 
-    @property
-    def finished(self) -> Set[str]:
+    @cached_property
+    def finished(self) -> FrozenSet[str]:
         """Runs with their last entry in the log."""
-        return {run.run for run in self.runs if run.finished}
+        return frozenset(run.run for run in self.runs if run.finished)
 
     @property
     def next_version(self) -> int:
         return len(self.runs)
 
-    @property
+    @cached_property
     def swapped(self) -> FrozenSet[str]:
         """Names of the units that a run has ever touched."""
         return frozenset(unit.partition for run in self.runs for unit in run.units if unit.outcome in TOUCHED)
@@ -119,20 +120,31 @@ class History:
         """The table that the last entry is about."""
         return self.runs[-1].table_id if self.runs else ""
 
-    @property
+    @cached_property
     def pinned(self) -> FrozenSet[str]:
         pins = {run.savepoint[0]: run.savepoint[1] for run in self.runs if run.savepoint}
         return frozenset(run for run, pinned in pins.items() if pinned)
 
-    @property
+    @cached_property
     def effects(self) -> Tuple[Effect, ...]:
         """Oldest first."""
         return tuple(effect for run in self.runs for effect in run.effects)
 
-    @property
+    @cached_property
     def discarded(self) -> Mapping[str, LoggedRun]:
         """Places whose backups were discarded, and by which run."""
         return {place: run for run in self.runs for place in run.discarded}
+
+    @cached_property
+    def standing(self) -> Tuple[Effect, ...]:
+        """Effects whose old files are still in their place: neither discarded nor restored by a rollback."""
+        undone = {effect.undoes for effect in self.effects}
+        return tuple(effect for effect in self.effects if effect.place not in self.discarded and effect.key not in undone)
+
+    @cached_property
+    def records(self) -> Tuple[LoggedRun, ...]:
+        """The `backup` runs whose record was not dropped."""
+        return tuple(run for run in self.runs if run.operation == BACKUP and f"runs/{run.directory}" not in self.discarded)
 
     def find(self, run: str) -> Optional[LoggedRun]:
         """The entry of a run that changed something or took a record; of a cleanup, its last one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Iterable, Mapping, Tuple
+from typing import Iterable, Mapping, Protocol, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -73,6 +73,45 @@ def judge(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Judg
     return Judgement(Seen.LATE if late else Seen.SAME, late=tuple(late))
 
 
+class Found(Protocol):
+    """What a listing or a manifest says of a file."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def mtime_ms(self) -> int: ...
+
+    @property
+    def file_id(self) -> int: ...
+
+
+Present = TypeVar("Present", bound=Found)
+
+
+def find_recorded(wanted: Iterable[RecordedFile], present: Iterable[Present]) -> Tuple[Tuple[Present, ...], str]:
+    """The files of a manifest among those present, markers left out, and what became of the first that is not: "x is gone".
+
+    By id where that is known, because carrying over may have renamed a file; else by name, which carries its run's id.
+    """
+    present = list(present)
+    by_id = {file.file_id: file for file in present if file.file_id}
+    by_name = {file.name: file for file in present}
+    found, why = [], ""
+    for file in wanted:
+        if is_marker(file):
+            continue
+        now = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
+        if now is None or now.length != file.length or (file.file_id and now.mtime_ms != file.mtime_ms):
+            why = why or f"{file.name} {'is gone' if now is None else 'was changed'}"
+        else:
+            found.append(now)
+    return tuple(found), why
+
+
 def find_late(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Tuple[FileInfo, ...]:
     """The new complete files, whatever else happened to the directory: none of them may stay behind."""
     known = {file.name for file in manifest}
@@ -99,9 +138,12 @@ def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) ->
 
 
 def holds(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:
-    """Whether all files of a certificate (name → length) are there; others may be there too."""
+    """Whether all files of a certificate (name → length) are there; others may be there too.
+
+    Markers do not count: every writer makes and removes them as it likes, and they hold no rows.
+    """
     present = {entry.name: entry.length for entry in entries if not entry.is_dir}
-    return all(present.get(name) == length for name, length in expected.items())
+    return all(present.get(name) == length for name, length in expected.items() if length or not names.is_hidden(name))
 
 
 def holds_exactly(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:

@@ -74,12 +74,12 @@ def plan_proof(
     """`manifest` is what the backup holds, `effects` what was done to the unit since, oldest first."""
     holders = [seen[place_path(effect.place)] for effect in effects]
     first = holders[0] if holders else live
-    base, missing = find_files(manifest, first.entries)
+    base, missing = look.find_recorded(manifest, _files_of(first))
     certified = effects[0].digest if effects and tuple(manifest) == effects[0].before else None
     proof = Proof(base if first.exists else None, (), eligible.data_files(live), is_discarded=not first.exists, certified=certified)
     if missing and (first.exists or not holders):
         # What is left of it would be compared with itself.
-        return replace(proof, base=None, is_discarded=False, broken=f"{missing} of the backup is gone or changed")
+        return replace(proof, base=None, is_discarded=False, broken=f"the backup is not what it was: {missing}")
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[RecordedFile] = manifest
@@ -100,17 +100,17 @@ def plan_proof(
 
 def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, str]:
     """A run's files where they lie now, and what of them is missing there. `following` holds what the run put into live."""
-    before, lost = find_files(effect.before, holder.entries) if holder.exists else (None, "")
-    after, gone = find_files(effect.after, following.entries) if is_last or following.exists else (None, "")
-    why = f"somebody replaced its files since run {effect.run} ({gone} is gone or changed)" if gone else ""
-    return Link(effect, before, after), f"{lost} is gone from the backup of run {effect.run}, or changed" if lost else why
+    before, lost = look.find_recorded(effect.before, _files_of(holder)) if holder.exists else (None, "")
+    after, gone = look.find_recorded(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
+    why = f"somebody replaced its files since run {effect.run} ({gone})" if gone else ""
+    return Link(effect, before, after), f"the backup of run {effect.run} is not what it was: {lost}" if lost else why
 
 
 def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> str:
     """Why a run cannot have found what it was expected to find; "" where it did."""
     found = {(file.name, file.length) for file in effect.before}
     missing = [file.name for file in wanted if not look.is_marker(file) and (file.name, file.length) not in found]
-    return f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or changed)" if missing else ""
+    return f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)" if missing else ""
 
 
 def _find_arrivals(wanted: Iterable[RecordedFile], before: Iterable[FileInfo]) -> List[FileInfo]:
@@ -118,21 +118,5 @@ def _find_arrivals(wanted: Iterable[RecordedFile], before: Iterable[FileInfo]) -
     return [file for file in before if file.name not in expected and not names.is_hidden(file.name)]
 
 
-def find_files(wanted: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Tuple[Tuple[FileInfo, ...], str]:
-    """The listed data files that are those of a manifest, and the name of the first that is missing or changed.
-
-    By id where that is known, because carrying over may have renamed a file.
-    """
-    listed = [entry for entry in entries if not entry.is_dir]
-    by_id = {entry.file_id: entry for entry in listed if entry.file_id}
-    by_name = {entry.name: entry for entry in listed}
-    found, missing = [], ""
-    for file in wanted:
-        if look.is_marker(file):
-            continue
-        entry = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
-        if entry is None or entry.length != file.length or (file.file_id and entry.mtime_ms != file.mtime_ms):
-            missing = missing or file.name
-        else:
-            found.append(entry)
-    return tuple(found), missing
+def _files_of(seen: Snapshot) -> List[FileInfo]:
+    return [entry for entry in seen.entries if not entry.is_dir]

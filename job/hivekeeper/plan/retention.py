@@ -6,7 +6,7 @@ Pure. Whatever cannot be judged is kept; a backup goes only where every rule tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.plan.history import Effect, History, LoggedRun
 from hivekeeper.plan.look import is_marker
@@ -60,14 +60,15 @@ class Verdict:
 
 def list_backups(history: History) -> Tuple[Backup, ...]:
     """What is still there by the log, oldest first: neither discarded nor restored by a rollback."""
-    undone = {effect.undoes for effect in history.effects}
-    found = []
-    for run in history.runs:
-        effects = tuple(e for e in run.effects if e.place not in history.discarded and e.key not in undone)
-        is_record = run.operation == BACKUP and f"runs/{run.directory}" not in history.discarded
-        if effects or is_record:
-            found.append(_backup(run, effects, history))
-    return tuple(found)
+    standing: Dict[int, List[Effect]] = {}
+    for effect in history.standing:
+        standing.setdefault(effect.version, []).append(effect)
+    records = {run.version for run in history.records}
+    return tuple(
+        _backup(run, tuple(standing.get(run.version, ())), history)
+        for run in history.runs
+        if run.version in standing or run.version in records
+    )
 
 
 def _backup(run: LoggedRun, effects: Tuple[Effect, ...], history: History) -> Backup:

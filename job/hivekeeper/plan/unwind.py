@@ -51,11 +51,11 @@ class Stack:
         return tuple(reversed(self.undone[taken_back[0] :])) if taken_back else ()
 
 
-def read_stacks(history: History) -> Dict[str, Stack]:
+def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
     """By partition. A table made anew under the same name begins anew: its predecessor's files are not its own."""
     stacks: Dict[str, Stack] = {}
     for effect in history.effects:
-        if effect.table_id == history.table_id:
+        if effect.table_id == table_id:
             stacks.setdefault(effect.partition, Stack()).take(effect)
     return stacks
 
@@ -112,34 +112,16 @@ def plan_unit(
     steps: List[RecordedUnit] = []
     for effect in chain:
         backup = seen[place_path(effect.place)]
-        newer = find_written(effect, live)
-        why = newer if isinstance(newer, str) else why_not_restorable(effect, backup)
+        written, changed = look.find_recorded(effect.after, live)
+        why = f"somebody replaced its files since run {effect.run} ({changed})" if changed else why_not_restorable(effect, backup)
         if why:
             return Reason(why, "its old rows must not come back over newer ones; nothing of it was changed")
-        assert not isinstance(newer, str)
+        # Markers are anybody's: they go with the files that leave.
+        newer = (*(file for file in live if look.is_marker(file)), *written)
         place = BackupPlace(effect.run, effect.number, effect.place)
         steps.append(RecordedUnit(first + len(steps), unit, newer, (), place, effect.before, effect.digest))
         live = _exchange(live, newer, effect.before)
     return steps
-
-
-def find_written(effect: Effect, live: Iterable[RecordedFile]) -> Union[str, Tuple[RecordedFile, ...]]:
-    """The files of live that a run put there, and empty markers of any writer; or why they are not all there unchanged.
-
-    By id where the log knows it, because carrying over may have renamed a file; else by name, which carries the run's id.
-    """
-    live = list(live)
-    by_id = {file.file_id: file for file in live if file.file_id}
-    by_name = {file.name: file for file in live}
-    found = [file for file in live if look.is_marker(file)]
-    for file in effect.after:
-        if look.is_marker(file):
-            continue
-        now = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
-        if now is None or now.length != file.length:
-            return f"somebody replaced its files since run {effect.run} ({file.name} is {'gone' if now is None else 'changed'})"
-        found.append(now)
-    return tuple(found)
 
 
 def why_not_restorable(effect: Effect, backup: Snapshot) -> str:

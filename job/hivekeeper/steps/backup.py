@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
 from hivekeeper.plan.eligible import BACKUP_OF
 from hivekeeper.plan.entries import UnitRecord, place_of, table_id
-from hivekeeper.plan.history import History, LoggedRun
-from hivekeeper.plan.records import BACKUP, CLEANUP, RecordedPlan
+from hivekeeper.plan.history import History
+from hivekeeper.plan.records import CLEANUP, RecordedPlan
 from hivekeeper.plan.settings import Settings
 from hivekeeper.seams import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.steps import journal
@@ -34,7 +34,7 @@ def name_table(table: Table, settings: Settings, run: str) -> str:
 def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedPlan:
     """The plan with the record that describes its units: the newest `backup` that still does, else its own."""
     history = journal.read_history(run.cluster, run.control)
-    for entry in reversed(_records(history)):
+    for entry in reversed(history.records):
         known = journal.read_plan(run.files, run.table, run.control.run(entry.directory))
         if known and describes(known, plan):
             return replace(plan, backup_table=entry.backup_table, record=entry.run)
@@ -94,16 +94,18 @@ def trim_units(run: Run, plan: RecordedPlan, units: Sequence[UnitRecord]) -> str
 def release_units(run: Run, plan: RecordedPlan, history: History, units: Sequence[UnitRecord]) -> None:
     """After a rollback or a cleanup: backup tables let go of the backups that are restored or discarded.
 
-    The table of a `backup` record shows restored files where they are now, live; one that is not needed any more is
-    dropped by drop_unused, when the log says so.
+    The table of a `backup` record shows restored files where they are now, live. One that shows nothing any more is left to
+    drop_unused, when the log says so.
     """
     gone = {unit.recorded.backup.path: unit for unit in units if unit.recorded.backup and (unit.exchanged or unit.outcome == "discarded")}
     touched: Dict[str, List[str]] = {}
     for effect in history.effects:
         if effect.backup_table and effect.place in gone:
             touched.setdefault(effect.backup_table, []).append(effect.partition)
-    recorded = {run.backup_table for run in _records(history)}
-    for table, partitions in touched.items():
+    recorded = {record.backup_table for record in history.records if record.directory not in plan.records}
+    needed = recorded | {effect.backup_table for effect in history.standing if effect.place not in gone}
+    for table in needed.intersection(touched):
+        partitions = touched[table]
         lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in gone.values() if unit.recorded.unit.name in partitions}
         follows = table in recorded and plan.operation != CLEANUP
         _let_go(run, table, partitions, lives if follows or not run.table.partitioned else None)
@@ -121,7 +123,7 @@ def _let_go(run: Run, table: str, partitions: Sequence[str], lives: Optional[Dic
 def drop_unused(cluster: Cluster, table: Table, history: History) -> None:
     """Drop the backup tables that show no backup any more, those too that could not be dropped when their time came."""
     known = {run.backup_table for run in history.runs if run.backup_table}
-    unused = known - _tables_in_use(history) - {run.backup_table for run in _records(history)}
+    unused = known - {effect.backup_table for effect in history.standing} - {run.backup_table for run in history.records}
     by_database: Dict[str, List[str]] = {}
     for name in sorted(unused):
         database, _, base = name.partition(".")
@@ -133,17 +135,6 @@ def drop_unused(cluster: Cluster, table: Table, history: History) -> None:
 def _drop_present(cluster: Cluster, table: Table, database: str, names_there: Sequence[str]) -> None:
     for name in cluster.metastore.tables(database, names_there):
         cluster.metastore.drop_backup_table(f"{database}.{name}", _marks(table))
-
-
-def _records(history: History) -> List[LoggedRun]:
-    """The `backup` runs whose record was not dropped."""
-    return [run for run in history.runs if run.operation == BACKUP and f"runs/{run.directory}" not in history.discarded]
-
-
-def _tables_in_use(history: History) -> Set[str]:
-    """Backup tables that still show a backup."""
-    undone = {effect.undoes for effect in history.effects}
-    return {e.backup_table for e in history.effects if e.place not in history.discarded and e.key not in undone}
 
 
 def drop_table(run: Run, table: str) -> None:

@@ -14,8 +14,7 @@ from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import RecordedPlan, RecordedUnit
 from hivekeeper.seams import FilesError, NoPermission
 from hivekeeper.steps.journal import Run, fenced
-from hivekeeper.steps.moves import ask_person, move_late
-from hivekeeper.steps.undo import backup_path
+from hivekeeper.steps.moves import ask_person, backup_path, move_late
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +34,16 @@ def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
     return done
 
 
-def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, tries: int = 0) -> UnitRecord:
-    """Go on from where the backup lies: at its place, held in discarding, or proved to be superfluous in deleting."""
+def _places(run: Run, unit: RecordedUnit) -> Tuple[str, str, str]:
+    """Where a backup may lie: at its place, held, proved to be superfluous."""
+    return backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+
+
+def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitRecord:
+    """Go on from where the backup lies."""
     if tries >= MOST_TRIES:
-        raise ask_person(run, unit, "a rename keeps failing")
-    source, held, doomed = backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+        raise ask_person(run, unit, f"a rename keeps failing ({cause})")
+    source, held, doomed = _places(run, unit)
     seen = run.files.look([run.paths.top, source, held, doomed])
     if not seen[run.paths.top].exists:
         raise fenced(run)
@@ -47,13 +51,13 @@ def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, tries: int = 0) -
         return _go_on(run, unit, to_trash, seen)
     except NoPermission as error:
         return _give_back(run, unit, str(error))
-    except FilesError:
-        return discard_unit(run, unit, to_trash, tries + 1)
+    except FilesError as error:
+        return discard_unit(run, unit, to_trash, str(error), tries + 1)
 
 
 def _give_back(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
     """Return a backup that we are not allowed to delete; one of which a part is gone cannot be a backup any more."""
-    source, held, doomed = backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+    source, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed])
     if seen[doomed].exists and look.judge(unit.manifest, seen[doomed].entries).seen is look.Seen.SPOILED:
         raise ask_person(run, unit, f"a part of its backup was deleted, the rest could not be ({why})")
@@ -64,7 +68,7 @@ def _give_back(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
 
 
 def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:
-    source, held, doomed = backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+    source, held, doomed = _places(run, unit)
     late: Tuple[str, ...] = ()
     if not seen[doomed].exists:
         if seen[source].exists:
@@ -90,8 +94,12 @@ def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[str, Tuple[
     new length there.
     """
     expected = {file.name: file.length for file in unit.expected}
-    late = move_late(run.files, unit, held, expected) if expected else ()
-    still_open = [entry.name for entry in run.files.look([held])[held].entries if entry.is_open]
+    late: Tuple[str, ...] = ()
+    entries = run.files.look([held])[held].entries
+    if expected and look.find_late(unit.manifest, entries):
+        late = move_late(run.files, unit, held, expected)
+        entries = run.files.look([held])[held].entries
+    still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:
         return f"a writer still has {still_open[0]} open in it", late
     judged = look.judge(unit.manifest, run.files.look([held])[held].entries)

@@ -19,6 +19,11 @@ MOST_ASIDES = 100
 UNIT_STATES = ("ready", "retired", "restoring", "discarded", "discarding", "deleting")
 
 
+def backup_path(run: Run, unit: RecordedUnit) -> str:
+    assert unit.backup is not None
+    return names.join(run.control.top, unit.backup.path)
+
+
 def bring(run: Run, unit: RecordedUnit, source: str) -> None:
     """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time."""
     for _ in range(MOST_ASIDES):

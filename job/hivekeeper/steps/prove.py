@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import Differences, Digest, FileInfo, FooterGroup
 from hivekeeper.plan.proof import Link, Proof
@@ -13,7 +13,7 @@ COUNT, DIGEST, ROWS = "count", "digest", "rows"
 LEVELS = (COUNT, DIGEST, ROWS)
 MOST_EXAMPLES = 10
 
-Key = Tuple[str, int, str]
+Files = Tuple[FileInfo, ...]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Measured:
-    """What some files hold; `digest` has only its number of rows where just those were asked for."""
+    """What some files hold; `digest` has only its number of rows where no more was asked for."""
 
     digest: Digest
     groups: Tuple[FooterGroup, ...]
@@ -40,7 +40,7 @@ class Measured:
 
 
 class Prover:
-    """Compares by one level. Everything is read in few calls, whatever the number of units."""
+    """Compares by one level. Everything is read in few calls, whatever the number of units, and no set of files twice."""
 
     def __init__(self, rows: Rows, format: str, level: str) -> None:
         self._rows = rows
@@ -48,42 +48,46 @@ class Prover:
         self._level = level
 
     def compare(self, proofs: Mapping[str, Proof]) -> Mapping[str, Compared]:
-        wanted: Dict[Key, Sequence[FileInfo]] = {}
-        for name, proof in proofs.items():
-            wanted.update(_wanted(name, proof))
-        measured = self._measure(wanted)
-        return {name: self._judge(name, proof, measured) for name, proof in proofs.items()}
+        counted = {files for proof in proofs.values() for files in self._sets(proof)}
+        digested = {files for proof in proofs.values() if self._level != COUNT and not self._by_rows(proof) for files in _sides(proof)}
+        measured = self._measure(list(counted), digested)
+        return {name: self._judge(proof, measured) for name, proof in proofs.items()}
 
-    def _measure(self, wanted: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Measured]:
-        keys = list(wanted)
-        footers = self._rows.footers(self._format, {str(index): wanted[key] for index, key in enumerate(keys)})
-        groups = [(index, group) for index in range(len(keys)) for group in footers[str(index)].groups]
-        digests: Mapping[int, Digest] = {}
-        if self._level != COUNT:
-            digests = self._rows.digests(self._format, {number: group for number, (_, group) in enumerate(groups)})
-        parts: Dict[int, List[Digest]] = {}
-        for number, (index, group) in enumerate(groups):
-            parts.setdefault(index, []).append(digests[number] if digests else Digest(group.row_count, 0, 0))
+    def _by_rows(self, proof: Proof) -> bool:
+        return self._level == ROWS and proof.base is not None and proof.has_all_rows
+
+    def _sets(self, proof: Proof) -> List[Files]:
+        """The sets of files whose footers are needed."""
+        base = [proof.base] if proof.base is not None else []
+        if self._by_rows(proof):
+            return [*base, proof.compacted_arrivals, _newer(proof)]
+        return [*base, *_sides(proof)]
+
+    def _measure(self, counted: Sequence[Files], digested: Container[Files]) -> Mapping[Files, Measured]:
+        footers = self._rows.footers(self._format, {str(index): files for index, files in enumerate(counted)})
+        groups = [(files, group) for index, files in enumerate(counted) for group in footers[str(index)].groups]
+        wanted = {number: group for number, (files, group) in enumerate(groups) if files in digested}
+        digests = self._rows.digests(self._format, wanted) if wanted else {}
+        parts: Dict[Files, List[Digest]] = {}
+        for number, (files, group) in enumerate(groups):
+            parts.setdefault(files, []).append(digests.get(number, Digest(group.row_count, 0, 0)))
         return {
-            key: Measured(add_digests(parts.get(index, ())), footers[str(index)].groups, _unreadable(footers[str(index)].unreadable))
-            for index, key in enumerate(keys)
+            files: Measured(add_digests(parts.get(files, ())), footers[str(index)].groups, _unreadable(footers[str(index)].unreadable))
+            for index, files in enumerate(counted)
         }
 
-    def _judge(self, name: str, proof: Proof, measured: Mapping[Key, Measured]) -> Compared:
-        unreadable = [found.unreadable for key, found in measured.items() if key[0] == name and found.unreadable]
+    def _judge(self, proof: Proof, measured: Mapping[Files, Measured]) -> Compared:
+        unreadable = [measured[files].unreadable for files in self._sets(proof) if measured[files].unreadable]
         if unreadable:
             return Compared(unreadable[0])
-        base = measured.get((name, 0, "base"))
-        if self._level == ROWS and base is not None and proof.has_all_rows:
-            return self._judge_rows(name, proof, base, measured)
-        rows = base.digest.rows if base else None
+        base = measured[proof.base] if proof.base is not None else None
+        if base is not None and self._by_rows(proof):
+            return self._judge_rows(proof, base, measured)
         if proof.broken:
-            return self._judge_replaced(proof, base, measured[(name, 0, "live")])
-        for index, link in enumerate(proof.links):
-            why = self._judge_link(link, measured.get((name, index, "before")), measured.get((name, index, "after")))
-            if why:
-                return Compared(why, rows)
-        return Compared("", rows if rows is not None else _certified_rows(proof))
+            return self._judge_replaced(proof, base, measured[proof.live])
+        rows = base.digest.rows if base else _certified_rows(proof)
+        whys = (self._judge_link(link, [measured[side] for side in (link.before, link.after) if side is not None]) for link in proof.links)
+        return Compared(next(filter(None, whys), ""), rows)
 
     def _judge_replaced(self, proof: Proof, base: Optional[Measured], live: Measured) -> Compared:
         """All of live against the backup, or against what the run's certificate says of it."""
@@ -95,10 +99,10 @@ class Prover:
         is_replaced = base is None and certified is not None and live.digest.rows >= certified.rows
         return Compared(proof.broken, rows, is_replaced=is_replaced)
 
-    def _judge_link(self, link: Link, before: Optional[Measured], after: Optional[Measured]) -> str:
+    def _judge_link(self, link: Link, sides: Sequence[Measured]) -> str:
         """Both sides against each other, and against the run's certificate where there is one; what is gone is left out."""
         said = [self._at_level(link.effect.digest)] if link.effect.digest else []
-        claims = [*said, *(side.digest for side in (before, after) if side)]
+        claims = [*said, *(side.digest for side in sides)]
         wrong = [claim for claim in claims if claim != claims[-1]]
         if not wrong:
             return ""
@@ -109,10 +113,9 @@ class Prover:
     def _at_level(self, digest: Digest) -> Digest:
         return digest if self._level != COUNT else Digest(digest.rows, 0, 0)
 
-    def _judge_rows(self, name: str, proof: Proof, base: Measured, measured: Mapping[Key, Measured]) -> Compared:
+    def _judge_rows(self, proof: Proof, base: Measured, measured: Mapping[Files, Measured]) -> Compared:
         """Row by row; arrivals that were compacted since are rows of the backup's side."""
-        since = measured[(name, 0, "arrivals")].groups
-        newer = measured[(name, 0, "live" if proof.broken else "newest")].groups
+        since, newer = measured[proof.compacted_arrivals].groups, measured[_newer(proof)].groups
         found = self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES)
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
         if missing or extra:
@@ -121,20 +124,15 @@ class Prover:
         return Compared("", base.digest.rows, f"{proof.broken}; its rows are the same" if proof.broken else "")
 
 
-def _wanted(name: str, proof: Proof) -> Dict[Key, Sequence[FileInfo]]:
-    wanted: Dict[Key, Sequence[FileInfo]] = {(name, 0, "arrivals"): proof.compacted_arrivals}
-    if proof.base is not None:
-        wanted[(name, 0, "base")] = proof.base
+def _sides(proof: Proof) -> List[Files]:
+    """The sets of files whose content is compared."""
     if proof.broken:
-        wanted[(name, 0, "live")] = proof.live
-        return wanted
-    wanted[(name, 0, "newest")] = proof.newest
-    for index, link in enumerate(proof.links):
-        if link.after is not None:
-            wanted[(name, index, "after")] = link.after
-        if link.before is not None:
-            wanted[(name, index, "before")] = link.before
-    return wanted
+        return [side for side in (proof.base, proof.live) if side is not None]
+    return [side for link in proof.links for side in (link.before, link.after) if side is not None]
+
+
+def _newer(proof: Proof) -> Files:
+    return proof.live if proof.broken else proof.newest
 
 
 def _certified_rows(proof: Proof) -> Optional[int]:

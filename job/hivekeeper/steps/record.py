@@ -6,12 +6,13 @@ Never touches a data file.
 from __future__ import annotations
 
 import logging
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Optional, Sequence, Tuple
 
+from hivekeeper.model import FileInfo
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligible
 from hivekeeper.plan.entries import TOUCHED, Actor, RunRecord, UnitRecord
-from hivekeeper.plan.records import BACKUP, RecordedPlan
+from hivekeeper.plan.records import RecordedPlan
 from hivekeeper.seams import Cluster, Files, MetastoreUnavailable
 from hivekeeper.steps import journal
 from hivekeeper.steps.journal import Run
@@ -106,19 +107,34 @@ def finish_run(
 
 
 def sweep_finished(cluster: Cluster, control: ControlPaths) -> None:
-    """Tidy the directories of runs that are in the log: those that hold neither a backup nor a record go, with all that is empty."""
+    """Tidy the directories of runs that are in the log: those that hold neither a backup nor a record go, with all that is empty.
+
+    None goes while a run is unfinished: what it holds may have to go back into a directory that is empty only now.
+    """
     files, history = cluster.files, journal.read_history(cluster, control)
-    records = {run.run for run in history.runs if run.operation == BACKUP and f"runs/{run.directory}" not in history.discarded}
-    finished = history.finished - records
-    runs = [control.run(name) for name in journal.find_runs(files, control) if journal.run_of(name) in finished]
+    directories = {name: journal.run_of(name) for name in journal.find_runs(files, control)}
+    records = {run.run for run in history.records}
+    runs = [control.run(name) for name, run in directories.items() if run in history.finished and run not in records]
+    all_finished = history.finished.issuperset(directories.values())
     seen = files.look([place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
     for paths in runs:
-        if not any(seen[paths.state(state)].entries for state in KEPT_STATES):
-            files.delete_tree(paths.top)
+        entries = seen[paths.top].entries
+        if all_finished and not any(seen[paths.state(state)].entries for state in KEPT_STATES):
+            _remove_run(files, paths, entries)
         else:
-            _tidy(files, paths, [entry.name for entry in seen[paths.top].entries])
+            _tidy(files, paths, [entry.name for entry in entries])
     if runs:
         files.remove_empty(control.runs)
+
+
+def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> None:
+    """Never as a tree: a directory that got a backup back since it was listed, from a run that took over, stays."""
+    kept = [entry for entry in entries if entry.name in KEPT_STATES]
+    if all(files.remove_empty(entry.path) for entry in kept):
+        for entry in entries:
+            if entry not in kept:
+                files.delete_tree(entry.path)
+        files.remove_empty(paths.top)
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:

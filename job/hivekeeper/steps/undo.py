@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from typing import Dict, List, Optional, Sequence, Set
 
-from hivekeeper import names
 from hivekeeper.plan import look
 from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import RecordedUnit
@@ -16,7 +15,7 @@ from hivekeeper.plan.recovery import Undo, next_undo
 from hivekeeper.seams import FilesError
 from hivekeeper.steps.checks import check_often, look_at_leaving
 from hivekeeper.steps.journal import Run, fenced
-from hivekeeper.steps.moves import ask_person, bring, lift_nested, merge_recreated, move_late
+from hivekeeper.steps.moves import ask_person, backup_path, bring, lift_nested, merge_recreated, move_late
 
 log = logging.getLogger(__name__)
 
@@ -71,11 +70,6 @@ def claim_backup(run: Run, unit: RecordedUnit) -> None:
 def discard_live(run: Run, unit: RecordedUnit) -> None:
     """Move live aside. Undo: bring it back from discarded."""
     run.files.rename_exact(unit.unit.live, run.paths.unit("discarded", unit.number))
-
-
-def backup_path(run: Run, unit: RecordedUnit) -> str:
-    assert unit.backup is not None
-    return names.join(run.control.top, unit.backup.path)
 
 
 def give_back(run: Run, unit: RecordedUnit, why: str, outcome: str = "not rolled back", gap_ms: Optional[float] = None) -> UnitRecord:

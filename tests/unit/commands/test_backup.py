@@ -405,3 +405,11 @@ def test_a_file_that_comes_while_the_lock_is_taken_is_in_the_record(desk, world)
     world.files.before_step = None
     files = {unit.name: unit.files_before for unit in result.tables[0].units}
     assert files["dt=1"] == 2
+
+
+def test_a_backup_table_that_goes_as_a_whole_is_not_emptied_partition_by_partition(desk, world):
+    desk.compact()
+    table = desk.log().runs[0].backup_table
+    desk.cleanup()
+    assert table not in world.catalog.tables
+    assert [event for event in world.catalog.events if event[0] == "DROP_PARTITION"] == []

@@ -13,7 +13,7 @@ from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
 from twins.files import Killed
-from twins.rows import DataFile
+from twins.rows import DataFile, FakeRows
 from world import World
 
 LEVELS = ["count", "digest", "rows"]
@@ -405,7 +405,7 @@ def test_a_backup_that_lost_a_file_is_not_called_verified(desk, world, level):
     world.files.writer.delete(f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/part-00001.parquet")
     result = desk.verify(level=level)
     assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
-    assert "part-00001.parquet of the backup is gone or changed" in unit_of(result).reason
+    assert "the backup is not what it was: part-00001.parquet is gone" in unit_of(result).reason
 
 
 def test_a_changed_location_differs(desk, world):
@@ -546,3 +546,25 @@ def test_a_row_that_changed_after_a_rollback_of_a_rollback_differs_from_the_cert
     file = world.files.namespace.file(compacted_file(desk))
     file.content = replace(file.content, rows=change_row(file.content.rows))
     assert outcomes(desk.verify())["dt=1"] == "differs"
+
+
+@pytest.mark.parametrize("level", ["digest", "rows"])
+def test_no_file_is_read_twice_for_its_content(desk, world, level):
+    read = []
+
+    class Counting(FakeRows):
+        def digests(self, format, groups):
+            read.extend(path for group in groups.values() for path in group.rows)
+            return super().digests(format, groups)
+
+        def differences(self, format, one, other, limit):
+            read.extend(path for group in (*one, *other) for path in group.rows)
+            return super().differences(format, one, other, limit)
+
+    desk.compact()
+    append(desk, "dt=1", "a", "b", "c")
+    desk.compact()
+    world.cluster = replace(world.cluster, rows=Counting(world.files))
+    assert_found(desk.verify(desk.runs[0] if level == "rows" else None, level))
+    assert read
+    assert len(read) == len(set(read))

@@ -1,0 +1,120 @@
+"""What a run that sleeps, or one that was killed with another's backup in hand, must not make impossible for the next."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import a_table
+from desk import Desk, outcomes
+from hivekeeper import names
+from hivekeeper.errors import Exit
+from hivekeeper.plan.records import ROLLBACK, RecordedPlan, plan_to_text
+from twins.files import Killed
+from twins.rows import DataFile
+from world import World
+
+
+@pytest.fixture
+def desk():
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    desk = Desk(world)
+    desk.compact()
+    return desk
+
+
+def once_before(desk, words, act):
+    """Act just before the first step that names all these words."""
+
+    def step(what):
+        if all(word in what for word in words):
+            desk.world.files.before_step = None
+            act()
+
+    desk.world.files.before_step = step
+
+
+def wake_up(desk):
+    desk.world.files.before_step = None
+    desk.world.files.revive()
+    desk.world.files.expire_locks()
+
+
+def test_a_run_directory_stays_while_an_unfinished_run_may_have_to_give_its_backup_back(desk):
+    rows, first = desk.world.rows_of(desk.table), desk.runs[0]
+    once_before(desk, ["rename_exact", desk.live("dt=1"), "/discarded/"], lambda: desk.world.files.die_after(0))
+    with pytest.raises(Killed):
+        desk.rollback(where="dt = '1'")
+    wake_up(desk)
+    desk.world.files.writer.delete(desk.control.run(first).unit("retired", 2))
+    sleeper = "20250101t000000z-0000"
+    plan = RecordedPlan(sleeper, ROLLBACK, desk.world.catalog.tables[desk.table], ())
+    desk.world.files.writer.add(desk.control.run(sleeper).plan, plan_to_text(plan, 1))
+
+    assert desk.recover().code is Exit.DONE
+
+    assert desk.world.rows_of(desk.table) == rows
+    assert len(desk.world.files.contents(desk.control.run(first).unit("retired", 1))) == 3
+
+
+def test_a_backup_that_comes_back_while_its_directory_is_swept_is_not_deleted(desk):
+    """The sweeper sleeps between its look and its deletion; who took over gives a backup back meanwhile."""
+    first = desk.control.run(desk.runs[0])
+    for number in (1, 2):
+        desk.world.files.writer.delete(first.unit("retired", number))
+    come_back = names.join(first.unit("retired", 1), "part-00000.parquet")
+    once_before(desk, ["remove_empty", first.state("retired")], lambda: desk.world.files.writer.add(come_back, DataFile(("old",))))
+    desk.recover()
+    assert come_back in desk.world.picture()
+    assert first.plan in desk.world.picture()
+
+
+@pytest.mark.parametrize("command", ["pin", "backup", "rollback", "cleanup"])
+def test_a_run_that_sleeps_while_it_makes_its_directories_writes_nothing(desk, command):
+    first, other = desk.runs[0], desk.world.another_process()
+    log = desk.log().next_version
+
+    def take_over():
+        desk.world.files.expire_locks()
+        assert desk.compact(cluster=other).code is Exit.DONE
+
+    once_before(desk, ["make_directory", "/runs/"], take_over)
+    result = desk.pin(first) if command == "pin" else getattr(desk, command)()
+    assert result.code is Exit.LOCKED
+    assert desk.log().next_version == log
+    assert not [path for path in desk.world.picture() if path.endswith("plan.json") and first not in path]
+
+
+def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile(desk):
+    live = desk.live("dt=1")
+    for nth in range(2):
+        desk.world.add_file(f"{live}/more{nth}.parquet", [f"more{nth}"])
+    desk.world.mark_success(live)
+    desk.world.files.namespace.advance(3_600_000)
+    late = f"{live}/late.parquet"
+    once_before(desk, ["rename_exact", f"{live} ", "/retired/"], lambda: desk.world.files.writer.add(late, DataFile(("late",)), 10))
+    before = desk.world.rows_of(desk.table)
+    with pytest.raises(Killed):
+        step = desk.world.files.before_step
+
+        def die_before_carrying(what):
+            if step is not None and desk.world.files.namespace.find(late) is None:
+                step(what)
+                desk.world.files.before_step = die_before_carrying
+            if "/late.parquet" in what:
+                desk.world.files.die_after(0)
+
+        desk.world.files.before_step = die_before_carrying
+        desk.compact()
+    wake_up(desk)
+    desk.world.files.writer.delete(f"{live}/_SUCCESS")
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == {**before, "late": 1}
+
+
+def test_hives_own_lock_is_held_while_a_rollback_exchanges_live(desk):
+    held = []
+    once_before(desk, ["rename_exact", "/discarded/"], lambda: held.append(set(desk.world.catalog.locked)))
+    assert set(outcomes(desk.rollback()).values()) == {"rolled back"}
+    assert held == [{desk.table}]
+    assert desk.world.catalog.locked == set()
