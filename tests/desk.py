@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from contextlib import suppress
+from typing import Any, Callable, List, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.commands import backup, cleanup, compact_swap, history, pin, recover, rollback, verify
@@ -13,6 +14,7 @@ from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult
 from hivekeeper.seams import Cluster
 from hivekeeper.steps import journal
+from twins.files import Killed
 from world import World
 
 PREFIX = "__bkp_"
@@ -68,6 +70,27 @@ class Desk:
 
     def recover(self) -> CommandResult:
         return recover.recover(self.world.cluster, self._selected(), PREFIX, self._new_run())
+
+    def append(self, unit: str, *rows: str) -> None:
+        """One file for each row, and an hour's quiet."""
+        for row in rows:
+            self.world.add_file(f"{self.live(unit)}/{row}.parquet", [row])
+        self.world.files.namespace.advance(3_600_000)
+
+    def kill_before(self, words: Sequence[str], command: Callable[[], object]) -> None:
+        """Kill a command just before the first step that names all these words."""
+
+        def die(what: str) -> None:
+            if all(word in what for word in words):
+                self.world.files.die_after(0)
+
+        self.world.files.before_step = die
+        with suppress(Killed):
+            command()
+            raise AssertionError(f"no step names {words}")
+        self.world.files.before_step = None
+        self.world.files.revive()
+        self.world.files.expire_locks()
 
     def log(self) -> Any:
         return journal.read_history(self.world.cluster, self.control)

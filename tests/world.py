@@ -9,7 +9,7 @@ from typing import Dict, Iterable, Mapping, Optional, Sequence
 from builders import PARQUET, a_partition
 from hivekeeper import names
 from hivekeeper.model import Partition, Table
-from hivekeeper.seams import Cluster
+from hivekeeper.seams import Cluster, FilesUnavailable, MetastoreUnavailable
 from twins.files import FakeFiles
 from twins.metastore import FakeMetastore
 from twins.rows import DataFile, FakeRows
@@ -70,6 +70,20 @@ class World:
     def add_file(self, path: str, rows: Iterable[str], length: int = 1000, form: Optional[object] = None) -> None:
         content = DataFile(tuple(rows)) if form is None else DataFile(tuple(rows), form)
         self.files.writer.add(path, content, length)
+
+    def fail_at(self, step: int, done: bool) -> None:
+        """Let the call of one step from now on fail, with or without its effect."""
+        seen = [0]
+
+        def fail(what: str) -> None:
+            method = what.partition(" ")[0]
+            if seen[0] == step and method.startswith("metastore."):
+                self.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
+            elif seen[0] == step:
+                self.files.fail_next(method, FilesUnavailable("connection reset"), done)
+            seen[0] += 1
+
+        self.files.before_step = fail
 
     def picture(self) -> Dict[str, object]:
         """Every file and what it holds."""

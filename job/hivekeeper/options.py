@@ -90,7 +90,7 @@ def _add_analyze(commands: Any) -> None:
         "Reads metadata only and writes nothing. To act on what it finds: hivekeeper compact-swap.",
     )
     _add_selection(parser)
-    parser.add_argument("--where", metavar="PREDICATE", help="partitions to look at, by partition columns: \"dt >= '2026-01-01'\"")
+    _add_where(parser, "look at")
     _add_sizing(parser)
     parser.add_argument("--partitions", action="store_true", help="show every partition, the most profitable first")
     _add_common(parser)
@@ -106,13 +106,13 @@ def _add_compact_swap(commands: Any) -> None:
         aliases=["compact"],
     )
     _add_selection(parser)
-    parser.add_argument("--where", metavar="PREDICATE", help="partitions to compact, by partition columns: \"dt >= '2026-01-01'\"")
+    _add_where(parser, "compact")
     _add_sizing(parser)
     group = parser.add_argument_group("compaction")
     group.add_argument("--max-units", metavar="N", help="at most so many units of a table, the most profitable first")
     group.add_argument("--sort-columns", metavar="A,B", help="sort the rows of each unit by these columns (one table only)")
     group.add_argument("--analyze-stats", action=argparse.BooleanOptionalAction, default=None, help="run ANALYZE TABLE afterwards")
-    group.add_argument("--dry-run", action="store_true", default=None, help="print the plan and change nothing")
+    _add_dry_run(group, "print the plan and change nothing")
     _add_common(parser)
 
 
@@ -136,8 +136,8 @@ def _add_verify(commands: Any) -> None:
         "Reads the old and the new files; writes nothing. Exit code 5 where something differs.",
     )
     _add_selection(parser)
-    parser.add_argument("--where", metavar="PREDICATE", help="partitions to verify, by partition columns: \"dt >= '2026-01-01'\"")
-    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, help="the run whose backup is meant, not each unit's newest")
+    _add_where(parser, "verify")
+    _add_run(parser, "the run whose backup is meant, not each unit's newest")
     levels = "count: rows by the footers; digest: the content (default); rows: row by row, and which ones differ"
     parser.add_argument("--level", choices=["count", "digest", "rows"], default="digest", help=levels)
     _add_common(parser)
@@ -152,9 +152,9 @@ def _add_rollback(commands: Any) -> None:
         "aside stays until cleanup, so a rollback can be undone too: name it with --run.",
     )
     _add_selection(parser)
-    parser.add_argument("--where", metavar="PREDICATE", help="partitions to roll back, by partition columns: \"dt = '2026-01-01'\"")
-    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, help="get back to what was before this run")
-    parser.add_argument("--dry-run", action="store_true", default=None, help="print what would be done and change nothing")
+    _add_where(parser, "roll back")
+    _add_run(parser, "get back to what was before this run")
+    _add_dry_run(parser, "print what would be done and change nothing")
     _add_common(parser)
 
 
@@ -170,7 +170,7 @@ def _add_cleanup(commands: Any) -> None:
     group.add_argument("--older-than", metavar="TIME", help="keep backups that are younger than this, such as 7d")
     group.add_argument("--keep-last", metavar="N", help="keep the newest N backups of each table")
     group.add_argument("--min-age", metavar="TIME", help="never discard a backup younger than this (default 7d)")
-    group.add_argument("--dry-run", action="store_true", default=None, help="print each backup's verdict and change nothing")
+    _add_dry_run(group, "print each backup's verdict and change nothing")
     _add_common(parser)
 
 
@@ -183,7 +183,7 @@ def _add_history(commands: Any) -> None:
     )
     _add_selection(parser)
     parser.add_argument("--files", action="store_true", help="with --run: the files that the run took out of the table and put into it")
-    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, help="the run that --files is about")
+    _add_run(parser, "the run that --files is about")
     parser.add_argument("--at", metavar="VERSION", type=_version, help="the files and tombstones that the log knows at a version")
     _add_common(parser)
 
@@ -192,7 +192,7 @@ def _add_pins(commands: Any) -> None:
     for name, does in (("pin", "protect a backup from every cleanup"), ("unpin", "let a pinned backup go again")):
         parser = _add_command(commands, name, does, "Writes an entry into the table's log, nothing else.")
         _add_selection(parser)
-        parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, required=True, help="the run whose backup is meant")
+        _add_run(parser, "the run whose backup is meant", required=True)
         _add_common(parser)
 
 
@@ -237,6 +237,18 @@ def _add_selection(parser: Parser) -> None:
     group.add_argument("--tables", metavar="D.T,D.U", action="append", default=[], help="several tables")
     group.add_argument("--tables-file", metavar="F", help="a file with one table a line; # begins a comment")
     group.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="leave out tables that match; may be given again")
+
+
+def _add_where(parser: Parser, verb: str) -> None:
+    parser.add_argument("--where", metavar="PREDICATE", help=f"partitions to {verb}, by partition columns: \"dt >= '2026-01-01'\"")
+
+
+def _add_run(parser: Parser, meaning: str, required: bool = False) -> None:
+    parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, required=required, help=meaning)
+
+
+def _add_dry_run(group: Any, meaning: str) -> None:
+    group.add_argument("--dry-run", action="store_true", default=None, help=meaning)
 
 
 def _add_sizing(parser: Parser) -> None:

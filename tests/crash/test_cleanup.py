@@ -11,7 +11,6 @@ from builders import a_table
 from desk import Desk
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from hivekeeper.seams import FilesUnavailable, MetastoreUnavailable
 from twins.files import Killed
 from twins.rows import DataFile
 from world import World
@@ -85,18 +84,9 @@ def test_a_killed_cleanup_deletes_only_what_it_had_proved_and_the_next_run_finis
 @pytest.mark.parametrize("done", [True, False], ids=["done all the same", "not done"])
 @pytest.mark.parametrize(("shape", "how", "step"), CASES)
 def test_a_call_that_fails_anywhere_in_a_cleanup_loses_nothing(shape, how, step, done):
-    desk, seen = build(shape), [0]
+    desk = build(shape)
     rows = all_rows(desk, shape)
-
-    def fail(what: str) -> None:
-        method = what.partition(" ")[0]
-        if seen[0] == step and method.startswith("metastore."):
-            desk.world.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
-        elif seen[0] == step:
-            desk.world.files.fail_next(method, FilesUnavailable("connection reset"), done)
-        seen[0] += 1
-
-    desk.world.files.before_step = fail
+    desk.world.fail_at(step, done)
     desk.cleanup(how=how)
     desk.world.files.before_step = None
     desk.world.files.expire_locks()

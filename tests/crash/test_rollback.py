@@ -12,7 +12,6 @@ from builders import a_table
 from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from hivekeeper.seams import FilesUnavailable, MetastoreUnavailable
 from twins.files import Killed
 from twins.rows import DataFile
 from world import World
@@ -67,21 +66,6 @@ def kill_at(desk: Desk, step: int, at_once: bool, act: Callable[[Desk], object])
         act(desk)
     desk.world.files.revive()
     desk.world.files.expire_locks()
-
-
-def fail_at(desk: Desk, step: int, done: bool) -> None:
-    """Let the call of one step fail, with or without its effect."""
-    seen = [0]
-
-    def fail(what: str) -> None:
-        method = what.partition(" ")[0]
-        if seen[0] == step and method.startswith("metastore."):
-            desk.world.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
-        elif seen[0] == step:
-            desk.world.files.fail_next(method, FilesUnavailable("connection reset"), done)
-        seen[0] += 1
-
-    desk.world.files.before_step = fail
 
 
 def require_rows_somewhere(desk: Desk, rows: Mapping[str, int], units) -> None:
@@ -140,7 +124,7 @@ def test_a_recovery_of_a_rollback_that_is_killed_too_is_recovered(stacked, step)
 def test_a_call_that_fails_anywhere_in_a_rollback_loses_nothing(shape, stacked, step, done):
     desk = build(shape, stacked)
     rows = desk.world.rows_of(desk.table)
-    fail_at(desk, step, done)
+    desk.world.fail_at(step, done)
     undo(desk)
     desk.world.files.before_step = None
     desk.world.files.expire_locks()

@@ -42,10 +42,7 @@ def wake_up(desk):
 
 def test_a_run_directory_stays_while_an_unfinished_run_may_have_to_give_its_backup_back(desk):
     rows, first = desk.world.rows_of(desk.table), desk.runs[0]
-    once_before(desk, ["rename_exact", desk.live("dt=1"), "/discarded/"], lambda: desk.world.files.die_after(0))
-    with pytest.raises(Killed):
-        desk.rollback(where="dt = '1'")
-    wake_up(desk)
+    desk.kill_before(["rename_exact", desk.live("dt=1"), "/discarded/"], lambda: desk.rollback(where="dt = '1'"))
     desk.world.files.writer.delete(desk.control.run(first).unit("retired", 2))
     sleeper = "20250101t000000z-0000"
     plan = RecordedPlan(sleeper, ROLLBACK, desk.world.catalog.tables[desk.table], ())

@@ -23,24 +23,6 @@ DAY_MS = 86_400_000
 UNITS = ("dt=1", "dt=2", "dt=3")
 
 
-@pytest.fixture
-def world():
-    world = World()
-    world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
-    return world
-
-
-@pytest.fixture
-def desk(world):
-    return Desk(world)
-
-
-def append(desk, unit, *rows):
-    for row in rows:
-        desk.world.add_file(f"{desk.live(unit)}/{row}.parquet", [row])
-    desk.world.files.namespace.advance(3_600_000)
-
-
 def backups(result):
     return {one.backup.run: (one.outcome, one.reason) for one in result.tables[0].backups}
 
@@ -81,7 +63,7 @@ def test_a_young_backup_stays_and_an_old_one_goes(desk, world):
 def test_of_several_backups_the_newest_stay(desk, world):
     for row in "abc":
         desk.compact()
-        append(desk, "dt=1", *(f"{row}{n}" for n in range(3)))
+        desk.append("dt=1", *(f"{row}{n}" for n in range(3)))
     rows = world.rows_of(desk.table)
     result = desk.cleanup(Policy(min_age_ms=0, keep_last=1))
     assert [one.outcome for one in result.tables[0].backups] == ["discarded", "discarded", "kept"]
@@ -119,7 +101,7 @@ def test_a_backup_that_cannot_be_dated_stays(desk, date, reason):
 
 def test_a_dry_run_gives_every_backup_a_verdict_and_a_reason_and_changes_nothing(desk, world):
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     desk.compact()
     desk.backup()
     desk.pin(desk.runs[1])
@@ -285,7 +267,7 @@ def test_a_late_complete_file_goes_to_live_exactly_once(desk, world):
 
 def test_a_late_file_whose_name_is_taken_in_live_gets_another(desk, world):
     desk.compact()
-    append(desk, "dt=1", "later")
+    desk.append("dt=1", "later")
     world.add_file(f"{retired(desk, 1)}/later.parquet", ["late"])
     assert desk.cleanup().code is Exit.DONE
     assert world.rows_below(desk.live("dt=1"))["late"] == 1
@@ -294,7 +276,7 @@ def test_a_late_file_whose_name_is_taken_in_live_gets_another(desk, world):
 
 def test_a_late_file_in_an_older_backup_goes_to_live_below_a_newer_run(desk, world):
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     desk.compact()
     rows = world.rows_of(desk.table)
     world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])

@@ -9,7 +9,6 @@ from desk import Desk
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.report import screen
-from twins.files import Killed
 from world import World
 
 
@@ -110,17 +109,8 @@ def test_a_table_without_a_log_has_no_runs(desk, world):
     assert world.files.steps == steps
 
 
-def test_a_recovered_run_says_by_whom(desk, world):
-    def die(what):
-        if "log/" in what:
-            world.files.die_after(0)
-
-    world.files.before_step = die
-    with pytest.raises(Killed):
-        desk.compact()
-    world.files.before_step = None
-    world.files.revive()
-    world.files.expire_locks()
+def test_a_recovered_run_says_by_whom(desk):
+    desk.kill_before(["log/"], desk.compact)
     desk.recover()
     (entry,) = desk.history().tables[0].log
     assert (entry.run, entry.recovered_by) == (desk.runs[0], desk.runs[1])

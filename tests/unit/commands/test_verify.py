@@ -12,31 +12,11 @@ from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
-from twins.files import Killed
 from twins.rows import DataFile, FakeRows
-from world import World
 
 LEVELS = ["count", "digest", "rows"]
 UNITS = ("dt=1", "dt=2", "dt=3")
 VERIFIED = dict.fromkeys(UNITS, "verified")
-
-
-@pytest.fixture
-def world():
-    world = World()
-    world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
-    return world
-
-
-@pytest.fixture
-def desk(world):
-    return Desk(world)
-
-
-def append(desk, unit, *rows):
-    for row in rows:
-        desk.world.add_file(f"{desk.live(unit)}/{row}.parquet", [row])
-    desk.world.files.namespace.advance(3_600_000)
 
 
 def unit_of(result, name="dt=1"):
@@ -84,7 +64,7 @@ def test_an_unpartitioned_table_is_verified(world, level):
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_came_later_is_counted_and_named(desk, level):
     desk.compact()
-    append(desk, "dt=1", "a", "b")
+    desk.append("dt=1", "a", "b")
     result = desk.verify(level=level)
     assert_found(result)
     assert unit_of(result).late_files == ("a.parquet", "b.parquet")
@@ -94,9 +74,9 @@ def test_what_came_later_is_counted_and_named(desk, level):
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_older_run_is_followed_through_the_runs_stacked_on_it(desk, level):
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     desk.compact()
-    append(desk, "dt=1", "d")
+    desk.append("dt=1", "d")
     result = desk.verify(desk.runs[0], level)
     assert_found(result)
     assert (unit_of(result).rows, unit_of(result).of_run) == (3, desk.runs[0])
@@ -109,12 +89,12 @@ def test_an_older_run_is_followed_through_the_runs_stacked_on_it(desk, level):
 def test_a_record_is_verified_before_a_compaction_and_after_it(desk, level):
     desk.backup()
     record = desk.runs[0]
-    append(desk, "dt=1", "a")
+    desk.append("dt=1", "a")
     before = desk.verify(record, level)
     assert_found(before)
     assert unit_of(before).late_files == ("a.parquet",)
     desk.compact()
-    append(desk, "dt=1", "b", "c", "d")
+    desk.append("dt=1", "b", "c", "d")
     desk.compact()
     after = desk.verify(record, level)
     assert_found(after)
@@ -141,7 +121,7 @@ def test_after_a_cleanup_a_lost_row_is_found_by_the_certificate(desk, level):
 
 def stacked_and_cleaned(desk, pinned):
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     desk.compact()
     if pinned is not None:
         desk.pin(desk.runs[pinned])
@@ -194,7 +174,7 @@ def test_a_unit_that_was_rolled_back_needs_no_comparison(desk):
 def test_a_rollback_is_verified_as_what_it_put_back(desk, level):
     desk.compact()
     desk.rollback()
-    append(desk, "dt=1", "later")
+    desk.append("dt=1", "later")
     result = desk.verify(desk.runs[1], level)
     assert_found(result)
     assert unit_of(result).late_files == ("later.parquet",)
@@ -243,7 +223,7 @@ def test_a_marker_that_a_later_writer_made_anew_is_nothing_to_speak_of(desk, wor
     world.files.namespace.advance(3_600_000)
     desk.compact()
     world.files.writer.delete(f"{desk.live('dt=1')}/_SUCCESS")
-    append(desk, "dt=1", "a")
+    desk.append("dt=1", "a")
     world.add_file(f"{desk.live('dt=1')}/_SUCCESS", (), 0)
     result = desk.verify()
     assert_found(result)
@@ -330,7 +310,7 @@ def test_equal_counts_are_not_enough_for_a_digest(desk):
 @pytest.mark.parametrize("level", LEVELS)
 def test_later_arrivals_do_not_hide_a_lost_row(desk, level):
     desk.compact()
-    append(desk, "dt=1", "later")
+    desk.append("dt=1", "later")
     replace_rows(desk, compacted_file(desk), lose_row)
     assert outcomes(desk.verify(level=level))["dt=1"] == "differs"
 
@@ -340,7 +320,7 @@ def test_a_row_that_was_lost_below_a_newer_run_is_found(desk, level):
     """The older run's output lies in the newer one's backup by now."""
     desk.compact()
     lost = compacted_file(desk)
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     replace_rows(desk, lost, lose_row)
     desk.compact()
     result = desk.verify(desk.runs[0], level)
@@ -382,7 +362,7 @@ def test_files_lost_since_a_record_differ(desk, world, level, lost):
 def test_files_lost_between_a_record_and_a_compaction_differ(desk, world, level):
     desk.backup()
     world.files.writer.delete(f"{desk.live('dt=1')}/part-00000.parquet")
-    append(desk, "dt=1", "a", "b")
+    desk.append("dt=1", "a", "b")
     desk.compact()
     result = desk.verify(desk.runs[0], level)
     assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
@@ -450,20 +430,11 @@ def test_a_table_that_was_made_anew_is_not_compared_with_its_predecessors_backup
     assert {unit.reason for unit in named.tables[0].units} == {"the table was dropped and made anew since"}
 
 
-def test_a_compaction_that_was_interrupted_is_not_taken_for_an_overwriter(desk, world):
+def test_a_compaction_that_was_interrupted_is_not_taken_for_an_overwriter(desk):
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
 
-    def die(what):
-        if "log/" in what:
-            world.files.die_after(0)
-
-    world.files.before_step = die
-    with pytest.raises(Killed):
-        desk.compact()
-    world.files.before_step = None
-    world.files.revive()
-    world.files.expire_locks()
+    desk.kill_before(["log/"], desk.compact)
     result = desk.verify()
     assert result.code is Exit.LOCKED
     assert f"run {desk.runs[1]} is at work, or was interrupted" in result.tables[0].problem.what
@@ -517,7 +488,7 @@ def test_where_a_record_is_all_there_is_the_answer_does_not_say_verified(desk):
 def test_verify_writes_nothing(desk, world, level):
     desk.backup()
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     desk.compact()
     desk.cleanup(Policy(min_age_ms=0, keep_last=1))
     picture, steps, events = world.picture(), world.files.steps, list(world.catalog.events)
@@ -562,7 +533,7 @@ def test_no_file_is_read_twice_for_its_content(desk, world, level):
             return super().differences(format, one, other, limit)
 
     desk.compact()
-    append(desk, "dt=1", "a", "b", "c")
+    desk.append("dt=1", "a", "b", "c")
     desk.compact()
     world.cluster = replace(world.cluster, rows=Counting(world.files))
     assert_found(desk.verify(desk.runs[0] if level == "rows" else None, level))

@@ -1,0 +1,21 @@
+"""The table that most commands are tried on, where a test module builds no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import a_table
+from desk import Desk
+from world import World
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2, 3)})
+    return world
+
+
+@pytest.fixture
+def desk(world):
+    return Desk(world)
