@@ -1,18 +1,18 @@
-"""Fixtures for every test that needs a JVM: one Spark session with an embedded metastore for the whole run."""
+"""Fixtures for every test that needs a JVM: one Spark session for the whole run."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import Iterator
+from typing import Dict, Iterator
 
 import pytest
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A local session; its metastore (Derby) and warehouse lie in a directory of their own."""
+    """A local session: with an embedded metastore in a directory of its own, or with the cluster that HADOOP_CONF_DIR describes."""
     from hivekeeper.cluster.session import open_session
 
     home: Path = tmp_path_factory.mktemp("spark")
@@ -22,16 +22,29 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.master": "local[2]",
         "spark.app.name": "hivekeeper-tests",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": f"file:{home}/warehouse",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
         # On HDFS: else a client sleeps 0.4 s where the DataNode's report is not there at its first question.
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
+        **(_on_cluster() if os.environ.get("HADOOP_CONF_DIR") else _embedded(home)),
     }
     session = open_session(options, log_level="ERROR")
     yield session
     session.stop()
+
+
+def _embedded(home: Path) -> Dict[str, str]:
+    return {
+        "spark.sql.warehouse.dir": f"file:{home}/warehouse",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
+    }
+
+
+def _on_cluster() -> Dict[str, str]:
+    """The keytab carries its principal's name, as `tests/cluster/cluster env` gives it; none on a cluster without Kerberos."""
+    keytab = os.environ.get("HIVEKEEPER_TEST_KEYTAB")
+    return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +52,13 @@ def gateway(spark: object) -> object:
     from hivekeeper.cluster.gateway import Gateway
 
     return Gateway(spark)
+
+
+@pytest.fixture
+def storage(spark: object, tmp_path: Path) -> Iterator[object]:
+    """Where a test's tables lie."""
+    from storage import open_storage
+
+    found = open_storage(spark, tmp_path)
+    yield found
+    found.close()

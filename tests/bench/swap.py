@@ -1,0 +1,133 @@
+"""How long a unit is away while it is swapped on HDFS, how fast small files are compacted, and where the time of a run goes.
+
+  make bench-swap [UNITS=1000] [FILES=3]
+
+Beside it, in the same run: two bare renames of HDFS with nothing between, which no swap can beat.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List
+
+from hivekeeper.cluster.connect import connect
+from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.model import Selection
+from hivekeeper.plan.settings import Settings
+
+SEAMS = ("files", "metastore", "rows")
+DATABASE = "bench_swap"
+
+
+class Metered:
+    """A seam that adds up how long each of its methods takes."""
+
+    def __init__(self, name: str, seam: Any, spent: Counter, calls: Counter) -> None:
+        self._name, self._seam, self._spent, self._calls = name, seam, spent, calls
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(self._seam, method)
+        return self._metered(f"{self._name}.{method}", found) if callable(found) else found
+
+    def _metered(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return method(*arguments, **named)
+            finally:
+                self._spent[name] += time.perf_counter() - begin
+                self._calls[name] += 1
+
+        return call
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--units", type=int, default=1000)
+    parser.add_argument("--files", type=int, default=3, help="small files of each unit")
+    parser.add_argument("--place", default="/user/etl/bench_swap", help="directory in HDFS")
+    asked = parser.parse_args()
+    begin = time.perf_counter()
+    with connect({"spark.master": "local[2]", "spark.ui.enabled": "false"}, "warning") as cluster:
+        opened = time.perf_counter() - begin
+        from pyspark.sql import SparkSession
+
+        spark = SparkSession.getActiveSession()
+        make_table(spark, asked.place, asked.units, asked.files)
+        bare = time_bare_renames(cluster.files, asked.place, asked.units)
+        spent, calls = Counter(), Counter()  # type: ignore[var-annotated]
+        metered = replace(cluster, **{name: Metered(name, getattr(cluster, name), spent, calls) for name in SEAMS})
+        begin = time.perf_counter()
+        gaps = compact(metered)
+        took = time.perf_counter() - begin
+        report(asked.units * asked.files, opened, took, gaps, bare, spent, calls)
+        print(
+            f"driver: Python {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, JVM {jvm_peak_mib(spark):.0f} MiB at most"
+        )
+        spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
+        cluster.files.delete_tree(asked.place)
+
+
+def make_table(spark: Any, place: str, units: int, files: int) -> None:
+    """Partitions of few small files: one Parquet file, copied by HDFS."""
+    spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+    spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{place}'")
+    table = f"{DATABASE}.events"
+    spark.sql(f"CREATE EXTERNAL TABLE {table} (id BIGINT, text STRING) PARTITIONED BY (dt INT) STORED AS PARQUET LOCATION '{place}/events'")
+    rows = spark.range(units * files * 100).selectExpr("id", "concat('row ', id) text", f"CAST(id % {units} AS INT) dt")
+    for _ in range(files):
+        rows.repartition(4, "dt").write.mode("append").partitionBy("dt").parquet(f"{place}/events")
+    spark.sql(f"MSCK REPAIR TABLE {table}")
+
+
+def time_bare_renames(files: Any, place: str, times: int) -> List[float]:
+    """Milliseconds between the beginning of the first rename and the end of the second."""
+    live, ready, retired = (f"{place}/bare/{name}" for name in ("live", "ready", "retired"))
+    gaps = []
+    for number in range(times):
+        for directory in (live, ready, retired):
+            files.make_directory(f"{directory}/{number}")
+        begin = time.perf_counter()
+        files.rename_exact(f"{live}/{number}", f"{retired}/{number}.old")
+        files.rename_exact(f"{ready}/{number}", f"{live}/{number}")
+        gaps.append((time.perf_counter() - begin) * 1000)
+    return gaps
+
+
+def compact(cluster: Any) -> List[float]:
+    settings = Settings(min_quiet_ms=0, backup_table=False)
+    request = Request(Selection(database=DATABASE), lambda _table: settings, "__bkp_", "20260101t020304z-0000")
+    (table,) = compact_swap(cluster, request).tables
+    if table.problem:
+        raise SystemExit(f"bench: {table.problem}")
+    return [unit.gap_ms for unit in table.units if unit.gap_ms is not None]
+
+
+def report(files: int, opened: float, took: float, gaps: List[float], bare: List[float], spent: Counter, calls: Counter) -> None:
+    print(f"{files} files in {len(gaps)} units: {took:.1f} s, {files / took:.0f} files/s; Spark and the metastore opened in {opened:.1f} s")
+    rows: Dict[str, List[float]] = {"gap of a swap": gaps, "two bare renames": bare}
+    for name, values in rows.items():
+        ordered = sorted(values)
+        at_99 = ordered[int(len(ordered) * 0.99)]
+        print(f"{name:18} median {statistics.median(ordered):6.1f} ms   99 % {at_99:6.1f} ms   worst {ordered[-1]:6.1f} ms")
+    print(f"ratio of medians   {statistics.median(gaps) / statistics.median(bare):.1f}")
+    for name, seconds in spent.most_common(12):
+        print(f"{name:30} {seconds:8.2f} s  {seconds / took:4.0%}  {calls[name]} calls")
+    print(f"{'elsewhere':30} {took - sum(spent.values()):8.2f} s  {1 - sum(spent.values()) / took:4.0%}")
+
+
+def jvm_peak_mib(spark: Any) -> float:
+    """The most memory that the driver's JVM has had resident."""
+    process = spark._jvm.java.lang.ProcessHandle.current().pid()
+    (line,) = (line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""HDFS and YARN: their configuration, secured or not, and how each server is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Dict, List, Mapping, Sequence
+from xml.sax.saxutils import escape
+
+from cluster.servers.artifacts import find_program
+from cluster.servers.kerberos import get_ticket
+from cluster.servers.layout import GROUPS, JARS, REALM, Layout
+from cluster.servers.process import Server
+
+HERE = Path(__file__).resolve().parent
+HDFS = "org.apache.hadoop.hdfs.server"
+YARN = "org.apache.hadoop.yarn.server"
+PASSWORD = "not-a-secret"
+
+# What Java 17 must open for Hadoop 3.3; Java 8 passes over it.
+OPENS = [
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.lang.reflect", "java.util", "java.net", "sun.nio.ch")),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+]
+
+ZONE_KEY = "zone-key"
+
+# Made in HDFS at the start: path, owner, group, mode.
+DIRECTORIES = [
+    ("/tmp", "hdfs", "supergroup", "1777"),
+    ("/user", "hdfs", "supergroup", "755"),
+    ("/user/etl", "etl", "etl", "750"),
+    ("/user/loader", "loader", "loader", "750"),
+    ("/user/analyst", "analyst", "analyst", "750"),
+    ("/user/scheduler", "scheduler", "scheduler", "750"),
+    ("/warehouse", "hive", "hive", "1777"),
+    ("/data", "etl", "data", "775"),
+]
+
+LOG4J = """\
+log4j.rootLogger=INFO,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+log4j.logger.org.apache.hadoop.hdfs.StateChange=WARN
+log4j.logger.BlockStateChange=WARN
+log4j.logger.org.apache.hadoop.hdfs.server.datanode.DataNode.clienttrace=WARN
+log4j.logger.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=WARN
+"""
+
+CLIENT_LOG4J = """\
+log4j.rootLogger=WARN,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%p %c{2}: %m%n
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+"""
+
+
+def write_xml(file: Path, properties: Mapping[str, object]) -> None:
+    rows = "".join(
+        f"  <property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>\n" for name, value in properties.items()
+    )
+    file.write_text(f'<?xml version="1.0"?>\n<configuration>\n{rows}</configuration>\n')
+
+
+def java_options(layout: Layout, heap: str) -> List[str]:
+    return [f"-Xmx{heap}", "-XX:+UseSerialGC", *OPENS, f"-Djava.security.krb5.conf={layout.krb5_conf}", "-Djava.net.preferIPv4Stack=true"]
+
+
+def class_path(layout: Layout) -> str:
+    return os.pathsep.join([str(layout.run / "server-conf"), str(layout.conf), str(layout.run / "web"), str(JARS / "hadoop" / "*")])
+
+
+def write_configuration(layout: Layout, extra: Mapping[str, Mapping[str, str]]) -> None:
+    """What servers and clients read; `extra`: further properties by file, such as {"hdfs-site": {...}}."""
+    for page in ("hdfs", "datanode"):
+        # The jars of HDFS lack the web pages, without whose folders the servers do not start.
+        (layout.run / "web" / "webapps" / page).mkdir(parents=True, exist_ok=True)
+    (layout.run / "server-conf").mkdir(exist_ok=True)
+    (layout.run / "server-conf" / "log4j.properties").write_text(LOG4J)
+    (layout.conf / "log4j.properties").write_text(CLIENT_LOG4J)
+    files = {
+        "core-site": _core(layout),
+        "hdfs-site": _hdfs(layout),
+        "yarn-site": _yarn(layout),
+        "capacity-scheduler": _queues(),
+        "mapred-site": {"mapreduce.framework.name": "yarn"},
+    }
+    if layout.secure:
+        _make_certificate(layout)
+        files.update(_ssl(layout))
+    for name, properties in files.items():
+        write_xml(layout.conf / f"{name}.xml", {**properties, **extra.get(name, {})})
+
+
+def _core(layout: Layout) -> Dict[str, object]:
+    return {
+        "fs.defaultFS": layout.namenode,
+        "fs.trash.interval": 60,
+        "hadoop.tmp.dir": layout.run / "tmp",
+        "hadoop.security.authentication": "kerberos" if layout.secure else "simple",
+        "hadoop.security.authorization": str(layout.secure).lower(),
+        "hadoop.user.group.static.mapping.overrides": GROUPS,
+        # Encryption zones without a KMS: NameNode and clients read the keys from a file, which a site would never do.
+        "hadoop.security.key.provider.path": f"jceks://file{layout.run}/keys.jceks",
+        # The metastore makes directories as the user who asks; scheduler may run jobs as etl.
+        "hadoop.proxyuser.hive.hosts": "*",
+        "hadoop.proxyuser.hive.groups": "*",
+        "hadoop.proxyuser.scheduler.hosts": "*",
+        "hadoop.proxyuser.scheduler.users": "etl",
+    }
+
+
+def _hdfs(layout: Layout) -> Dict[str, object]:
+    ports = layout.ports
+    properties: Dict[str, object] = {
+        "dfs.replication": 1,
+        "dfs.namenode.name.dir": (layout.run / "namenode").as_uri(),
+        "dfs.datanode.data.dir": (layout.run / "datanode").as_uri(),
+        "dfs.namenode.rpc-address": f"localhost:{ports['namenode']}",
+        "dfs.namenode.http-address": f"localhost:{ports['namenode_http']}",
+        "dfs.namenode.https-address": f"localhost:{ports['namenode_http']}",
+        "dfs.datanode.address": f"127.0.0.1:{ports['datanode']}",
+        "dfs.datanode.ipc.address": f"127.0.0.1:{ports['datanode_ipc']}",
+        "dfs.datanode.http.address": f"127.0.0.1:{ports['datanode_http']}",
+        "dfs.datanode.https.address": f"127.0.0.1:{ports['datanode_http']}",
+        "dfs.datanode.hostname": "localhost",
+        # The quotas of tests are smaller than a block of 128 MiB.
+        "dfs.blocksize": "16m",
+        "dfs.namenode.fs-limits.min-block-size": 4096,
+        "dfs.namenode.edits.noeditlogchannelflush": "true",
+        "dfs.namenode.safemode.extension": 0,
+        "dfs.permissions.superusergroup": "supergroup",
+        "dfs.namenode.delegation.token.always-use": str(layout.secure).lower(),
+    }
+    if layout.secure:
+        for server in ("namenode", "datanode"):
+            properties[f"dfs.{server}.kerberos.principal"] = f"hdfs/localhost@{REALM}"
+            properties[f"dfs.{server}.keytab.file"] = layout.keytab("hdfs/localhost")
+        properties.update(
+            {
+                "dfs.web.authentication.kerberos.principal": f"HTTP/localhost@{REALM}",
+                "dfs.web.authentication.kerberos.keytab": layout.keytab("hdfs/localhost"),
+                "dfs.block.access.token.enable": "true",
+                # A DataNode that protects its own protocol needs no privileged ports.
+                "dfs.data.transfer.protection": "authentication",
+                "dfs.http.policy": "HTTPS_ONLY",
+            }
+        )
+    return properties
+
+
+def _yarn(layout: Layout) -> Dict[str, object]:
+    ports = layout.ports
+    properties: Dict[str, object] = {
+        "yarn.resourcemanager.hostname": "localhost",
+        "yarn.resourcemanager.address": f"localhost:{ports['resourcemanager']}",
+        "yarn.resourcemanager.scheduler.address": f"localhost:{ports['rm_scheduler']}",
+        "yarn.resourcemanager.resource-tracker.address": f"localhost:{ports['rm_tracker']}",
+        "yarn.resourcemanager.admin.address": f"localhost:{ports['rm_admin']}",
+        "yarn.resourcemanager.webapp.address": f"localhost:{ports['rm_web']}",
+        "yarn.nodemanager.hostname": "localhost",
+        "yarn.nodemanager.address": f"localhost:{ports['nodemanager']}",
+        "yarn.nodemanager.localizer.address": f"localhost:{ports['nm_localizer']}",
+        "yarn.nodemanager.webapp.address": f"localhost:{ports['nm_web']}",
+        "yarn.nodemanager.collector-service.address": f"localhost:{ports['nm_collector']}",
+        "yarn.nodemanager.local-dirs": layout.run / "nm-local",
+        "yarn.nodemanager.log-dirs": layout.run / "nm-logs",
+        "yarn.nodemanager.resource.memory-mb": 12288,
+        "yarn.nodemanager.resource.cpu-vcores": 8,
+        "yarn.scheduler.minimum-allocation-mb": 256,
+        "yarn.nodemanager.vmem-check-enabled": "false",
+        "yarn.nodemanager.pmem-check-enabled": "false",
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 99.5,
+        # Aggregation wants native code in a secured NodeManager ("Secure IO is not possible") and takes the server down without it.
+        "yarn.log-aggregation-enable": "false",
+        "yarn.nodemanager.log.retain-seconds": 86400,
+        # Finished applications stay visible to a test that looks later.
+        "yarn.nodemanager.delete.debug-delay-sec": 0,
+        # As /etc/krb5.conf is on every node of a site.
+        "yarn.nodemanager.admin-env": f"MALLOC_ARENA_MAX=4,SPARK_LOCAL_IP=127.0.0.1,KRB5_CONFIG={layout.krb5_conf},"
+        f"JDK_JAVA_OPTIONS=-Djava.security.krb5.conf={layout.krb5_conf}",
+        "yarn.resourcemanager.am.max-attempts": 2,
+        "yarn.acl.enable": "true",
+    }
+    if layout.secure:
+        for server in ("resourcemanager", "nodemanager"):
+            properties[f"yarn.{server}.principal"] = f"yarn/localhost@{REALM}"
+            properties[f"yarn.{server}.keytab"] = layout.keytab("yarn/localhost")
+    return properties
+
+
+def _queues() -> Dict[str, object]:
+    root = "yarn.scheduler.capacity.root"
+    return {
+        f"{root}.queues": "default,etl,closed",
+        f"{root}.default.capacity": 50,
+        f"{root}.etl.capacity": 49,
+        f"{root}.closed.capacity": 1,
+        f"{root}.etl.maximum-capacity": 100,
+        f"{root}.default.maximum-capacity": 100,
+        # An ACL is the union along the path: closed to all only where the root is closed, and each queue is opened by itself.
+        f"{root}.acl_submit_applications": " ",
+        f"{root}.acl_administer_queue": " ",
+        f"{root}.default.acl_submit_applications": "*",
+        f"{root}.etl.acl_submit_applications": "*",
+        f"{root}.closed.acl_submit_applications": " ",
+        "yarn.scheduler.capacity.maximum-am-resource-percent": 1.0,
+        "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DefaultResourceCalculator",
+    }
+
+
+def _make_certificate(layout: Layout) -> None:
+    """A self-signed certificate for HTTPS of NameNode and DataNode."""
+    store = layout.run / "keystore.jks"
+    words = ["-genkeypair", "-alias", "localhost", "-keyalg", "RSA", "-validity", "30", "-dname", "CN=localhost"]
+    subprocess.run(
+        [find_program("keytool"), *words, "-keystore", str(store), "-storepass", PASSWORD, "-keypass", PASSWORD],
+        check=True,
+        capture_output=True,
+    )
+
+
+def _ssl(layout: Layout) -> Dict[str, Dict[str, object]]:
+    store = layout.run / "keystore.jks"
+    sides: Dict[str, Dict[str, object]] = {}
+    for side in ("server", "client"):
+        sides[f"ssl-{side}"] = {
+            f"ssl.{side}.keystore.location": store,
+            f"ssl.{side}.keystore.password": PASSWORD,
+            f"ssl.{side}.keystore.keypassword": PASSWORD,
+            f"ssl.{side}.truststore.location": store,
+            f"ssl.{side}.truststore.password": PASSWORD,
+        }
+    return sides
+
+
+def make_servers(layout: Layout) -> List[Server]:
+    """The NameNode has to be formatted before its first start."""
+    parts = [
+        ("namenode", f"{HDFS}.namenode.NameNode", "512m", r"NameNode RPC up at", "hdfs"),
+        ("datanode", f"{HDFS}.datanode.DataNode", "384m", r"[Ss]uccessfully registered with NN", "hdfs"),
+        ("resourcemanager", f"{YARN}.resourcemanager.ResourceManager", "512m", r"Transitioned to active state", "yarn"),
+        ("nodemanager", f"{YARN}.nodemanager.NodeManager", "384m", r"Registered with ResourceManager as", "yarn"),
+    ]
+    # A thread of a secured ResourceManager looks for timed-out token renewals without a pause (YARN-9768), which costs a whole core.
+    first = {"resourcemanager": ["nice", "-n", "19"]}
+    return [
+        Server(
+            name,
+            [*first.get(name, []), find_program("java"), *java_options(layout, heap), "-cp", class_path(layout), main],
+            ready,
+            {"HADOOP_USER_NAME": user},
+        )
+        for name, main, heap, ready, user in parts
+    ]
+
+
+def format_namenode(layout: Layout) -> None:
+    """And make the key of encryption zones: a NameNode reads the file of keys once, when it starts."""
+    _run_java(layout, ["org.apache.hadoop.crypto.key.KeyShell", "create", ZONE_KEY])
+    _run_java(layout, [f"{HDFS}.namenode.NameNode", "-format", "-force", "-nonInteractive"])
+
+
+def make_directories(layout: Layout) -> None:
+    """As superuser; one JVM for all of them."""
+    words = [word for directory in DIRECTORIES for word in directory]
+    _run_java(layout, [str(HERE / "MakeDirectories.java"), str(layout.keytab("hdfs/localhost")) if layout.secure else "", *words])
+
+
+def run_admin(layout: Layout, words: Sequence[str]) -> str:
+    """Run `dfs` or `dfsadmin` as superuser and return its stdout. Raises RuntimeError with the reason."""
+    mains = {"dfs": "org.apache.hadoop.fs.FsShell", "dfsadmin": "org.apache.hadoop.hdfs.tools.DFSAdmin"}
+    environment = {}
+    if layout.secure:
+        cache = layout.run / "tmp" / "superuser"
+        get_ticket(layout, "hdfs/localhost", cache)
+        environment["KRB5CCNAME"] = f"FILE:{cache}"
+    return _run_java(layout, [mains[words[0]], *words[1:]], environment)
+
+
+def _run_java(layout: Layout, words: List[str], environment: Mapping[str, str] = {}) -> str:  # noqa: B006 - never changed
+    command = [find_program("java"), *java_options(layout, "256m"), "-cp", class_path(layout), *words]
+    environ = {**os.environ, "HADOOP_USER_NAME": "hdfs", **environment}
+    result = subprocess.run(command, check=False, capture_output=True, text=True, env=environ, cwd=layout.run / "tmp")
+    if result.returncode != 0:
+        raise RuntimeError(f"{Path(words[0]).name} failed:\n" + "\n".join(result.stderr.splitlines()[-12:]))
+    return result.stdout
