@@ -43,6 +43,8 @@ class Attributes:
 
     `file_mode` is the mode of the directory's data files. `acl` holds the entries as Hadoop prints them
     (`user::rwx`, `default:group:etl:r-x`), base entries included, empty where there is no extended ACL.
+    Policies are those in effect, inherited ones too; `own_storage_policy` and `own_ec_policy` say that the directory's parent has
+    another one, so that it must be set on the directory itself.
     """
 
     owner: str
@@ -54,6 +56,22 @@ class Attributes:
     xattrs: Tuple[Tuple[str, str], ...] = ()
     storage_policy: Optional[str] = None
     ec_policy: Optional[str] = None
+    own_storage_policy: bool = False
+    own_ec_policy: bool = False
+
+
+@dataclass(frozen=True)
+class Ties:
+    """What ties a directory to its place: a rename would fail, or take away something that belongs to the place.
+
+    `zone` is the root of the encryption zone that it lies in, "" outside of any. `snapshots`: snapshots can be made of this very
+    directory. `quota`: it has a quota of its own. `denied` says why this user may not rename it, "" where they may.
+    """
+
+    zone: str = ""
+    snapshots: bool = False
+    quota: bool = False
+    denied: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from hivekeeper.model import (
     StageDigests,
     StageResult,
     Table,
+    Ties,
     UnitFooters,
 )
 
@@ -136,6 +137,9 @@ class Files(Protocol):
 
         Storage policy and erasure coding act when a file is made, so call it before a write too. Not atomic.
         """
+
+    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
+        """What ties each existing directory to its place, in bulk; missing ones are left out."""
 
     def free_bytes(self, path: str) -> Optional[int]:
         """What may still be written at this place (space and quota, replication taken off); None where unknown."""

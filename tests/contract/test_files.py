@@ -15,7 +15,7 @@ import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
-from hivekeeper.model import Snapshot
+from hivekeeper.model import Snapshot, Ties
 from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 from twins.files import TRASH, FakeFiles, Killed
 
@@ -569,12 +569,31 @@ def test_acls_extended_attributes_and_policies_are_carried_over(files_world):
         file_acl=tuple(sorted(file_acl)),
         xattrs=(("user.source", "0sYWJj"),),
         storage_policy="COLD",
+        own_storage_policy=True,
     )
     files_world.files.dress({new: wanted})
     assert files_world.files.attributes([new]) == {new: wanted}
-    bare = dataclasses.replace(wanted, acl=(), file_acl=(), storage_policy="HOT")
+    bare = dataclasses.replace(wanted, acl=(), file_acl=(), storage_policy="HOT", own_storage_policy=False)
     files_world.files.dress({new: bare})
     assert files_world.files.attributes([new]) == {new: bare}
+
+
+def test_a_policy_of_its_own_stays_when_a_directory_leaves_a_parent_that_has_the_same(files_world):
+    files_world.skip_on("local", "local files have none in Hadoop")
+    batch, unit, live = (files_world.path(*below) for below in (["batch"], ["batch", "unit"], ["live"]))
+    files_world.files.make_directory(unit)
+    wanted = dataclasses.replace(files_world.files.attributes([unit])[unit], storage_policy="WARM", own_storage_policy=True)
+    files_world.files.dress({batch: wanted})
+    files_world.files.dress({unit: wanted})
+    files_world.files.rename_exact(unit, live)
+    assert files_world.files.attributes([live])[live].storage_policy == "WARM"
+
+
+def test_nothing_ties_an_ordinary_directory_and_a_missing_one_is_left_out(files_world):
+    directory = files_world.path("d")
+    files_world.files.make_directory(directory)
+    assert files_world.files.ties([directory, files_world.path("missing")]) == {directory: Ties()}
+    assert files_world.files.ties([]) == {}
 
 
 def test_free_space_is_told_for_a_place_that_does_not_exist_yet(files_world):

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from urllib.parse import quote
 
 from hivekeeper import names
-from hivekeeper.model import Attributes, FileInfo, Snapshot
+from hivekeeper.model import Attributes, FileInfo, Snapshot, Ties
 from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 
 ROOT = "hdfs://nn"
@@ -59,7 +59,11 @@ class Namespace:
         # Clients in several threads: each holds it for one step.
         self.one_step = threading.RLock()
         self.space_bytes: Optional[int] = None
+        # Paths at and below which nothing may be changed, and directories that may not be read.
         self.denied: Set[str] = set()
+        self.unreadable: Set[str] = set()
+        # What an administrator has tied to a directory, by its path.
+        self.ties: Dict[str, Ties] = {}
         # Files that our clients hold open: a lock, or None for one that is being written.
         self.leases: Dict[Node, Optional[FakeLock]] = {}
         self._last_id = 16385
@@ -307,12 +311,17 @@ class FakeFiles:
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         self._require_alive()
         found = {directory: self.namespace.find(self.qualify(directory)) for directory in directories}
-        return {directory: attributes_of(node) for directory, node in found.items() if node is not None}
+        return {directory: self._attributes(directory, node) for directory, node in found.items() if node is not None}
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         for directory, attributes in wanted.items():
             path = self.qualify(directory)
             self._change("dress", [path], lambda path=path, attributes=attributes: self._dress(path, attributes))
+
+    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
+        self._require_alive()
+        paths = {directory: self.qualify(directory) for directory in directories}
+        return {directory: self._ties(path) for directory, path in paths.items() if self.namespace.find(path) is not None}
 
     def free_bytes(self, path: str) -> Optional[int]:
         self.qualify(path)
@@ -336,7 +345,7 @@ class FakeFiles:
         if not done:
             raise error
         for path in paths:
-            if any(path == denied or path.startswith(denied + "/") for denied in self.namespace.denied):
+            if self._is_denied(path):
                 raise NoPermission(f"{path}: permission denied")
         with self.namespace.one_step:
             result = effect()
@@ -345,7 +354,16 @@ class FakeFiles:
             raise error
         return result
 
+    def _is_denied(self, path: str) -> bool:
+        return any(path == denied or path.startswith(denied + "/") for denied in self.namespace.denied)
+
+    def _ties(self, path: str) -> Ties:
+        known = self.namespace.ties.get(path, Ties())
+        return dataclasses.replace(known, denied=f"{path}: permission denied") if self._is_denied(names.parent(path)) else known
+
     def _snapshot(self, path: str) -> Snapshot:
+        if path in self.namespace.unreadable:
+            raise NoPermission(f"{path}: permission denied")
         node = self.namespace.find(path)
         if node is None or not node.is_dir:
             return Snapshot(exists=False)
@@ -392,6 +410,17 @@ class FakeFiles:
         lock = FakeLock(self, path, node)
         self.namespace.leases[node] = lock
         return lock
+
+    def _attributes(self, directory: str, node: Node) -> Attributes:
+        """Policies are kept by each directory itself: nothing is inherited here, so nothing is lost by a rename either."""
+        parent = self.namespace.find(names.parent(self.qualify(directory)))
+        known = attributes_of(node)
+        above = parent.attributes if parent is not None else known
+        return dataclasses.replace(
+            known,
+            own_storage_policy=known.storage_policy != above.storage_policy,
+            own_ec_policy=known.ec_policy != above.ec_policy,
+        )
 
     def _dress(self, path: str, wanted: Attributes) -> None:
         directory = self.namespace.directory(path)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.cluster.gateway import JAVA_ERRORS, Cause, Gateway, first_line, java_causes
 from hivekeeper.errors import Refused
-from hivekeeper.model import Attributes, FileInfo, Snapshot
+from hivekeeper.model import Attributes, FileInfo, Snapshot, Ties
 from hivekeeper.seams import FilesError, FilesUnavailable, Lock, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
@@ -149,6 +149,12 @@ class HadoopFiles:
         if wanted:
             _ask(self._bridge.dress, json.dumps({path: _as_json(attributes) for path, attributes in wanted.items()}))
 
+    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
+        if not directories:
+            return {}
+        found = json.loads(_ask(self._bridge.ties, json.dumps(list(directories))))
+        return {directory: Ties(**known) for directory, known in found.items()}
+
     def free_bytes(self, path: str) -> Optional[int]:
         return int(_ask(self._bridge.freeBytes, path))
 
@@ -244,6 +250,8 @@ def _attributes(known: Mapping[str, Any]) -> Attributes:
         xattrs=tuple(known["xattrs"].items()),
         storage_policy=known.get("storage_policy"),
         ec_policy=known.get("ec_policy"),
+        own_storage_policy=known.get("own_storage_policy", False),
+        own_ec_policy=known.get("own_ec_policy", False),
     )
 
 
@@ -258,4 +266,6 @@ def _as_json(wanted: Attributes) -> Mapping[str, Any]:
         "xattrs": dict(wanted.xattrs),
         "storage_policy": wanted.storage_policy,
         "ec_policy": wanted.ec_policy,
+        "own_storage_policy": wanted.own_storage_policy,
+        "own_ec_policy": wanted.own_ec_policy,
     }

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.commands import each, selection
 from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
 from hivekeeper.errors import Refused, Unusable
@@ -99,22 +100,34 @@ def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAn
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
     waiting, candidates, wanted = list(chosen), [], settings.max_units or len(chosen)  # type: ignore[var-annotated]
     while waiting and wanted > 0:
-        read = read_candidates(cluster, table, waiting[:wanted])
+        read = read_candidates(cluster, observed, waiting[:wanted])
         waiting = waiting[wanted:]
         wanted -= sum(compaction.is_fit(candidate, table, settings, engine) for candidate in read)
         candidates += read
     return compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine)
 
 
-def read_candidates(cluster: Cluster, table: Table, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
-    """What the files of some units say, in a few calls for all of them."""
-    format = eligible.format_of(table.storage) or ""
-    read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in chosen})
+def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
+    """What the directories of some units are tied to, and what their files say, in a few calls for all of them."""
+    tied = find_tied(cluster, observed, chosen)
+    free = [unit for unit in chosen if unit.unit.name not in tied]
+    format = eligible.format_of(observed.table.storage) or ""
+    read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in free})
     footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
-    attributes_of = cluster.files.attributes([unit.unit.live for unit in chosen])
+    attributes_of = cluster.files.attributes([unit.unit.live for unit in free])
     single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
     hazards = cluster.rows.hazards(format, single)
-    return [Candidate(unit, footers[unit.unit.name], attributes_of[unit.unit.live], hazards.get(unit.unit.name)) for unit in chosen]
+    fit = [Candidate(unit, footers[unit.unit.name], attributes_of[unit.unit.live], hazards.get(unit.unit.name)) for unit in free]
+    return fit + [Candidate.of_tied(unit, tied[unit.unit.name]) for unit in chosen if unit.unit.name in tied]
+
+
+def find_tied(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> Dict[str, eligible.Reason]:
+    """The units whose directories must not be renamed, by name."""
+    beside = names.parent(observed.control.top)
+    ties = cluster.files.ties([beside, *(unit.unit.live for unit in chosen)])
+    zone = ties[beside].zone if beside in ties else ""
+    judged = {unit.unit.name: eligible.refuse_ties(ties[unit.unit.live], zone) for unit in chosen if unit.unit.live in ties}
+    return {name: reason for name, reason in judged.items() if reason}
 
 
 def refuse_without_space(cluster: Cluster, plan: CompactionPlan) -> None:

@@ -53,16 +53,24 @@ class CompactionPlan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A unit that passed the metadata checks, with what those of its files say that hold rows."""
+    """A unit that passed the metadata checks, with what those of its files say that hold rows.
+
+    `tied`: why its directory must not be renamed; its files were not read then.
+    """
 
     analysis: UnitAnalysis
     footers: UnitFooters
     attributes: Attributes
     hazard: Optional[str] = None
+    tied: Optional[Reason] = None
+
+    @classmethod
+    def of_tied(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
+        return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), tied=reason)
 
     @property
     def is_rowless(self) -> bool:
-        return not self.footers.groups and not self.footers.unreadable
+        return not self.footers.groups and not self.footers.unreadable and self.tied is None
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
@@ -74,6 +82,8 @@ def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
 def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, engine: Engine) -> Optional[Reason]:
     """Why a unit's files, some of which hold rows, cannot be rewritten together, or not faithfully."""
     footers, leave_out = candidate.footers, "leave the unit out with --where"
+    if candidate.tied:
+        return candidate.tied
     if footers.unreadable:
         path, why = footers.unreadable[0]
         more = f"{len(footers.unreadable)} files cannot be read" if len(footers.unreadable) > 1 else "a file cannot be read"

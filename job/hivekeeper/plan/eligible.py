@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Partition, Snapshot, Storage, Table
+from hivekeeper.model import FileInfo, Partition, Snapshot, Storage, Table, Ties
 
 PARQUET = "parquet"
 ORC = "orc"
@@ -168,6 +168,25 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
         f"it has a sub-directory ({entry.name}), whose rows Hive and Spark see differently",
         "move its files up or away, or leave the unit out with --where",
     )
+
+
+def refuse_ties(ties: Ties, control_zone: str) -> Optional[Reason]:
+    """Why a unit's directory must not be renamed. `control_zone`: the encryption zone where the new files will be written."""
+    leave_out = "leave the unit out with --where, or the table out of the selection"
+    if ties.denied:
+        return Reason(f"its directory may not be renamed: {ties.denied}", "run as the owner of that directory or as the superuser")
+    if ties.zone != control_zone:
+        theirs, ours = ties.zone or "none", control_zone or "none"
+        return Reason(f"its encryption zone ({theirs}) is not that of the place where new files are written ({ours})", leave_out)
+    if ties.snapshots:
+        return Reason("snapshots can be made of its directory itself, and would stay with the old files", leave_out)
+    if ties.quota:
+        return Reason("its directory has a quota of its own, which would stay with the old files", leave_out)
+    return None
+
+
+def refuse_unreadable(why: str) -> Reason:
+    return Reason(f"its directory may not be read: {why}", "run as a user who may, or leave the unit out with --where")
 
 
 def writer_at_work(name: str) -> Reason:

@@ -19,19 +19,30 @@ log = logging.getLogger(__name__)
 def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
     """Give directories their attributes. `owner` says how much the owner matters: require, try or ignore.
 
-    Only a superuser may give files to somebody else on HDFS. Raises NoPermission.
+    Only a superuser may give files to somebody else on HDFS, but their owner may give them to any group of their own, and
+    whoever reads the table by its group depends on that. Raises NoPermission.
     """
-    anonymous = {path: replace(attributes, owner="", group="") for path, attributes in wanted.items()}
-    if owner == "ignore":
-        files.dress(anonymous)
-        return
-    try:
-        files.dress(wanted)
-    except NoPermission as error:
-        if owner == "require":
-            raise
-        log.warning("step=dress owner=not-kept reason=%r", str(error))
-        files.dress(anonymous)
+    keepable = {"require": (keep_all,), "try": (keep_all, keep_group, keep_neither), "ignore": (keep_neither,)}[owner]
+    for keep in keepable:
+        try:
+            files.dress({path: keep(attributes) for path, attributes in wanted.items()})
+            return
+        except NoPermission as error:
+            if keep is keepable[-1]:
+                raise
+            log.warning("step=dress owner=not-kept reason=%r", str(error))
+
+
+def keep_all(wanted: Attributes) -> Attributes:
+    return wanted
+
+
+def keep_group(wanted: Attributes) -> Attributes:
+    return replace(wanted, owner="")
+
+
+def keep_neither(wanted: Attributes) -> Attributes:
+    return replace(wanted, owner="", group="")
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:

@@ -15,7 +15,7 @@ from hivekeeper.plan import eligible
 from hivekeeper.plan.analysis import ObservedTable, analyze_unit
 from hivekeeper.plan.eligible import Reason
 from hivekeeper.plan.settings import Settings
-from hivekeeper.seams import Cluster, Files
+from hivekeeper.seams import Cluster, Files, NoPermission
 
 # Directories looked at in one call: bounds the answer's size, not the work.
 LOOK_AT_ONCE = 2000
@@ -40,12 +40,14 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     units, refusals = find_units(cluster, table)
     if wanted is not None:
         units = [unit for unit in units if wanted(unit.values)]
-    seen = look_at(cluster.files, [control.top, *(unit.live for unit in units), *_above(table, units)])
+    seen = look_at(cluster.files, [control.top, *_above(table, units)])
+    of_units, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
+    refusals.update({unit.name: eligible.refuse_unreadable(unreadable[unit.live]) for unit in units if unit.live in unreadable})
     writer = eligible.find_writer(entry for place in _above(table, units) for entry in seen[place].entries)
     if writer:
         return ObservedTable(table, control, settings, reason=eligible.writer_at_work(writer), has_control=seen[control.top].exists)
     now_ms = cluster.clock.now_ms()
-    analyses = tuple(analyze_unit(unit, seen[unit.live], refusals.get(unit.name), settings, now_ms) for unit in units)
+    analyses = tuple(analyze_unit(unit, of_units[unit.live], refusals.get(unit.name), settings, now_ms) for unit in units)
     return ObservedTable(table, control, settings, analyses, has_control=seen[control.top].exists)
 
 
@@ -95,3 +97,19 @@ def look_at(files: Files, places: Sequence[str]) -> Mapping[str, Snapshot]:
     for start in range(0, len(places), LOOK_AT_ONCE):
         seen.update(files.look(places[start : start + LOOK_AT_ONCE]))
     return seen
+
+
+def look_where_allowed(files: Files, places: Sequence[str]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
+    """What was seen, and why some directories may not be read: those count as existing and empty.
+
+    One that is forbidden spoils the answer for all that were asked for together, so they are halved until it is alone.
+    """
+    try:
+        return look_at(files, places), {}
+    except NoPermission as error:
+        if len(places) == 1:
+            return {places[0]: Snapshot(exists=True)}, {places[0]: str(error)}
+    half = len(places) // 2
+    seen, denied = look_where_allowed(files, places[:half])
+    more_seen, more_denied = look_where_allowed(files, places[half:])
+    return {**seen, **more_seen}, {**denied, **more_denied}

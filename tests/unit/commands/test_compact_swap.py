@@ -12,7 +12,7 @@ from builders import MIB, a_table
 from hivekeeper import names
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.errors import Exit, Refused
-from hivekeeper.model import Selection
+from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
 from hivekeeper.seams import FilesUnavailable, MetastoreUnavailable, NoPermission
@@ -399,6 +399,46 @@ def an_ordinary_user(world):
     node.attributes = replace(node.attributes, owner="alice", mode=0o750)
     files = OrdinaryUser(namespace=world.files.namespace)
     return world.cluster_of(files, world.metastore, FakeRows(files))
+
+
+TIED = [
+    (Ties(denied="parent has the sticky bit"), "may not be renamed: parent has the sticky bit"),
+    (Ties(zone="/secret"), "its encryption zone (/secret) is not that of the place where new files are written (none)"),
+    (Ties(snapshots=True), "snapshots can be made"),
+    (Ties(quota=True), "quota of its own"),
+]
+
+
+@pytest.mark.parametrize(("ties", "says"), TIED)
+def test_a_directory_that_is_tied_to_its_place_is_refused_before_anything_is_written_and_the_others_are_done(world, desk, ties, says):
+    world.files.namespace.ties[desk.live("dt=2")] = ties
+    before = world.files.look([desk.live("dt=2")])
+    for dry_run, done in ((True, "planned"), (False, "swapped")):
+        outcomes = {unit.name: unit for unit in desk.compact(dry_run=dry_run).tables[0].units}
+        assert {name: unit.outcome for name, unit in outcomes.items()} == {"dt=1": done, "dt=2": "refused", "dt=3": done}
+        assert says in outcomes["dt=2"].reason
+    assert world.files.look([desk.live("dt=2")]) == before
+
+
+def test_a_table_inside_an_encryption_zone_is_compacted(world, desk):
+    for place in ("", "dt=1", "dt=2", "dt=3"):
+        world.files.namespace.ties[desk.live(place)] = Ties(zone="/warehouse")
+    assert [unit.outcome for unit in desk.compact().tables[0].units] == ["swapped"] * 3
+
+
+@pytest.mark.parametrize("forbidden", ["dt=1", "dt=2", "dt=3"])
+def test_a_partition_that_may_not_be_read_is_refused_and_the_others_are_done(world, desk, forbidden):
+    world.files.namespace.unreadable.add(desk.live(forbidden))
+    result = desk.compact()
+    refused = [unit for unit in result.tables[0].units if unit.outcome == "refused"]
+    assert [unit.name for unit in refused] == [forbidden]
+    assert "may not be read" in refused[0].reason
+    assert sorted(unit.name for unit in result.tables[0].units if unit.outcome == "swapped") == sorted({"dt=1", "dt=2", "dt=3"} - {forbidden})
+
+
+def test_a_table_whose_root_may_not_be_read_is_refused(world, desk):
+    world.files.namespace.unreadable.add(desk.live())
+    assert desk.compact().code is Exit.REFUSED
 
 
 def test_an_owner_that_cannot_be_kept_refuses_before_anything_is_written(world):

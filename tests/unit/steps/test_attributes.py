@@ -17,12 +17,18 @@ WANTED = Attributes("alice", "analysts", 0o750, 0o640)
 
 
 class OrdinaryUser(FakeFiles):
-    """A client that may not give files to somebody else."""
+    """A client that may not give files to somebody else, nor to a group that it is not in."""
+
+    groups = ("hive",)
 
     def dress(self, wanted):
-        if any(attributes.owner for attributes in wanted.values()):
+        if any(attributes.owner or attributes.group not in ("", *self.groups) for attributes in wanted.values()):
             raise NoPermission("Only superusers may change owner")
         super().dress(wanted)
+
+
+class Analyst(OrdinaryUser):
+    groups = ("analysts",)
 
 
 def at_place(files):
@@ -47,6 +53,12 @@ def test_another_user_keeps_everything_else(owner):
     files = make(OrdinaryUser)
     attributes.dress(files, {PLACE: WANTED}, owner)
     assert (at_place(files).owner, at_place(files).mode) == ("hive", 0o750)
+
+
+def test_the_group_is_kept_where_only_the_owner_cannot_be():
+    files = make(Analyst)
+    attributes.dress(files, {PLACE: WANTED}, "try")
+    assert (at_place(files).owner, at_place(files).group, at_place(files).mode) == ("hive", "analysts", 0o750)
 
 
 def test_an_owner_that_is_required_and_cannot_be_kept_is_an_error():

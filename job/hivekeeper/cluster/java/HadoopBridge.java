@@ -49,6 +49,7 @@ import org.apache.hadoop.fs.XAttrCodec;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.AclStatus;
 import org.apache.hadoop.fs.permission.AclUtil;
+import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.fs.viewfs.ViewFileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
@@ -59,6 +60,7 @@ import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
 import org.apache.hadoop.io.IOUtils;
 import org.apache.hadoop.ipc.RemoteException;
 import org.apache.hadoop.security.AccessControlException;
+import org.apache.hadoop.security.UserGroupInformation;
 
 /**
  * Does to Hadoop file systems what Python asks, for any number of paths in one call: JSON in, JSON out. Decides nothing.
@@ -514,11 +516,20 @@ public class HadoopBridge {
     known.put("xattrs", xattrs(place.fs, place.real));
     if (place.fs instanceof DistributedFileSystem) {
       DistributedFileSystem hdfs = (DistributedFileSystem) place.fs;
-      ErasureCodingPolicy coding = hdfs.getErasureCodingPolicy(place.real);
-      known.put("storage_policy", hdfs.getStoragePolicy(place.real).getName());
-      known.put("ec_policy", coding == null ? null : coding.getName());
+      Path parent = place.real.isRoot() ? place.real : place.real.getParent();
+      String storage = hdfs.getStoragePolicy(place.real).getName(), coding = codingOf(hdfs, place.real);
+      known.put("storage_policy", storage);
+      known.put("ec_policy", coding);
+      known.put("own_storage_policy", Boolean.valueOf(!storage.equals(hdfs.getStoragePolicy(parent).getName())));
+      known.put("own_ec_policy", Boolean.valueOf(!String.valueOf(coding).equals(String.valueOf(codingOf(hdfs, parent)))));
     }
     return known;
+  }
+
+  /** The name of the erasure coding policy in effect, null for replication. */
+  String codingOf(DistributedFileSystem hdfs, Path path) throws IOException {
+    ErasureCodingPolicy coding = hdfs.getErasureCodingPolicy(path);
+    return coding == null ? null : coding.getName();
   }
 
   FileStatus firstDataFile(Place place) throws IOException {
@@ -610,14 +621,17 @@ public class HadoopBridge {
   void dressPolicies(DistributedFileSystem hdfs, Path path, Map wanted) throws IOException {
     String act = "set the storage policy";
     try {
-      String storage = different(hdfs.getStoragePolicy(path).getName(), (String) wanted.get("storage_policy"));
-      if (storage != null) hdfs.setStoragePolicy(path, storage);
+      // What is only inherited here would be lost when the directory is renamed away from its parent.
+      String storage = (String) wanted.get("storage_policy");
+      boolean own = Boolean.TRUE.equals(wanted.get("own_storage_policy"));
+      if (storage != null && (own || !storage.equals(hdfs.getStoragePolicy(path).getName()))) hdfs.setStoragePolicy(path, storage);
       act = "set the erasure coding policy";
-      ErasureCodingPolicy now = hdfs.getErasureCodingPolicy(path);
-      String coding = (String) wanted.get("ec_policy");
+      String coding = (String) wanted.get("ec_policy"), now = codingOf(hdfs, path);
+      own = Boolean.TRUE.equals(wanted.get("own_ec_policy"));
       // "replication" is HDFS's name for a directory that does not inherit its parent's coding.
-      if (coding == null && now != null) hdfs.setErasureCodingPolicy(path, "replication");
-      if (coding != null && (now == null || !now.getName().equals(coding))) hdfs.setErasureCodingPolicy(path, coding);
+      if (own || !String.valueOf(coding).equals(String.valueOf(now))) {
+        hdfs.setErasureCodingPolicy(path, coding == null ? "replication" : coding);
+      }
       act = "set the extended attributes";
       Map present = xattrs(hdfs, path);
       for (Iterator each = ((Map) wanted.get("xattrs")).entrySet().iterator(); each.hasNext();) {
@@ -673,6 +687,90 @@ public class HadoopBridge {
 
   String firstLine(Exception error) {
     return String.valueOf(error.getMessage()).split("\n")[0];
+  }
+
+  // ---- what ties a directory to its place
+
+  /** {directory: {zone, snapshots, quota, denied}}; missing directories are left out. Other file systems than HDFS tie nothing. */
+  public String ties(String directories) throws Exception {
+    final List asked = read(directories);
+    final Map parents = deniedBelow(asked);
+    List all = inParallel(asked, new Task() {
+      Object of(Object item) throws Exception {
+        Place place = place((String) item);
+        Object[] own = place.real == null ? null : ownEntry(place);
+        return own == null ? null : tiesOf(place, (String) own[8], (Object[]) parents.get(place.path.getParent()));
+      }
+    });
+    Map found = new LinkedHashMap();
+    for (int i = 0; i < all.size(); i++) {
+      if (all.get(i) != null) found.put(asked.get(i), all.get(i));
+    }
+    return json.writeValueAsString(found);
+  }
+
+  /** Each distinct parent → [why nothing in it may be renamed by us or "", its owner where it is sticky or null]. */
+  Map deniedBelow(List directories) throws Exception {
+    Map parents = new LinkedHashMap();
+    for (Iterator each = directories.iterator(); each.hasNext();) {
+      parents.put(place((String) each.next()).path.getParent(), null);
+    }
+    List asked = new ArrayList(parents.keySet());
+    List answers = inParallel(asked, new Task() {
+      Object of(Object item) throws Exception {
+        return deniedIn((Path) item);
+      }
+    });
+    for (int i = 0; i < asked.size(); i++) parents.put(asked.get(i), answers.get(i));
+    return parents;
+  }
+
+  Object[] deniedIn(Path parent) throws IOException {
+    if (parent == null) return new Object[] {"a root is never renamed", null};
+    Place place = place(parent.toString());
+    if (place.real == null) return new Object[] {"", null};
+    if (place.local()) return new Object[] {Files.isWritable(place.localPath()) ? "" : parent + " is not writable", null};
+    try {
+      place.fs.access(place.real, FsAction.WRITE_EXECUTE);
+    } catch (AccessControlException denied) {
+      return new Object[] {firstLine(denied), null};
+    }
+    FileStatus status = place.fs.getFileStatus(place.real);
+    return new Object[] {"", status.getPermission().getStickyBit() ? status.getOwner() : null};
+  }
+
+  Map tiesOf(Place place, String owner, Object[] parent) throws IOException {
+    Map known = new HashMap();
+    String denied = (String) parent[0], stickyOf = (String) parent[1];
+    String user = UserGroupInformation.getCurrentUser().getShortUserName();
+    if (stickyOf != null && !user.equals(owner) && !user.equals(stickyOf) && !isSuperuser(place)) {
+      denied = place.path.getParent() + " has the sticky bit and belongs to " + stickyOf + ", the directory to " + owner;
+    }
+    known.put("denied", denied);
+    if (!(place.fs instanceof DistributedFileSystem)) return known;
+    DistributedFileSystem hdfs = (DistributedFileSystem) place.fs;
+    FileStatus status = hdfs.getFileStatus(place.real);
+    known.put("snapshots", Boolean.valueOf(status.isSnapshotEnabled()));
+    known.put("zone", status.isEncrypted() ? hdfs.getEZForPath(place.real).getPath() : "");
+    try {
+      QuotaUsage usage = hdfs.getQuotaUsage(place.real);
+      known.put("quota", Boolean.valueOf(usage.getQuota() >= 0 || usage.getSpaceQuota() >= 0 || usage.isTypeQuotaSet()));
+    } catch (AccessControlException notReadable) {
+      // Without a quota of its own HDFS adds up what lies below, which needs the right to read all of it.
+      known.put("quota", Boolean.FALSE);
+    }
+    return known;
+  }
+
+  /** Only a superuser may list encryption zones; the answer itself does not matter. */
+  boolean isSuperuser(Place place) {
+    if (!(place.fs instanceof DistributedFileSystem)) return false;
+    try {
+      ((DistributedFileSystem) place.fs).listEncryptionZones().hasNext();
+      return true;
+    } catch (IOException denied) {
+      return false;
+    }
   }
 
   // ---- space
