@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# Where this installation keeps its archive and its site's configuration. Only functions.
+
+# Set ARCHIVE: dist/ in a checkout, lib/ in a release bundle.
+find_archive() {
+  local candidate
+  for candidate in "$ROOT/dist/hivekeeper.py" "$ROOT/lib/hivekeeper.py"; do
+    if [[ -f $candidate ]]; then
+      ARCHIVE="$candidate"
+      return
+    fi
+  done
+  die 2 "dist/hivekeeper.py is missing" "build it with: make dist; in a release bundle, unpack it again"
+}
+
+# Set HIVEKEEPER_CONF_DIR, where the job looks for site.yaml, unless the caller has. A release bundle looks outside itself
+# first, so that the next version finds what the site wrote for this one; a checkout is its own site.
+set_conf_dir() {
+  if [[ -n ${HIVEKEEPER_CONF_DIR:-} ]]; then
+    [[ -d $HIVEKEEPER_CONF_DIR ]] || die 2 "HIVEKEEPER_CONF_DIR is $HIVEKEEPER_CONF_DIR, which is not a directory" "correct or unset it"
+  elif [[ -f $ROOT/lib/hivekeeper.py ]]; then
+    choose_conf_dir "$(dirname -- "$ROOT")/conf" /etc/hivekeeper "$ROOT/conf"
+  elif [[ -d $ROOT/conf ]]; then
+    export HIVEKEEPER_CONF_DIR="$ROOT/conf"
+  fi
+}
+
+# Set HIVEKEEPER_CONF_DIR to the first directory that holds a site.yaml, or to the last one. # DIRECTORY…
+choose_conf_dir() {
+  local directory
+  for directory in "$@"; do
+    # A directory that cannot be entered may hold the site's settings: to run without them would be a guess.
+    [[ ! -d $directory || -x $directory ]] ||
+      die 2 "$directory cannot be entered by $(id -un)" "let this user read it, or set HIVEKEEPER_CONF_DIR"
+    export HIVEKEEPER_CONF_DIR="$directory"
+    if [[ -e $directory/site.yaml ]]; then
+      return
+    fi
+  done
+}
