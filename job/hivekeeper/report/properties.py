@@ -1,0 +1,137 @@
+"""What --properties-out writes: a few Java properties that a scheduler branches on (docs/schedulers.md).
+
+Pure. Always shorter than LIMIT bytes, which is what Oozie captures of an action's output; plain ASCII.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Tuple
+
+from hivekeeper.errors import Exit
+from hivekeeper.report.document import count_totals
+from hivekeeper.report.results import DONE_OUTCOMES, CommandResult, Problem
+
+# Oozie's oozie.action.max.output.data; a longer output fails the action.
+LIMIT = 2048
+LONGEST_WORD, LONGEST_TEXT = 40, 400
+MOST_RUNS = 5
+
+SKIPPED_OUTCOMES = frozenset(["empty", "recent", "undone", "dropped", "replaced"])
+
+# What a scheduler does after each code; a signal's is AGAIN.
+RETRIES: Mapping[int, str] = {
+    Exit.DONE: "none",
+    Exit.BUG: "recover",
+    Exit.USAGE: "person",
+    Exit.REFUSED: "person",
+    Exit.LOCKED: "later",
+    Exit.DIFFERENT: "person",
+    Exit.PARTIAL: "later",
+    Exit.ASK: "person",
+    Exit.UNUSABLE: "later",
+}
+
+
+def render(result: CommandResult) -> str:
+    """The properties of a command that ran."""
+    totals = count_totals(result)
+    recovered = [run for table in result.tables for run, _ in table.recovered]
+    words = {
+        **_head(result.command, result.code),
+        "run": result.run,
+        "dry_run": str(result.dry_run).lower(),
+        "tables": totals["tables"],
+        "tables_done": sum(table.code is Exit.DONE for table in result.tables),
+        **_count_units(totals["outcomes"]),
+        **{name: totals[name] for name in ("files_before", "files_after", "bytes_before", "bytes_after")},
+        "recovered": len(recovered),
+    }
+    what, advice = _find_trouble(result)
+    return _render_lines(words, {"recovered_runs": ",".join(recovered[:MOST_RUNS]), "error": what, "next": advice})
+
+
+def render_error(problem: Problem, command: str) -> str:
+    """The properties of a command that could not run."""
+    return _render_lines(_head(command, problem.code), {"error": problem.what, "next": problem.next})
+
+
+def _head(command: str, code: Exit) -> Dict[str, object]:
+    return {"exit_code": int(code), "meaning": code.name.lower(), "retry": RETRIES[code], "command": command}
+
+
+def _count_units(outcomes: Mapping[str, int]) -> Dict[str, int]:
+    counts = {"units_done": 0, "units_skipped": 0, "units_refused": 0, "units_failed": 0}
+    for outcome, count in outcomes.items():
+        counts[f"units_{_kind_of(outcome)}"] += count
+    return counts
+
+
+def _kind_of(outcome: str) -> str:
+    if outcome in DONE_OUTCOMES:
+        return "done"
+    if outcome in SKIPPED_OUTCOMES:
+        return "skipped"
+    return "refused" if outcome == "refused" else "failed"
+
+
+def _find_trouble(result: CommandResult) -> Tuple[str, str]:
+    """The first thing that went wrong, of the code that the command ends with if there is one, and the next step."""
+    for check in result.checks:
+        if check.level == "fix":
+            return check.what, check.next
+    problems = [table.problem for table in result.tables if table.problem is not None]
+    # Asked once: the code looks at every table.
+    code = result.code
+    for problem in sorted(problems, key=lambda problem: problem.code is not code):
+        return problem.what, problem.next
+    for table in result.tables:
+        for unit in table.units:
+            if _kind_of(unit.outcome) in ("failed", "refused"):
+                name = f"{table.table}/{unit.name}" if unit.name else table.table
+                return f"{name}: {unit.outcome}: {unit.reason}", unit.next
+    return "", ""
+
+
+def _render_lines(words: Mapping[str, object], texts: Mapping[str, str]) -> str:
+    """One line each. Words are short by nature; the texts share the room that is left, those that come first have more."""
+    lines = [_line(name, str(value), LONGEST_WORD) for name, value in words.items()]
+    left = LIMIT - 1 - sum(len(line) + 1 for line in lines)
+    for name, text in texts.items():
+        room = left - len(_line(name, "", 0)) - 1
+        lines.append(_line(name, text.partition("\n")[0], min(LONGEST_TEXT, room)))
+        left -= len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
+def _line(name: str, value: str, longest: int) -> str:
+    return f"hivekeeper.{name}={_escape_value(value, longest)}"
+
+
+def _escape_value(value: str, longest: int) -> str:
+    """As java.util.Properties reads it, in at most so many bytes; what is cut ends in dots."""
+    escaped = [_escape_char(char, at == 0) for at, char in enumerate(value[: longest + 1])]
+    if sum(map(len, escaped)) <= longest:
+        return "".join(escaped)
+    kept: List[str] = []
+    room = longest - len("...")
+    for piece in escaped:
+        room -= len(piece)
+        if room < 0:
+            break
+        kept.append(piece)
+    return "".join(kept) + "..."
+
+
+_ESCAPES: Mapping[str, str] = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
+
+
+def _escape_char(char: str, first: bool) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char == " " and first:
+        return "\\ "
+    if " " <= char <= "~":
+        return char
+    # Half a pair stands for a byte of a file's name that is no text; Java keeps it as it is too.
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
