@@ -27,6 +27,28 @@ write_count() {
   [ ! -e "$DEMO_DIR" ]
 }
 
+@test "demo: on a cluster it works below the user's directory, in a database of its own, and takes both away" {
+  mkdir "$WORLD/cluster"
+  echo "export HADOOP_CONF_DIR='$WORLD/cluster' HIVEKEEPER_TEST_KEYTAB=/keys/etl.keytab" >"$WORLD/cluster/env.sh"
+  CLUSTER="$WORLD/cluster" PATH="$WORLD/stubs:$PATH" run "$DEMO/run" --print
+  [ "$status" -eq 0 ]
+  [[ $output == *"--database hivekeeper_demo --location /user/etl/hivekeeper-demo/tables --home /user/etl/hivekeeper-demo/database --late"* ]]
+  [[ $output == *"compact-swap --database hivekeeper_demo --"* ]]
+  [[ $output == *"-get /user/etl/hivekeeper-demo/tables "* ]]
+  [[ ${lines[-2]} == *"--home /user/etl/hivekeeper-demo/database --drop "* ]]
+  [[ ${lines[-1]} == *"-rm -r -f -skipTrash /user/etl/hivekeeper-demo "* ]]
+  [ ! -e "$DEMO_DIR" ]
+}
+
+@test "demo: a cluster's settings that are not there are refused" {
+  mkdir "$WORLD/cluster"
+  CLUSTER="$WORLD/cluster" PATH="$WORLD/stubs:$PATH" run "$DEMO/run"
+  [ "$status" -eq 2 ]
+  [[ $output == *"neither env.sh nor core-site.xml can be read"* ]]
+  CLUSTER="$WORLD/no such directory" PATH="$WORLD/stubs:$PATH" run "$DEMO/run" --print
+  [ "$status" -eq 2 ]
+}
+
 @test "demo: a directory with other files is refused and left as it is" {
   mkdir "$DEMO_DIR"
   echo mine >"$DEMO_DIR/file"

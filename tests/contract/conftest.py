@@ -1,12 +1,10 @@
 """The worlds that contract tests run in: a seam's twin and its real implementation, with another program that writes there.
 
-HIVEKEEPER_TEST_FS names a directory of another file system for the real one (`hdfs://127.0.0.1:8020/contract`);
-without it, local files are used.
+The real one works on local files, or below the directory that HIVEKEEPER_TEST_FS names.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator
 
@@ -14,9 +12,8 @@ import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
+from storage import TEST_FS
 from twins.files import FakeFiles
-
-TEST_FS = os.environ.get("HIVEKEEPER_TEST_FS", "")
 
 
 @dataclass

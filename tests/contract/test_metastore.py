@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import pytest
@@ -13,12 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hivekeeper import quoting
-from hivekeeper.cluster.gateway import Gateway
-from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements
+from hivekeeper.cluster.gateway import Cause, Gateway
+from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements, find_meaning
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Table
 from hivekeeper.seams import Metastore, MetastoreRefused, MetastoreUnavailable
+from storage import Storage, local_only
 from twins.files import FakeFiles, Killed
 from twins.metastore import PARQUET, FakeMetastore
 
@@ -38,6 +39,7 @@ class TwinWorld:
     files: FakeFiles
     database: str
     root: str = "hdfs://nn/warehouse"
+    is_remote: bool = False
 
     def add_table(self, name: str, partitioned: bool = True, location: str = "") -> Table:
         storage = PARQUET
@@ -89,17 +91,19 @@ class TwinWorld:
 
 
 class RealWorld:
-    """Other people's changes, made by Spark's SQL and a client of their own."""
+    """Other people's changes, made by Spark's SQL and a client of their own; the metastore is a server, or embedded."""
 
-    def __init__(self, gateway: Gateway, database: str, root: str) -> None:
-        self.gateway, self.database, self.root = gateway, database, root
+    def __init__(self, gateway: Gateway, storage: Storage, database: str) -> None:
+        self.gateway, self.storage, self.database, self.root = gateway, storage, database, storage.root
         self.metastore = HiveMetastore(gateway)
+        self.is_remote = bool(gateway.hadoop_conf.get("hive.metastore.uris"))
         jvm = gateway.jvm
         self.hive = jvm.org.apache.hadoop.hive
         self.conf = self.hive.conf.HiveConf(gateway.hadoop_conf, jvm.java.lang.Class.forName("org.apache.hadoop.hive.conf.HiveConf"))
-        url = "javax.jdo.option.ConnectionURL"
-        for key, value in ((url, gateway.hadoop_conf.get(url)), ("hive.metastore.schema.verification", "false")):
-            self.conf.set(key, value)
+        if not self.is_remote:
+            url = "javax.jdo.option.ConnectionURL"
+            for key, value in ((url, gateway.hadoop_conf.get(url)), ("hive.metastore.schema.verification", "false")):
+                self.conf.set(key, value)
         self.client = self.hive.metastore.HiveMetaStoreClient(self.conf)
         self.databases: List[str] = []
         self._make_database(database)
@@ -146,28 +150,25 @@ class RealWorld:
         return self.metastore.tables(table.database, [table.name])[table.name]
 
     def add_file(self, location: str) -> None:
-        path = self._local(location)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("rows")
+        self.storage.write(location, b"rows")
 
     def listing(self) -> Any:
-        return sorted((str(path), path.stat().st_mtime_ns) for path in self._local(self.root).rglob("*"))
-
-    def _local(self, location: str) -> Path:
-        return Path(location[len("file:") :])
+        return self.storage.tree(self.root)
 
     def exists(self, location: str) -> bool:
-        path = self.gateway.jvm.org.apache.hadoop.fs.Path(location)
-        return bool(path.getFileSystem(self.gateway.hadoop_conf).exists(path))
+        return self.storage.exists(location)
 
     def another_client(self) -> Metastore:
         return HiveMetastore(Gateway(self.gateway.spark))
 
     def make_lock_tables(self) -> None:
-        self.hive.metastore.txn.TxnDbUtil.prepDb(self.conf)
+        """A server has them from its installation on."""
+        if not self.is_remote:
+            self.hive.metastore.txn.TxnDbUtil.prepDb(self.conf)
 
     def drop_lock_tables(self) -> None:
-        self.hive.metastore.txn.TxnDbUtil.cleanDb(self.conf)
+        if not self.is_remote:
+            self.hive.metastore.txn.TxnDbUtil.cleanDb(self.conf)
 
 
 @pytest.fixture(params=["twin", "real"])
@@ -181,8 +182,8 @@ def world(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-def real(gateway: Gateway, tmp_path: Any) -> Iterator[RealWorld]:
-    found = RealWorld(gateway, f"contract_{next(DATABASES)}", f"file:{tmp_path}")
+def real(gateway: Gateway, storage: Storage) -> Iterator[RealWorld]:
+    found = RealWorld(gateway, storage, f"contract_{os.getpid()}_{next(DATABASES)}")
     yield found
     for database in found.databases:
         gateway.spark.sql(f"DROP DATABASE {database} CASCADE")
@@ -230,6 +231,11 @@ def test_tables_come_back_as_stored_and_a_missing_one_is_left_out(world):
     assert not found["plain"].partitioned
 
 
+def test_tables_of_a_missing_database_are_missing_too(world):
+    world.add_table("events")
+    assert world.metastore.tables("no_such_database", ["events"]) == {}
+
+
 def test_no_names_ask_for_no_tables(world):
     assert world.metastore.tables(world.database, []) == {}
 
@@ -250,6 +256,14 @@ def test_the_partition_of_null_goes_by_its_name(world):
     add_partitions(world, table, [quoting.HIVE_NULL])
     (found,) = world.metastore.partitions(table)
     assert (found.name, found.values) == ("dt=__HIVE_DEFAULT_PARTITION__", (quoting.HIVE_NULL,))
+
+
+def test_an_empty_value_stays_empty_and_takes_the_name_of_null(world):
+    table = world.add_table("events")
+    add_partitions(world, table, [""])
+    (found,) = world.metastore.partitions(table)
+    assert (found.name, found.values) == ("dt=__HIVE_DEFAULT_PARTITION__", ("",))
+    assert not world.metastore.add_partition(table, partition_of(table, quoting.HIVE_NULL))
 
 
 def test_an_unpartitioned_table_has_no_partitions(world):
@@ -589,6 +603,8 @@ def test_while_a_table_is_held_another_client_is_told_why_it_is_not(with_locks):
 
 
 def test_a_metastore_without_lock_tables_yields_the_reason(world):
+    if world.is_remote:
+        pytest.skip("a server's lock tables are made with its schema, and are in use")
     world.drop_lock_tables()
     with world.metastore.hold(world.add_table("events"), 1) as reason:
         assert "Unable to update transaction database" in reason
@@ -732,6 +748,7 @@ def test_the_hive_lock_is_kept_alive_by_heartbeats(real):
         real.drop_lock_tables()
 
 
+@local_only
 def test_every_character_is_escaped_as_hive_does(gateway):
     hive = gateway.jvm.org.apache.hadoop.hive.common.FileUtils
     text = "".join(map(chr, range(0x250))) + "日😀"
@@ -739,12 +756,14 @@ def test_every_character_is_escaped_as_hive_does(gateway):
     assert quoting.unescape(quoting.escape(text)) == str(hive.unescapePathName(hive.escapePathName(text)))
 
 
+@local_only
 @pytest.mark.parametrize("value", [*NASTY, quoting.HIVE_NULL, ""])
 def test_a_partition_name_is_the_one_that_hive_makes(gateway, value):
     name = gateway.jvm.org.apache.hadoop.hive.common.FileUtils.makePartName(["DT", "ref"], [value, "x"])
     assert quoting.partition_name(["DT", "ref"], [value, "x"]) == str(name)
 
 
+@local_only
 @given(texts=st.lists(st.text(st.characters(blacklist_categories=["Cs"])), min_size=1, max_size=20))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_spark_reads_back_every_literal_and_identifier(guarded, texts):
@@ -815,6 +834,17 @@ def test_many_partitions_cost_as_many_gateway_calls_as_few(real):
 
     # The second time the database's table locations are known already.
     assert calls_for("few", 5) == calls_for("many", 100) + 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [("Invalid method name: 'get_table'", "another protocol version"), ("Internal error processing get_table", "its own log says why")],
+)
+def test_a_server_that_fails_inside_is_told_from_one_of_another_version(answer, said):
+    found = find_meaning((Cause("org.apache.thrift.TApplicationException", answer),))
+    assert isinstance(found, MetastoreUnavailable)
+    assert said in str(found)
+    assert answer in str(found)
 
 
 def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):

@@ -1,8 +1,7 @@
-"""What `Rows` promises, on the twin and on Spark with local files: the same cases, each row one text."""
+"""What `Rows` promises, on the twin and on Spark with real files: the same cases, each row one text."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.model import Differences, Digest, FileInfo, StageBatch, StageUnit, UnitFooters
 from hivekeeper.seams import Rows, RowsError
+from storage import Storage
 from twins.files import FakeFiles
 from twins.rows import DataFile, FakeRows
 
@@ -39,44 +39,45 @@ class TwinWorld:
 
 
 class SparkWorld:
-    def __init__(self, gateway: object, top: Path) -> None:
+    def __init__(self, gateway: object, storage: Storage) -> None:
         from hivekeeper.cluster.rows import SparkRows
 
         self.rows: Rows = SparkRows(gateway)
-        self.top = top
-        self.root = f"file:{top}"
+        self.storage = storage
+        self.root = storage.root
 
-    def _place(self, unit: int, name: str) -> Path:
-        directory = self.top / f"in {unit}"
-        directory.mkdir(exist_ok=True)
-        return directory / name
+    def _place(self, unit: int, name: str) -> str:
+        return f"{self.root}/in {unit}/{name}"
 
     def add(self, unit: int, name: str, rows: Sequence[str]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pa.table({"row": pa.array(rows, pa.string())})
-        pq.write_table(table, self._place(unit, name), store_schema=False, compression="snappy")
+        content = pa.BufferOutputStream()
+        pq.write_table(pa.table({"row": pa.array(rows, pa.string())}), content, store_schema=False, compression="snappy")
+        self.storage.write(self._place(unit, name), content.getvalue().to_pybytes())
 
     def add_raw(self, unit: int, name: str, text: str) -> None:
-        self._place(unit, name).write_text(text)
+        self.storage.write(self._place(unit, name), text.encode())
 
     def remove(self, unit: int, name: str) -> None:
-        self._place(unit, name).unlink()
+        self.storage.delete(self._place(unit, name))
 
     def list(self, directory: str) -> Tuple[FileInfo, ...]:
-        found = sorted(Path(directory[len("file:") :]).iterdir())
-        return tuple(FileInfo(f"file:{path}", path.stat().st_size, 0, path.is_dir(), 0) for path in found if not path.name.endswith(".crc"))
+        found = (one for one in self.storage.listing(directory) if not one.location.endswith(".crc"))
+        return tuple(FileInfo(one.location, one.size_bytes, 0, one.is_dir, 0) for one in found)
 
     def read(self, path: str) -> List[str]:
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(path[len("file:") :]).read().column("row").to_pylist()
+        return pq.ParquetFile(self.storage.copy(path)).read().column("row").to_pylist()
 
 
 @pytest.fixture(params=["twin", "spark"])
-def world(request, tmp_path):
-    return TwinWorld() if request.param == "twin" else SparkWorld(request.getfixturevalue("gateway"), tmp_path)
+def world(request):
+    if request.param == "twin":
+        return TwinWorld()
+    return SparkWorld(request.getfixturevalue("gateway"), request.getfixturevalue("storage"))
 
 
 def footers_of(world, *units: int) -> Mapping[str, UnitFooters]:

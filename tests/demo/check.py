@@ -12,9 +12,9 @@ from typing import Any, Dict, Iterator, List
 
 Json = Dict[str, Any]
 
-COMPACTED = {"demo.events_flat", "demo.events_by_date", "demo.events_by_date_ref", "demo.events_by_channel"}
-FINE = {"demo.well_sized"}
-REFUSED = {"demo.bucketed"}
+COMPACTED = {"events_flat", "events_by_date", "events_by_date_ref", "events_by_channel"}
+FINE = {"well_sized"}
+REFUSED = {"bucketed"}
 WITHOUT_BACKUP = FINE | REFUSED
 DIGESTS = 2**128
 MAGICS = (b"PAR1", b"ORC")
@@ -30,11 +30,15 @@ def read_document(path: str) -> Json:
         return json.load(file)
 
 
-def read_tables(path: str) -> Dict[str, Json]:
-    """The tables of a result document whose run ended well."""
+def read_by_name(path: str) -> Dict[str, Json]:
+    """The tables of a result document whose run ended well; the demo has one database, whatever its name."""
     document = read_document(path)
     require(document["exit_code"] == 0, f"{path} has exit code {document['exit_code']}")
-    tables = {table["table"]: table for table in document["tables"]}
+    return {table["table"].partition(".")[2]: table for table in document["tables"]}
+
+
+def read_tables(path: str) -> Dict[str, Json]:
+    tables = read_by_name(path)
     require(set(tables) == COMPACTED | FINE | REFUSED, f"{path} is about {', '.join(sorted(tables))}")
     for name in REFUSED:
         error = tables[name]["error"]
@@ -57,7 +61,7 @@ def check_analyzed(path: str) -> str:
     for name in COMPACTED | FINE:
         expected = "compact" if name in COMPACTED else "fine"
         require(tables[name]["analysis"]["status"] == expected, f"{name} is {tables[name]['analysis']['status']}, not {expected}")
-    refused = tables["demo.bucketed"]["error"]["what"]
+    refused = tables["bucketed"]["error"]["what"]
     return f"{len(COMPACTED)} tables are worth compacting, {len(FINE)} is fine, and one is refused: {refused}"
 
 
@@ -92,7 +96,7 @@ def check_verified(compacted: str, verified: str, counted: str) -> str:
         swapped = {unit["partition"] for unit in done[name]["units"] if unit["outcome"] == "swapped"}
         found = {unit["partition"] for unit in proved[name]["units"] if unit["outcome"] == "verified"}
         require(found == swapped, f"{name}: swapped {sorted(swapped)}, verified {sorted(found)}")
-        rows, counted_rows = sum(unit["rows"] for unit in proved[name]["units"]), counts[name.partition(".")[2]]["rows"]
+        rows, counted_rows = sum(unit["rows"] for unit in proved[name]["units"]), counts[name]["rows"]
         require(rows == counted_rows, f"{name}: {rows} rows verified, {counted_rows} counted")
         units += len(found)
     return f"{units} units verified, with as many rows as were counted without Spark"
@@ -100,9 +104,7 @@ def check_verified(compacted: str, verified: str, counted: str) -> str:
 
 def read_changed_tables(path: str) -> Dict[str, Json]:
     """The tables of a document of a command that works on backups; a table that was never changed has nothing there."""
-    document = read_document(path)
-    require(document["exit_code"] == 0, f"{path} has exit code {document['exit_code']}")
-    tables = {table["table"]: table for table in document["tables"]}
+    tables = read_by_name(path)
     require(set(tables) == COMPACTED | WITHOUT_BACKUP, f"{path} is about {', '.join(sorted(tables))}")
     for name, table in tables.items():
         require(table["error"] is None, f"{name}: {table['error']}")
@@ -177,13 +179,13 @@ def compare_rows(before: Json, after: Json) -> None:
     require(set(before) == set(after), f"tables {sorted(before)} became {sorted(after)}")
     for name, was in before.items():
         now = after[name]
-        require(now["rows"] == was["rows"], f"demo.{name} had {was['rows']} rows and has {now['rows']}")
-        require(now["digest"] == was["digest"], f"demo.{name} has the same number of rows, but not the same content")
+        require(now["rows"] == was["rows"], f"{name} had {was['rows']} rows and has {now['rows']}")
+        require(now["digest"] == was["digest"], f"{name} has the same number of rows, but not the same content")
 
 
 def compare_files(before: Json, after: Json) -> None:
     for name, was in before.items():
-        require(after[name]["files"] == was["files"], f"demo.{name} should have {was['files']} files and has {after[name]['files']}")
+        require(after[name]["files"] == was["files"], f"{name} should have {was['files']} files and has {after[name]['files']}")
 
 
 def show_counts(before: Json, after: Json) -> str:
@@ -201,8 +203,8 @@ def check_same(before_path: str, after_path: str) -> str:
     compare_rows(before, after)
     for name, was in before.items():
         now = after[name]
-        shrunk = now["files"] < was["files"] if f"demo.{name}" in COMPACTED else now["files"] == was["files"]
-        require(shrunk, f"demo.{name} had {was['files']} files and has {now['files']}")
+        shrunk = now["files"] < was["files"] if name in COMPACTED else now["files"] == was["files"]
+        require(shrunk, f"{name} had {was['files']} files and has {now['files']}")
     return show_counts(before, after)
 
 
@@ -223,7 +225,7 @@ def check_added(before_path: str, late_path: str, after_path: str) -> str:
     compare_rows(expected, after)
     compare_files(expected, after)
     (name,) = late
-    return f"every table holds the rows it held, and demo.{name} the {late[name]['rows']:,} that came, in a file more"
+    return f"every table holds the rows it held, and {name} the {late[name]['rows']:,} that came, in a file more"
 
 
 def check_kept(before_path: str, late_path: str, compacted_path: str, after_path: str) -> str:

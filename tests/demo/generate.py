@@ -1,7 +1,7 @@
 """Make a database of Hive tables with the small files that frequent appends leave behind.
 
-A program of its own: by spark-submit on a cluster, or by python where pyspark is installed. It only adds:
-a table or a directory that exists already stops it.
+A program of its own: by spark-submit on a cluster, or by python where pyspark is installed. It only adds (a table or a directory
+that exists already stops it), or with --drop takes away the database that it has made.
 """
 
 from __future__ import annotations
@@ -148,6 +148,8 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     days = ",".join(str(date(2026, 1, 1) + timedelta(days=shift)) for shift in range(3))
     parser.add_argument("--database", default="demo", help="made if it does not exist (default: %(default)s)")
     parser.add_argument("--location", required=True, metavar="PATH", help="directory to put the tables' directories in")
+    parser.add_argument("--home", metavar="PATH", help="directory of the database itself (default: in the warehouse)")
+    parser.add_argument("--drop", action="store_true", help="drop the database, if it lies in --home, and make nothing; files stay")
     parser.add_argument("--refs", type=split_list, default="FR,DE,US", metavar="A,B", help="values of ref (default: %(default)s)")
     parser.add_argument("--dates", type=split_list, default=days, metavar="D,E", help="values of dt (default: %(default)s)")
     parser.add_argument("--tables", type=split_list, metavar="A,B", help="only these tables")
@@ -161,6 +163,20 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def split_list(text: str) -> List[str]:
     return [part for part in text.split(",") if part]
+
+
+def make_database(spark: SparkSession, options: argparse.Namespace) -> None:
+    place = f" LOCATION {quote_text(options.home)}" if options.home else ""
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote_name(options.database)}{place}")
+
+
+def drop_database(spark: SparkSession, options: argparse.Namespace) -> None:
+    """Never another's, whatever it is called."""
+    found = [database for database in spark.catalog.listDatabases() if database.name == options.database]
+    for database in found:
+        if not options.home or not database.locationUri.endswith(options.home.rstrip("/")):
+            raise SystemExit(f"generate.py: the database {options.database} lies in {database.locationUri}: it is not the demo's")
+        spark.sql(f"DROP DATABASE {quote_name(options.database)} CASCADE")
 
 
 def choose_tables(options: argparse.Namespace) -> List[Plan]:
@@ -180,7 +196,10 @@ def main() -> None:
         key, _, value = setting.partition("=")
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote_name(options.database)}")
+    if options.drop:
+        drop_database(spark, options)
+        return
+    make_database(spark, options)
     for plan in plans:
         make_table(spark, plan, options)
         if options.late and plan.name == LATE_TABLE:

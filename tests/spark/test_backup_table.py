@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from hivekeeper.cluster.metastore import HiveMetastore
@@ -29,9 +26,9 @@ def session(spark):
 
 
 @pytest.fixture
-def database(spark, tmp_path):
-    name = f"b{abs(hash(str(tmp_path))) % 10**8}"
-    spark.sql(f"CREATE DATABASE {name} LOCATION 'file:{tmp_path}/{name}.db'")
+def database(spark, storage):
+    name = f"b{abs(hash(storage.root)) % 10**8}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION '{storage.root}/{name}.db'")
     yield name
     spark.sql(f"DROP DATABASE {name} CASCADE")
 
@@ -44,12 +41,12 @@ def metastore(gateway):
 class World:
     """A table of the database, its backup table, and the hidden directories that its units are swapped into."""
 
-    def __init__(self, session, metastore, database, definition, partitioned, tmp_path):
-        self.session, self.metastore, self.database, self.partitioned = session, metastore, database, partitioned
+    def __init__(self, session, metastore, database, definition, partitioned, storage):
+        self.session, self.metastore, self.storage, self.partitioned = session, metastore, storage, partitioned
         self.name, self.backup = f"{database}.events", f"{database}.__bkp_events_20260101_020304"
         by = "" if not partitioned else "PARTITIONED BY (dt STRING)" if definition.startswith("hive") else "PARTITIONED BY (dt)"
         statement = DEFINITIONS[definition].replace(" STRING) USING", f" STRING{', dt STRING' if partitioned else ''}) USING")
-        session.sql(statement.format(name=self.name, by=by, at=f"file:{tmp_path}/events"))
+        session.sql(statement.format(name=self.name, by=by, at=f"{storage.root}/events"))
         self.insert("old")
         self.table = metastore.tables(database, ["events"])["events"]
         self.paths = ControlPaths.of(self.table.location, partitioned).run(RUN)
@@ -66,16 +63,15 @@ class World:
 
     def make_backup(self):
         shown = self.paths.state("shown")
-        local(shown).mkdir(parents=True)
+        self.storage.make_directory(shown)
         self.metastore.make_backup_table(self.table, self.backup, shown, MARKS, self.lives())
 
     def swap(self, text):
         """Retire every live directory as a swap does, then write other rows there."""
         places = {name: self.paths.unit("retired", number) for number, name in enumerate(self.lives(), start=1)}
         for name, live in self.lives().items():
-            local(places[name]).parent.mkdir(parents=True, exist_ok=True)
-            local(live).rename(local(places[name]))
-            local(live).mkdir()
+            self.storage.rename(live, places[name])
+            self.storage.make_directory(live)
         self.session.sql(f"REFRESH TABLE {self.name}")
         self.insert(text)
         return places
@@ -95,22 +91,14 @@ class World:
         return sorted(found, key=repr)
 
 
-def local(location):
-    return Path(location[len("file:") :])
-
-
-def files_below(directory):
-    return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in directory.rglob("*"))
-
-
 @pytest.fixture(params=["flat", "partitioned"])
-def world(request, session, metastore, database, definition, tmp_path):
-    return World(session, metastore, database, definition, request.param == "partitioned", tmp_path)
+def world(request, session, metastore, database, definition, storage):
+    return World(session, metastore, database, definition, request.param == "partitioned", storage)
 
 
 # Spark reads tables of its own with its own reader only.
 @pytest.mark.parametrize(("definition", "reader"), [("hive", "spark"), ("hive", "hive"), ("spark", "spark"), ("spark managed", "spark")])
-def test_a_backup_table_shows_the_files_before_and_after_a_swap_and_its_table_never_changes(world, reader, tmp_path):
+def test_a_backup_table_shows_the_files_before_and_after_a_swap_and_its_table_never_changes(world, reader, storage):
     world.session.conf.set("spark.sql.hive.convertMetastoreParquet", reader == "spark")
     world.make_backup()
     assert world.rows(world.backup) == world.rows(world.name) == world.expected("old")
@@ -125,30 +113,30 @@ def test_a_backup_table_shows_the_files_before_and_after_a_swap_and_its_table_ne
         assert world.rows(world.backup, f"dt = {literal(VALUES[1])}") == world.expected("old", VALUES[1:2])
         world.metastore.trim_backup_table(world.backup, MARKS, list(places)[:1])
         assert len(world.rows(world.backup)) == 4
-    before = files_below(tmp_path)
+    before = storage.tree(storage.root)
     assert world.metastore.drop_backup_table(world.backup, MARKS)
-    assert files_below(tmp_path) == before
+    assert storage.tree(storage.root) == before
     assert world.rows(world.name) == world.expected("new")
 
 
 @pytest.mark.parametrize("definition", ["spark managed"])
-def test_dropping_a_backup_table_by_sql_deletes_no_file(world, tmp_path):
+def test_dropping_a_backup_table_by_sql_deletes_no_file(world, storage):
     world.make_backup()
     world.metastore.point_backup_table(world.backup, MARKS, world.swap("new"))
-    before = files_below(tmp_path)
+    before = storage.tree(storage.root)
     world.session.sql(f"DROP TABLE {world.backup} PURGE")
-    assert files_below(tmp_path) == before
+    assert storage.tree(storage.root) == before
     assert world.rows(world.name) == world.expected("new")
 
 
 @pytest.mark.parametrize("definition", ["spark"])
-def test_a_backup_table_whose_files_are_gone_can_be_dropped(world):
+def test_a_backup_table_whose_files_are_gone_can_be_dropped(world, storage):
     world.make_backup()
     places = world.swap("new")
     world.metastore.point_backup_table(world.backup, MARKS, places)
-    shutil.rmtree(local(world.paths.top))
+    storage.delete(world.paths.top)
     if world.partitioned:
         assert world.rows(world.backup) == []
     assert world.metastore.drop_backup_table(world.backup, MARKS)
     assert world.rows(world.name) == world.expected("new")
-    assert not local(world.paths.top).exists()
+    assert not storage.exists(world.paths.top)

@@ -1,9 +1,8 @@
-"""Whole commands on local Spark and an embedded metastore; rows are compared by a reader that is not Spark."""
+"""Whole commands on local Spark, with an embedded metastore or the cluster's; rows are compared by a reader that is not Spark."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -20,8 +19,11 @@ from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
+from storage import TEST_FS, local_only
 
 QUIET = Settings(min_quiet_ms=0)
+# A file costs milliseconds on HDFS.
+MANY_FILES = 200 if TEST_FS else 1000
 VALUES = ["plain", "a b", "50%", "it's", "k=v", "x:y", "p/q", 'say "x"', "ü", None]
 COLUMNS = (
     "id",
@@ -39,21 +41,20 @@ def cluster(spark):
 
 
 @pytest.fixture
-def database(spark, tmp_path):
-    name = f"w{abs(hash(str(tmp_path))) % 10**8}"
-    spark.sql(f"CREATE DATABASE {name} LOCATION 'file:{tmp_path}/{name}.db'")
+def database(spark, storage):
+    name = f"w{abs(hash(storage.root)) % 10**8}"
+    spark.sql(f"CREATE DATABASE {name} LOCATION '{storage.root}/{name}.db'")
     yield name
     spark.sql(f"DROP DATABASE {name} CASCADE")
 
 
-def make_table(spark, database, name, format, root, partitions=(), kind="EXTERNAL", codec=None):
+def make_table(spark, database, name, format, storage, partitions=(), kind="EXTERNAL", codec=None):
     """A table of six small files in each unit; a partition is (column → value, …)."""
     columns = ", ".join(f"{column} STRING" for column in partitions[0]) if partitions else ""
-    location = f"LOCATION 'file:{root}/{name}'" if kind == "EXTERNAL" else ""
+    place = f"{storage.root}/{name}" if kind == "EXTERNAL" else f"{storage.root}/{database}.db/{name}"
+    location = f"LOCATION '{place}'" if kind == "EXTERNAL" else ""
     by = f"PARTITIONED BY ({columns})" if partitions else ""
     spark.sql(f"CREATE {kind if kind == 'EXTERNAL' else ''} TABLE {database}.{name} ({DDL}) {by} STORED AS {format} {location}")
-    found = spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier(name, spark._jvm.scala.Option.apply(database))
-    place = spark._jsparkSession.sessionState().catalog().getTableMetadata(found).location().getPath()
     rows = spark.range(60).selectExpr(*COLUMNS).repartition(6)
     options = {"compression": codec} if codec else {}
     for partition in partitions or [{}]:
@@ -62,8 +63,8 @@ def make_table(spark, database, name, format, root, partitions=(), kind="EXTERNA
             spec = ", ".join(f"{column}={'NULL' if value is None else literal(value)}" for column, value in partition.items())
             spark.sql(f"ALTER TABLE {database}.{name} ADD PARTITION ({spec})")
             inside = partition_directory(partition, place)
-        rows.write.mode("append").format(format).options(**options).save(f"file:{inside}")
-    return Path(place)
+        rows.write.mode("append").format(format).options(**options).save(inside)
+    return place
 
 
 def partition_directory(partition, place):
@@ -89,8 +90,8 @@ def count_files(directory: Path) -> int:
     return len(data_files(directory))
 
 
-def state_of(directory: Path) -> list:
-    return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in directory.rglob("*"))
+def names_below(directory: Path) -> list:
+    return [str(path.relative_to(directory)) for path in data_files(directory)]
 
 
 def compact(cluster, database, settings=QUIET, run=1, **selected):
@@ -98,36 +99,36 @@ def compact(cluster, database, settings=QUIET, run=1, **selected):
     return compact_swap(cluster, Request(Selection(**selected), lambda _table: settings, "__bkp_", f"20260101t0203{run:02d}z-0000"))
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_tables_of_every_shape_hold_the_same_rows_in_fewer_files(spark, cluster, database, tmp_path, format):
+@pytest.mark.parametrize("format", ["parquet", pytest.param("orc", marks=local_only)])
+def test_tables_of_every_shape_hold_the_same_rows_in_fewer_files(spark, cluster, database, storage, format):
     shapes = {
         "flat": [],
         "by_one": [{"v": value} for value in VALUES],
         "by_two": [{"v": value, "w": "z z%"} for value in VALUES[1:4]],
     }
-    places = {name: make_table(spark, database, name, format, tmp_path, partitions) for name, partitions in shapes.items()}
-    places["managed"] = make_table(spark, database, "managed", format, tmp_path, kind="MANAGED")
-    before = {name: read_rows(place, format) for name, place in places.items()}
+    places = {name: make_table(spark, database, name, format, storage, partitions) for name, partitions in shapes.items()}
+    places["managed"] = make_table(spark, database, "managed", format, storage, kind="MANAGED")
+    before = {name: read_rows(storage.copy(place), format) for name, place in places.items()}
     recorded = definitions(cluster, database, places)
 
     result = compact(cluster, database)
 
     assert result.code is Exit.DONE, [table.problem or table.units for table in result.tables]
-    assert {name: read_rows(place, format) for name, place in places.items()} == before
+    assert {name: read_rows(storage.copy(place), format) for name, place in places.items()} == before
     units = {"flat": 1, "by_one": len(VALUES), "by_two": 3, "managed": 1}
-    assert {name: count_files(place) for name, place in places.items()} == units
+    assert {name: count_files(storage.copy(place)) for name, place in places.items()} == units
     assert definitions(cluster, database, places) == recorded
     for name in ("by_one", "by_two"):
         spark.sql(f"MSCK REPAIR TABLE {database}.{name}")
-        assert spark.read.format(format).load(f"file:{places[name]}").count() == 60 * units[name], "a path read of the root"
+        assert spark.read.format(format).load(places[name]).count() == 60 * units[name], "a path read of the root"
     assert set(definitions(cluster, database, places)) == set(recorded)
     for name in places:
         spark.sql(f"REFRESH TABLE {database}.{name}")
         assert spark.table(f"{database}.{name}").count() == 60 * units[name]
-    left = data_files(tmp_path)
+    left = names_below(storage.copy(storage.root))
     again = compact(cluster, database, run=2)
     assert (again.code, [table.units for table in again.tables]) == (Exit.DONE, [()] * 4)
-    assert data_files(tmp_path) == left
+    assert names_below(storage.copy(storage.root)) == left
 
 
 CHANGING = ("numFiles", "totalSize", "transient_lastDdlTime")
@@ -143,9 +144,9 @@ def definitions(cluster, database, names):
     return found
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_hives_own_reader_and_sparks_see_the_same_rows_as_before(spark, cluster, database, tmp_path, format):
-    make_table(spark, database, "t", format, tmp_path, [{"v": "a b"}, {"v": "x/y"}])
+@pytest.mark.parametrize("format", [pytest.param("parquet", marks=local_only), "orc"])
+def test_hives_own_reader_and_sparks_see_the_same_rows_as_before(spark, cluster, database, storage, format):
+    make_table(spark, database, "t", format, storage, [{"v": "a b"}, {"v": "x/y"}])
     hive = spark.newSession()
     for key in ("spark.sql.hive.convertMetastoreParquet", "spark.sql.hive.convertMetastoreOrc"):
         hive.conf.set(key, "false")
@@ -162,51 +163,53 @@ def test_hives_own_reader_and_sparks_see_the_same_rows_as_before(spark, cluster,
     assert sum(before[0].values()) == sum(before[1].values()) == 120
 
 
-def test_analyze_predicts_what_compaction_does_and_writes_nothing(spark, cluster, database, tmp_path):
-    place = make_table(spark, database, "t", "parquet", tmp_path, [{"v": "1"}, {"v": "2"}])
-    before = state_of(tmp_path)
+def test_analyze_predicts_what_compaction_does_and_writes_nothing(spark, cluster, database, storage):
+    place = make_table(spark, database, "t", "parquet", storage, [{"v": "1"}, {"v": "2"}])
+    before = storage.tree(storage.root)
     observed = analyze(cluster, Selection(database=database), lambda _table: QUIET, "__bkp_", "r").tables[0].observed
-    assert state_of(tmp_path) == before
+    assert storage.tree(storage.root) == before
     request = Request(Selection(database=database), lambda _table: QUIET, "__bkp_", "20260101t020301z-0000", dry_run=True)
     dry = compact_swap(cluster, request)
     assert [unit.outcome for unit in dry.tables[0].units] == ["planned", "planned"]
-    assert state_of(tmp_path) == before
+    assert storage.tree(storage.root) == before
     compact(cluster, database)
-    assert count_files(place) == sum(unit.target_files for unit in observed.units) == 2
+    assert count_files(storage.copy(place)) == sum(unit.target_files for unit in observed.units) == 2
 
 
+@local_only
 @pytest.mark.parametrize(
     ("format", "codec", "compression", "written"), [("parquet", "gzip", "source", "GZIP"), ("orc", "zlib", "snappy", "SNAPPY")]
 )
-def test_the_codec_is_that_of_the_files_or_as_it_is_named(spark, cluster, database, tmp_path, format, codec, compression, written):
-    place = make_table(spark, database, "t", format, tmp_path, codec=codec)
+def test_the_codec_is_that_of_the_files_or_as_it_is_named(spark, cluster, database, storage, format, codec, compression, written):
+    place = make_table(spark, database, "t", format, storage, codec=codec)
     assert compact(cluster, database, Settings(min_quiet_ms=0, compression=compression)).code is Exit.DONE
-    file = next(path for path in place.iterdir() if path.name.startswith("part-"))
+    (file,) = data_files(storage.copy(place))
     if format == "orc":
         assert pyarrow.orc.ORCFile(file).compression == written
     else:
         assert pyarrow.parquet.read_metadata(file).row_group(0).column(0).compression == written
 
 
-def test_rows_are_sorted_and_statistics_computed_where_that_is_asked_for(spark, cluster, database, tmp_path):
-    place = make_table(spark, database, "t", "parquet", tmp_path)
+def test_rows_are_sorted_and_statistics_computed_where_that_is_asked_for(spark, cluster, database, storage):
+    place = make_table(spark, database, "t", "parquet", storage)
     settings = Settings(min_quiet_ms=0, sort_columns=("text",), analyze_stats=True)
     assert compact(cluster, database, settings, tables=(f"{database}.t",)).code is Exit.DONE
-    texts = pyarrow.parquet.read_table(next(place.glob("part-*")), columns=["text"])["text"].to_pylist()
+    (file,) = data_files(storage.copy(place))
+    texts = pyarrow.parquet.read_table(file, columns=["text"])["text"].to_pylist()
     assert texts == sorted(texts)
     assert "60 rows" in str(spark.sql(f"DESCRIBE EXTENDED {database}.t").where("col_name = 'Statistics'").collect())
 
 
-def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, cluster, database, tmp_path):
-    mixed = make_table(spark, database, "mixed", "parquet", tmp_path)
-    spark.range(5).selectExpr("id", "'x' AS other").coalesce(1).write.mode("append").parquet(f"file:{mixed}")
-    broken = make_table(spark, database, "broken", "parquet", tmp_path)
-    (broken / "part-broken.parquet").write_bytes(b"PAR1 this is no footer")
-    nested = make_table(spark, database, "nested", "parquet", tmp_path)
-    shutil.copytree(nested, nested / "HIVE_UNION_SUBDIR_1")
-    writing = make_table(spark, database, "writing", "parquet", tmp_path)
-    (writing / "_temporary" / "0").mkdir(parents=True)
-    make_table(spark, database, "good", "parquet", tmp_path)
+def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, cluster, database, storage):
+    mixed = make_table(spark, database, "mixed", "parquet", storage)
+    spark.range(5).selectExpr("id", "'x' AS other").coalesce(1).write.mode("append").parquet(mixed)
+    broken = make_table(spark, database, "broken", "parquet", storage)
+    storage.write(f"{broken}/part-broken.parquet", b"PAR1 this is no footer")
+    nested = make_table(spark, database, "nested", "parquet", storage)
+    storage.bring(storage.copy(nested), f"{nested}/HIVE_UNION_SUBDIR_1")
+    writing = make_table(spark, database, "writing", "parquet", storage)
+    storage.make_directory(f"{writing}/_temporary/0")
+    make_table(spark, database, "good", "parquet", storage)
     spark.sql(f"CREATE VIEW {database}.a_view AS SELECT 1 AS x")
     spark.sql(f"CREATE TABLE {database}.bucketed (id INT) CLUSTERED BY (id) INTO 2 BUCKETS STORED AS PARQUET")
 
@@ -235,10 +238,10 @@ class Stopped(BaseException):
     """Stands for a kill: no handler of the program sees it."""
 
 
-def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, database, tmp_path, monkeypatch):
-    place = make_table(spark, database, "t", "parquet", tmp_path)
-    before = read_rows(place, "parquet")
-    (place / "_SUCCESS").touch()
+def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, database, storage, monkeypatch):
+    place = make_table(spark, database, "t", "parquet", storage)
+    before = read_rows(storage.copy(place), "parquet")
+    storage.write(f"{place}/_SUCCESS")
     rename = type(cluster.files).rename_exact
 
     def rename_and_die(self, source, target):
@@ -250,27 +253,28 @@ def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, data
     with pytest.raises(Stopped):
         compact(cluster, database)
     monkeypatch.undo()
-    assert not place.exists()
+    assert not storage.exists(place)
     result = recover(cluster, Selection(database=database), "__bkp_", "20260101t020309z-0000")
     assert dict(result.tables[0].recovered) == {"20260101t020301z-0000": {"swapped": 1}}
-    assert read_rows(place, "parquet") == before
-    assert count_files(place) == 1
-    assert (place / "_SUCCESS").exists()
+    assert read_rows(storage.copy(place), "parquet") == before
+    assert count_files(storage.copy(place)) == 1
+    assert storage.exists(f"{place}/_SUCCESS")
 
 
-def test_gateway_calls_do_not_grow_with_files(spark, cluster, database, tmp_path):
+def test_gateway_calls_do_not_grow_with_files(spark, cluster, database, storage, tmp_path):
     """One call per file would be felt: the gateway is the bottleneck of a PySpark driver."""
     calls = {}
-    for files in (10, 1000):
-        place = make_table(spark, database, f"t{files}", "parquet", tmp_path)
-        first, *others = sorted(path for path in place.iterdir() if path.suffix == ".parquet")
-        for path in [*others, *place.glob(".*.crc")]:
-            path.unlink()
-        for number in range(1, files):
-            os.link(first, place / f"part-copy-{number:05d}.parquet")
+    for files in (10, MANY_FILES):
+        place = make_table(spark, database, f"t{files}", "parquet", storage)
+        file, many = data_files(storage.copy(place))[0], tmp_path / f"many-{files}"
+        many.mkdir()
+        for number in range(files):
+            os.link(file, many / f"part-copy-{number:05d}.parquet")
+        storage.delete(place)
+        storage.bring(many, place)
         gateway = cluster.rows.gateway
         begin = gateway.calls
         assert compact(cluster, database, run=files % 60, tables=(f"{database}.t{files}",)).code is Exit.DONE
         calls[files] = gateway.calls - begin
-        assert count_files(place) == 1
-    assert abs(calls[1000] - calls[10]) <= 10, calls
+        assert count_files(storage.copy(place)) == 1
+    assert abs(calls[MANY_FILES] - calls[10]) <= 10, calls

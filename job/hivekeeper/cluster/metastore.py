@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql.utils import CapturedException
 
 from hivekeeper import names, quoting
+from hivekeeper.cluster.failures import KEEP_TICKET, lacks_ticket
 from hivekeeper.cluster.gateway import Cause, Gateway, first_line, java_causes
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
@@ -33,6 +34,8 @@ UNAVAILABLE = (
     "NoRouteToHostException",
     "GSSException",
 )
+# What a Thrift server answers where its own code threw: not a matter of versions.
+FAILED_INSIDE = "Internal error processing"
 # Hive's client packs the failure of all its tries into the text of one exception.
 NO_CONNECTION = "Could not connect to meta store"
 REFUSED_PACKAGES = ("org.apache.hadoop.hive.", "org.apache.thrift.", "org.apache.spark.", "org.apache.hadoop.security.")
@@ -213,17 +216,21 @@ def _ask(method: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return method(*arguments)
     except (Py4JJavaError, CapturedException) as error:
-        meaning = _meaning(java_causes(error))
+        meaning = find_meaning(java_causes(error))
         if meaning is None:
             raise
         raise meaning from error
 
 
-def _meaning(causes: Sequence[Cause]) -> Optional[Exception]:
+def find_meaning(causes: Sequence[Cause]) -> Optional[Exception]:
     """What a Java exception says about the metastore; None where it says nothing about it."""
     message = first_line(causes)
+    if any(cause.message.startswith(FAILED_INSIDE) for cause in causes):
+        return MetastoreUnavailable(f"the metastore failed at a request, its own log says why ({message})")
     if any(cause.short_name == "TApplicationException" for cause in causes):
         return MetastoreUnavailable(f"the metastore speaks another protocol version than this Spark's Hive client ({message})")
+    if lacks_ticket(causes):
+        return MetastoreUnavailable(f"the metastore got no valid Kerberos ticket: {KEEP_TICKET} ({message})")
     if any(cause.short_name in UNAVAILABLE or NO_CONNECTION in cause.message for cause in causes):
         return MetastoreUnavailable(f"the metastore does not answer ({message})")
     if any(cause.name.startswith(REFUSED_PACKAGES) for cause in causes):

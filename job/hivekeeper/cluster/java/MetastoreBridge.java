@@ -32,7 +32,9 @@ import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
+import org.apache.hadoop.hive.metastore.api.UnknownDBException;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.thrift.TApplicationException;
 
 /**
  * The metastore's client with a bulk interface: strings of JSON in and out, batches made here.
@@ -93,12 +95,7 @@ public class MetastoreBridge {
 
   /** JSON null where the database does not exist. */
   public String tableNames(String database) throws Exception {
-    try {
-      client.getDatabase(database);
-    } catch (NoSuchObjectException e) {
-      return "null";
-    }
-    return json(client.getAllTables(database));
+    return isDatabase(database) ? json(client.getAllTables(database)) : "null";
   }
 
   public String tables(String database, String names) throws Exception {
@@ -509,10 +506,29 @@ public class MetastoreBridge {
 
   private List tablesNamed(String database, List names) throws Exception {
     List found = new ArrayList();
-    for (int start = 0; start < names.size(); start += TABLES_AT_ONCE) {
-      found.addAll(client.getTableObjectsByName(database, part(names, start, TABLES_AT_ONCE)));
+    try {
+      for (int start = 0; start < names.size(); start += TABLES_AT_ONCE) {
+        found.addAll(client.getTableObjectsByName(database, part(names, start, TABLES_AT_ONCE)));
+      }
+    } catch (UnknownDBException e) {
+      return Collections.EMPTY_LIST;
+    } catch (TApplicationException e) {
+      // Servers from Hive 3.0 on say no more than this where the database is missing: the call has lost its declared exceptions.
+      if (e.getType() != TApplicationException.INTERNAL_ERROR || isDatabase(database)) {
+        throw e;
+      }
+      return Collections.EMPTY_LIST;
     }
     return found;
+  }
+
+  private boolean isDatabase(String name) throws Exception {
+    try {
+      client.getDatabase(name);
+      return true;
+    } catch (NoSuchObjectException e) {
+      return false;
+    }
   }
 
   private static Map describe(Table table) {

@@ -1,0 +1,148 @@
+"""Where the tables of tests lie: local files, or the directory that HIVEKEEPER_TEST_FS names (`hdfs://127.0.0.1:8020/user/etl/tests`).
+
+Stands for other programs: none of Hivekeeper's own code is used. Locations are text with a scheme; readers get local copies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, List, NamedTuple
+
+import pytest
+
+TEST_FS = os.environ.get("HIVEKEEPER_TEST_FS", "")
+
+# For a case that a cluster would only make slower: it is about a format, a text or the gateway.
+local_only = pytest.mark.skipif(bool(TEST_FS), reason="local: it says the same on every file system and metastore")
+
+
+class Found(NamedTuple):
+    """A file or directory; times are only compared with others of the same storage."""
+
+    location: str
+    size_bytes: int
+    mtime: int
+    is_dir: bool
+
+
+class Storage:
+    """What both kinds do; `root` is a directory for one test."""
+
+    root: str
+
+    def listing(self, location: str) -> List[Found]:
+        raise NotImplementedError
+
+    def tree(self, location: str) -> List[Found]:
+        """Everything below a directory."""
+        found = self.listing(location)
+        return found + [below for one in found if one.is_dir for below in self.tree(one.location)]
+
+
+class LocalStorage(Storage):
+    def __init__(self, root: Path) -> None:
+        self.root = f"file:{root}"
+
+    def _path(self, location: str) -> Path:
+        return Path(location.partition(":")[2])
+
+    def exists(self, location: str) -> bool:
+        return self._path(location).exists()
+
+    def listing(self, location: str) -> List[Found]:
+        found = sorted(self._path(location).iterdir())
+        statuses = [path.stat() for path in found]
+        return [Found(f"file:{path}", at.st_size, at.st_mtime_ns, path.is_dir()) for path, at in zip(found, statuses)]
+
+    def write(self, location: str, content: bytes = b"") -> None:
+        """A new file, also where one is there, below directories that are made."""
+        self.make_directory(location.rpartition("/")[0])
+        self._path(location).unlink(missing_ok=True)
+        self._path(location).write_bytes(content)
+
+    def make_directory(self, location: str) -> None:
+        self._path(location).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        """To a name that is free, below directories that are made."""
+        self.make_directory(target.rpartition("/")[0])
+        self._path(source).rename(self._path(target))
+
+    def delete(self, location: str) -> None:
+        path = self._path(location)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def bring(self, directory: Path, location: str) -> None:
+        """A local directory's files to a place that does not exist."""
+        shutil.copytree(directory, self._path(location), copy_function=os.link)
+
+    def copy(self, location: str) -> Path:
+        """What lies there, as a local path to read only; it does not exist where nothing lies there."""
+        return self._path(location)
+
+    def close(self) -> None:
+        """The directory goes with its test."""
+
+
+class HadoopStorage(Storage):
+    """By a client of its own."""
+
+    def __init__(self, spark: Any, root: str, copies: Path) -> None:
+        self.root = root
+        self._jvm = spark._jvm
+        self._copies = copies
+        self._made = 0
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()
+        self._fs = self._jvm.org.apache.hadoop.fs.FileSystem.newInstance(self._path(root).toUri(), configuration)
+        self._fs.delete(self._path(root), True)
+        self.make_directory(root)
+
+    def _path(self, location: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(location)
+
+    def exists(self, location: str) -> bool:
+        return bool(self._fs.exists(self._path(location)))
+
+    def listing(self, location: str) -> List[Found]:
+        found = self._fs.listStatus(self._path(location))
+        return sorted(Found(at.getPath().toString(), at.getLen(), at.getModificationTime(), at.isDirectory()) for at in found)
+
+    def write(self, location: str, content: bytes = b"") -> None:
+        stream = self._fs.create(self._path(location), True)
+        stream.write(bytearray(content))
+        stream.close()
+
+    def make_directory(self, location: str) -> None:
+        self._fs.mkdirs(self._path(location))
+
+    def rename(self, source: str, target: str) -> None:
+        self.make_directory(target.rpartition("/")[0])
+        assert not self.exists(target), f"{target} is there"
+        assert self._fs.rename(self._path(source), self._path(target)), f"{source} was not renamed"
+
+    def delete(self, location: str) -> None:
+        assert self._fs.delete(self._path(location), True), f"{location} was not there"
+
+    def bring(self, directory: Path, location: str) -> None:
+        self._fs.copyFromLocalFile(False, False, self._path(f"file:{directory}"), self._path(location))
+
+    def copy(self, location: str) -> Path:
+        self._made += 1
+        target = self._copies / f"copy-{self._made}"
+        if self.exists(location):
+            # The last argument: without checksum files beside the copies.
+            self._fs.copyToLocalFile(False, self._path(location), self._path(f"file:{target}"), True)
+        return target
+
+    def close(self) -> None:
+        self._fs.delete(self._path(self.root), True)
+        self._fs.close()
+
+
+def open_storage(spark: Any, directory: Path) -> Storage:
+    """One for a test, by its own temporary directory."""
+    if not TEST_FS:
+        return LocalStorage(directory)
+    return HadoopStorage(spark, f"{TEST_FS}/{directory.parent.name}/{directory.name}", directory)
