@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import contextmanager
-from typing import Iterator, Mapping
+from typing import TYPE_CHECKING, Iterator, Mapping
 
 from hivekeeper.cluster.session import open_session
 from hivekeeper.seams import Cluster
+
+if TYPE_CHECKING:
+    from hivekeeper.cluster.checkup import ClusterProbes
 
 SPARK_LOG_LEVELS = {"debug": "INFO", "info": "WARN", "warning": "ERROR", "error": "ERROR"}
 
@@ -27,6 +30,19 @@ def connect(options: Mapping[str, str], log_level: str = "info") -> Iterator[Clu
     spark = open_session(options, SPARK_LOG_LEVELS[log_level])
     try:
         yield assemble(spark)
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def open_probes(log_level: str) -> Iterator[ClusterProbes]:
+    """What a check-up asks with; the metastore is connected to when it is first asked for. Raises Unusable and UsageError."""
+    spark = open_session({}, SPARK_LOG_LEVELS[log_level])
+    try:
+        from hivekeeper.cluster.checkup import ClusterProbes
+        from hivekeeper.cluster.gateway import Gateway
+
+        yield ClusterProbes(Gateway(spark))
     finally:
         spark.stop()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Dict, List, Mapping, NamedTuple
 
-from hivekeeper.errors import Unusable
+from hivekeeper.errors import Unusable, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +130,7 @@ def _find_builder() -> type:
     except ImportError as error:
         raise Unusable(
             f"Spark's Python package cannot be imported ({error})",
-            next="run it through bin/hivekeeper, or with spark-submit",
+            next="run it through bin/hivekeeper, or with spark-submit; Spark 3.3 takes Python up to 3.12: set HIVEKEEPER_PYTHON",
         ) from error
     return SparkSession.Builder
 
@@ -139,20 +139,21 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark.sql.utils import CapturedException
 
-    from hivekeeper.cluster.gateway import first_line, java_causes
+    from hivekeeper.cluster.failures import explain_unusable
+    from hivekeeper.cluster.gateway import java_causes
 
     try:
         return builder.getOrCreate()
     except (Py4JError, CapturedException) as error:
-        what = first_line(java_causes(error)) or "its Java process went away"
-        raise Unusable(f"Spark did not start: {what}", next=_NEXT_LOG) from error
+        trouble = explain_unusable(java_causes(error))
+        kind = UsageError if trouble.configured else Unusable
+        raise kind(f"Spark did not start: {trouble.what}", next=trouble.next) from error
     except (RuntimeError, OSError) as error:
         # PySpark starts Java through a shell script and sees no more than that it ended.
         raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
 
 
 _NEXT_JAVA = "its own message is above: mostly JAVA_HOME (Java 8, 11 or 17; for Spark 4: 17 or 21) or HADOOP_CONF_DIR is not set"
-_NEXT_LOG = "read Spark's own messages above; a busy cluster or an expired ticket passes, so run again after klist"
 
 
 def _require_guards(spark: SparkSession) -> None:

@@ -1,0 +1,74 @@
+"""Asks a cluster what a check-up wants to know, and tries for real what a run will do, in scratch directories of its own.
+
+It decides nothing and touches no table.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper.cluster import failures
+from hivekeeper.cluster.connect import assemble
+from hivekeeper.cluster.gateway import JAVA_ERRORS, Gateway, java_causes
+from hivekeeper.plan import checkup
+from hivekeeper.seams import Cluster
+
+
+class ClusterProbes:
+    """`commands.doctor.Probes` on an open session."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._bridge = gateway.bridge("CheckupBridge")
+        self._bridge.configure(gateway.hadoop_conf)
+        self._cluster: Optional[Cluster] = None
+        context = gateway.spark.sparkContext
+        self.on_yarn = context.master == "yarn"
+        self.session = f"Spark {gateway.spark.version}, master {context.master}, application {context.applicationId}"
+
+    @property
+    def metastore(self) -> str:
+        uris = self._gateway.hadoop_conf.get("hive.metastore.uris")
+        client = self._gateway.jvm.org.apache.hive.common.util.HiveVersionInfo.getVersion()
+        return f"{uris or 'embedded'}, asked by Hive's client {client}"
+
+    def cluster(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = assemble(self._gateway.spark)
+        return self._cluster
+
+    def login(self) -> checkup.LoginFacts:
+        return checkup.LoginFacts(**_ask(self._bridge.login))
+
+    def file_system(self) -> checkup.FileSystemFacts:
+        return checkup.FileSystemFacts(**_ask(self._bridge.fileSystem))
+
+    def staging(self, scratch: str) -> checkup.StagingFacts:
+        directory = self._gateway.spark.sparkContext.getConf().get("spark.yarn.stagingDir", None)
+        return checkup.StagingFacts(**_ask(self._bridge.staging, directory, scratch))
+
+    def queue(self, name: str) -> Optional[checkup.QueueFacts]:
+        found = _ask(lambda: self._gateway.bridge("QueueBridge").queue(self._gateway.hadoop_conf, name))
+        return checkup.QueueFacts(**{**found, "others": tuple(found["others"])}) if found else None
+
+    def missing(self, paths: Sequence[str]) -> Tuple[str, ...]:
+        return tuple(_ask(self._bridge.missing, json.dumps(list(paths))))
+
+    def try_rights(self, root: str, control: str, scratch: str) -> checkup.TrialFacts:
+        return checkup.TrialFacts(**_ask(self._bridge.tryRights, root, control, scratch))
+
+    def refused_parents(self, parents: Sequence[str], superuser: bool) -> Mapping[str, str]:
+        return dict(_ask(self._bridge.refusedParents, json.dumps(list(parents)), superuser))
+
+    def room(self, root: str) -> checkup.RoomFacts:
+        return checkup.RoomFacts(**_ask(self._bridge.room, root))
+
+
+def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What a bridge answers, read from JSON. Raises ProbeFailed."""
+    try:
+        return json.loads(call(*arguments))
+    except JAVA_ERRORS as error:
+        trouble = failures.explain_unusable(java_causes(error))
+        raise checkup.ProbeFailed(trouble.what, trouble.next, checkup.MACHINE if trouble.configured else checkup.CLUSTER) from error

@@ -1,0 +1,202 @@
+"""doctor: check all that a run needs, and say what to fix. Changes no table; what it tries, it tries in scratch directories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, ContextManager, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.commands import selection
+from hivekeeper.errors import Exit, HivekeeperError
+from hivekeeper.model import Selection, Table
+from hivekeeper.plan import checkup
+from hivekeeper.plan.checkup import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
+from hivekeeper.report.results import CommandResult
+from hivekeeper.seams import Clock, Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.steps.observe import qualify_table
+
+# Parents of partitions whose rights are asked for, one question each; tables with more have them alike.
+MOST_PARENTS = 500
+SCRATCH = "checkup"
+NEEDED_FOR_TABLES = ("file-system", "safe-mode", "metastore")
+# A table that nobody has: a server looks it up all the same, unless it speaks another protocol version.
+NO_TABLE = ("default", ("hivekeeper_checkup",))
+
+
+class Probes(Protocol):
+    """What can be asked of a cluster whose session is open. Any method may raise ProbeFailed; none changes a table."""
+
+    # The version of Spark, the master and the application's id, in words; the same of the metastore and Hive's client.
+    session: str
+    metastore: str
+    on_yarn: bool
+
+    def login(self) -> checkup.LoginFacts: ...
+
+    def file_system(self) -> checkup.FileSystemFacts: ...
+
+    def staging(self, scratch: str) -> checkup.StagingFacts:
+        """Make a scratch directory where Spark will stage its files, and remove it."""
+
+    def queue(self, name: str) -> Optional[checkup.QueueFacts]:
+        """None where no ResourceManager is configured."""
+
+    def missing(self, paths: Sequence[str]) -> Tuple[str, ...]: ...
+
+    def cluster(self) -> Cluster:
+        """The seams; connects to the metastore. Raises Unusable."""
+
+    def try_rights(self, root: str, control: str, scratch: str) -> checkup.TrialFacts: ...
+
+    def refused_parents(self, parents: Sequence[str], superuser: bool) -> Mapping[str, str]: ...
+
+    def room(self, root: str) -> checkup.RoomFacts: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to check. `shipped`: paths on the cluster that the configuration ships with the job. `found`: the launcher's findings."""
+
+    selection: Selection
+    backup_prefix: str
+    run: str
+    owner_for: Callable[[str], str]
+    queue: Optional[str] = None
+    shipped: Tuple[str, ...] = ()
+    found: Tuple[Check, ...] = ()
+    edge_only: bool = False
+
+
+def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, request: Request) -> CommandResult:
+    """All findings; those of this machine first."""
+    started, began = clock.now_ms(), clock.monotonic_ms()
+    checks = [*request.found, *([] if request.edge_only else examine_cluster(open_probes, request))]
+    seconds = (clock.monotonic_ms() - began) / 1000
+    return CommandResult("doctor", request.run, started, seconds, named=False, checks=tuple(checks))
+
+
+def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], request: Request) -> List[Check]:
+    """One check after the other; what cannot be asked any more is skipped, never left out."""
+    try:
+        with open_probes() as probes:
+            checks = [Check("session", OK, probes.session), *_examine_services(probes, request)]
+            possible = all(_is_fit(checks, needed) for needed in NEEDED_FOR_TABLES)
+            return [*checks, *_examine_tables(probes, request, possible)]
+    except HivekeeperError as error:
+        place = MACHINE if error.code is Exit.USAGE else CLUSTER
+        rest = checkup.CLUSTER_CHECKS[1:]
+        return [Check("session", FIX, error.what, error.next, place), *(Check(name, SKIP, "needs session") for name in rest)]
+
+
+def _examine_services(probes: Probes, request: Request) -> Iterator[Check]:
+    yield from _ask("login", lambda: [checkup.judge_login(probes.login())])
+    of_files = _ask("file-system", lambda: checkup.judge_file_system(probes.file_system()))
+    yield from of_files
+    if _is_fit(of_files, "file-system"):
+        yield from _examine_staging(probes, request.run, _is_fit(of_files, "safe-mode"))
+        shipped = request.shipped
+        yield from _ask("shipped-files", lambda: [checkup.judge_shipped(shipped, probes.missing(shipped))])
+    else:
+        needing = ("safe-mode", "acls", "xattrs", "encryption", "space", "staging", "clock", "shipped-files")
+        yield from (Check(name, SKIP, "needs file-system") for name in needing)
+    yield from _ask("queue", lambda: [_examine_queue(probes, request.queue)])
+    yield from _ask("metastore", lambda: [_examine_metastore(probes)])
+
+
+def _examine_staging(probes: Probes, run: str, writable: bool) -> List[Check]:
+    if not writable:
+        return [Check(name, SKIP, "needs safe-mode to be off") for name in ("staging", "clock")]
+
+    def examine() -> List[Check]:
+        facts = probes.staging(f".hivekeeper-{SCRATCH}-{run}")
+        return [Check("staging", OK, f"{facts.path} can be written to"), checkup.judge_clock(facts.difference_ms)]
+
+    found = _ask("staging", examine)
+    return found if len(found) > 1 else [*found, Check("clock", SKIP, "needs staging")]
+
+
+def _examine_queue(probes: Probes, name: Optional[str]) -> Check:
+    if probes.on_yarn:
+        return Check("queue", OK, f"{name or 'the default queue'} has taken this application")
+    facts = probes.queue(name or "default")
+    if facts is None:
+        return Check("queue", SKIP, "no ResourceManager is configured, and spark.master is not yarn")
+    return checkup.judge_queue(facts, probes.login().user)
+
+
+def _examine_metastore(probes: Probes) -> Check:
+    """Every kind of question that a run asks: one of another protocol version may know some of them."""
+    metastore = probes.cluster().metastore
+    databases = metastore.databases()
+    metastore.tables(*NO_TABLE)
+    return Check("metastore", OK, f"{probes.metastore}, {len(databases)} databases")
+
+
+def _examine_tables(probes: Probes, request: Request, possible: bool) -> Iterator[Check]:
+    selected = request.selection
+    if not selected.tables and not selected.database:
+        return
+    if not possible:
+        yield Check("table", SKIP, f"needs {', '.join(NEEDED_FOR_TABLES)}")
+        return
+    missing: List[str] = []
+    tables: List[Table] = []
+
+    def find() -> List[Check]:
+        found, absent = selection.find_tables(probes.cluster(), selected, request.backup_prefix)
+        tables.extend(found)
+        missing.extend(absent)
+        return []
+
+    yield from _ask("table", find)
+    yield from (Check("table", FIX, "no such table", "look at the spelling; SHOW TABLES lists them", MACHINE, name) for name in missing)
+    for table in tables:
+        yield from _examine_table(probes, qualify_table(probes.cluster().files, table), request)
+
+
+def _examine_table(probes: Probes, table: Table, request: Request) -> Iterator[Check]:
+    name = table.full_name
+    if not table.location:
+        yield Check("table", WARN, "it has no directory: a view, which is never compacted", "leave it out", table=name)
+        return
+    yield Check("table", OK, table.location, table=name)
+    trials: List[checkup.TrialFacts] = []
+
+    def try_rights() -> List[Check]:
+        control = names.ControlPaths.of(table.location, table.partitioned).top
+        trials.append(probes.try_rights(table.location, control, f"{SCRATCH}-{request.run}"))
+        return checkup.judge_trials(name, trials[0], request.owner_for(name))
+
+    yield from _ask("control", try_rights, name)
+    superuser = any(facts.superuser for facts in trials)
+    yield from _ask("parents", lambda: [_examine_parents(probes, table, superuser)], name)
+    yield from _ask("roots", lambda: _examine_room(probes, table), name)
+
+
+def _examine_parents(probes: Probes, table: Table, superuser: bool) -> Check:
+    files, metastore = probes.cluster().files, probes.cluster().metastore
+    lives = [partition.location for partition in metastore.partitions(table)] if table.partitioned else [table.location]
+    parents = tuple(dict.fromkeys(names.parent(files.qualify(live)) for live in lives if live))
+    asked = parents[:MOST_PARENTS]
+    return checkup.judge_parents(table.full_name, probes.refused_parents(asked, superuser), len(asked), len(parents))
+
+
+def _examine_room(probes: Probes, table: Table) -> List[Check]:
+    room = probes.room(table.location)
+    return [checkup.judge_roots(table.full_name, table.partitioned, room), checkup.judge_room(table.full_name, room)]
+
+
+def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List[Check]:
+    """What a probe finds; a probe without an answer is a finding too."""
+    try:
+        return examine()
+    except ProbeFailed as failed:
+        return [Check(name, FIX, str(failed), failed.next, failed.place, table)]
+    except HivekeeperError as error:
+        return [Check(name, FIX, error.what, error.next, CLUSTER, table)]
+    except (FilesError, MetastoreUnavailable) as error:
+        return [Check(name, FIX, str(error), "mend the cause, then check again", CLUSTER, table)]
+
+
+def _is_fit(checks: Sequence[Check], name: str) -> bool:
+    return any(check.name == name and check.level in (OK, WARN, SKIP) for check in checks)

@@ -1,0 +1,183 @@
+"""The probes of doctor on the real cluster: what HDFS, YARN and the metastore answer, and that nothing is left behind."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from hivekeeper.cluster.checkup import ClusterProbes
+from hivekeeper.cluster.connect import WallClock
+from hivekeeper.commands.doctor import Request, check_up
+from hivekeeper.model import Selection
+from hivekeeper.plan.checkup import FIX, OK, WARN, Check
+
+RUN = "20260101t020304z-0000"
+
+
+@pytest.fixture
+def probes(gateway: Any) -> ClusterProbes:
+    return ClusterProbes(gateway)
+
+
+@pytest.fixture
+def root(gateway: Any, tmp_path: Path) -> Any:
+    """A directory of etl, the operator, that goes when the test ends."""
+    path = gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/checkup-{abs(hash(str(tmp_path))) % 10**8}")
+    fs = path.getFileSystem(gateway.hadoop_conf)
+    fs.mkdirs(path)
+    yield fs.makeQualified(path)
+    fs.delete(path, True)
+
+
+def below(gateway: Any, root: Any) -> List[str]:
+    return [status.getPath().getName() for status in root.getFileSystem(gateway.hadoop_conf).listStatus(root)]
+
+
+def try_rights(probes: ClusterProbes, root: Any) -> Any:
+    return probes.try_rights(str(root), f"{root}/.hivekeeper", f"checkup-{RUN}")
+
+
+def test_the_cluster_tells_who_we_are_and_what_it_has(probes, layout):
+    login, files = probes.login(), probes.file_system()
+    assert login.user.startswith("etl")
+    assert (login.secured, login.proved) == (layout.secure, layout.secure)
+    assert (files.is_hdfs, files.safe_mode, files.acls, files.xattrs) == (True, False, "", "")
+    assert files.remaining_bytes > 0
+
+
+def test_a_queue_that_takes_us_one_that_does_not_and_one_that_is_not_there(probes):
+    found = {name: probes.queue(name) for name in ("etl", "root.etl", "closed", "nope")}
+    assert [(name, facts.exists, facts.running and facts.may_submit) for name, facts in found.items() if facts.exists] == [
+        ("etl", True, True),
+        ("root.etl", True, True),
+        ("closed", True, False),
+    ]
+    assert not found["nope"].exists
+    assert {"default", "etl", "closed"} <= set(found["nope"].others)
+
+
+def test_the_operator_may_do_all_in_a_directory_of_his_own_and_leaves_nothing(gateway, probes, root):
+    facts = try_rights(probes, root)
+    assert set(facts.trials.values()) == {""}
+    assert (facts.owner, facts.superuser, facts.left) == ("etl", False, "")
+    assert below(gateway, root) == []
+
+
+def test_a_control_directory_that_was_there_stays(gateway, probes, root):
+    fs = root.getFileSystem(gateway.hadoop_conf)
+    fs.mkdirs(gateway.jvm.org.apache.hadoop.fs.Path(root, ".hivekeeper/log"))
+    try_rights(probes, root)
+    assert below(gateway, root) == [".hivekeeper"]
+    assert below(gateway, gateway.jvm.org.apache.hadoop.fs.Path(root, ".hivekeeper")) == ["log"]
+
+
+def test_what_a_killed_check_up_left_is_removed_after_an_hour_and_not_before(gateway, probes, root):
+    fs = root.getFileSystem(gateway.hadoop_conf)
+    old, young = (gateway.jvm.org.apache.hadoop.fs.Path(root, f".hivekeeper/checkup-20250101t020304z-000{digit}") for digit in (1, 2))
+    for path in (old, young):
+        fs.mkdirs(path)
+    fs.setTimes(old, 1, -1)
+    try_rights(probes, root)
+    assert below(gateway, old.getParent()) == [young.getName()]
+
+
+def test_files_of_somebody_else_cannot_be_kept_his_and_nothing_is_left(gateway, probes, root, superuser):
+    superuser.setOwner(root, "loader", "loader")
+    superuser.setPermission(root, gateway.jvm.org.apache.hadoop.fs.permission.FsPermission("777"))
+    facts = try_rights(probes, root)
+    refused = {name for name, result in facts.trials.items() if result}
+    assert refused == {"owner", "group"}
+    assert below(gateway, root) == []
+    superuser.setOwner(root, "etl", None)
+
+
+def test_without_rights_on_the_root_one_reason_is_told_and_the_rest_not_tried(gateway, probes, root, superuser):
+    superuser.setOwner(root, "loader", None)
+    superuser.setPermission(root, gateway.jvm.org.apache.hadoop.fs.permission.FsPermission("755"))
+    facts = try_rights(probes, root)
+    assert "Permission denied" in facts.trials["control"]
+    assert {result for name, result in facts.trials.items() if name != "control"} == {None}
+    assert list(probes.refused_parents([str(root)], False)) == [str(root)]
+    superuser.setOwner(root, "etl", None)
+
+
+def test_a_quota_that_is_used_up_stops_half_way_and_nothing_is_left(gateway, probes, root, superuser):
+    # Room for .hivekeeper, the scratch directory and one more.
+    superuser.setQuota(root, 4, 9_223_372_036_854_775_807)
+    facts = try_rights(probes, root)
+    assert facts.trials["control"] == ""
+    assert any("quota" in (result or "").lower() for result in facts.trials.values())
+    assert below(gateway, root) == []
+    room = probes.room(str(root))
+    assert (room.quota_root, room.names_left, room.quota_at) == (True, 3, root.toUri().getPath())
+
+
+def test_a_sticky_parent_matters_where_units_are_of_somebody_else(gateway, probes, root, superuser):
+    unit = gateway.jvm.org.apache.hadoop.fs.Path(root, "dt=1")
+    superuser.mkdirs(unit)
+    superuser.setOwner(unit, "loader", None)
+    superuser.setOwner(root, "loader", None)
+    superuser.setPermission(root, gateway.jvm.org.apache.hadoop.fs.permission.FsPermission("1777"))
+    refused = probes.refused_parents([str(root)], False)
+    assert refused == {str(root): "it is sticky, and dt=1 belongs to loader"}
+    superuser.setOwner(unit, "etl", None)
+    assert probes.refused_parents([str(root)], False) == {}
+    superuser.setOwner(root, "etl", None)
+
+
+def test_a_snapshottable_root_is_seen(probes, root, superuser):
+    assert not probes.room(str(root)).snapshot_root
+    superuser.allowSnapshot(root)
+    assert probes.room(str(root)).snapshot_root
+    superuser.disallowSnapshot(root)
+
+
+def test_the_staging_directory_can_be_written_to_and_the_clocks_agree(gateway, probes):
+    home = gateway.jvm.org.apache.hadoop.fs.Path("/user/etl")
+    facts = probes.staging(f".hivekeeper-checkup-{RUN}")
+    assert facts.path.endswith("/user/etl")
+    assert abs(facts.difference_ms) < 60_000
+    assert f".hivekeeper-checkup-{RUN}" not in below(gateway, home)
+
+
+def test_files_that_are_not_there_are_named(probes):
+    assert probes.missing(["hdfs:///user/etl", "hdfs:///user/etl/none.tar.gz"]) == ("hdfs:///user/etl/none.tar.gz",)
+
+
+def examine(probes: ClusterProbes, *tables: str) -> Dict[str, Check]:
+    @contextmanager
+    def open_probes():
+        yield probes
+
+    request = Request(Selection(tables=tables), "__bkp_", RUN, lambda _table: "require", queue="etl")
+    return {check.name: check for check in check_up(open_probes, WallClock(), request).checks}
+
+
+def test_the_whole_of_it_on_a_table(gateway, spark, probes, database):
+    where = f"STORED AS PARQUET LOCATION '/user/etl/{database}/e'"
+    spark.sql(f"CREATE EXTERNAL TABLE {database}.events (id INT) PARTITIONED BY (dt STRING) {where}")
+    spark.sql(f"ALTER TABLE {database}.events ADD PARTITION (dt='1')")
+    found = examine(probes, f"{database}.events")
+    assert {name: check.what for name, check in found.items() if check.level in (FIX, WARN)} == {}
+    assert found["parents"].level == OK
+    assert found["metastore"].what.startswith("thrift://")
+    assert below(gateway, gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/{database}/e")) == ["dt=1"]
+
+
+def test_the_edge_node_of_the_cluster_is_found_in_order(edge):
+    answer = edge.run("--edge-only", "--set", "spark.master=yarn", program="hivekeeper-doctor")
+    assert "fix " not in answer.stdout, answer.stdout
+    assert answer.returncode == 0
+
+
+def test_safe_mode_is_seen_by_asking(gateway, probes, superuser):
+    actions = gateway.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+    superuser.setSafeMode(actions.SAFEMODE_ENTER)
+    try:
+        assert probes.file_system().safe_mode
+    finally:
+        superuser.setSafeMode(actions.SAFEMODE_LEAVE)
+    assert not probes.file_system().safe_mode

@@ -1,0 +1,71 @@
+"""The probes of doctor on local files: what another file system than HDFS can tell, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hivekeeper.cluster.checkup import ClusterProbes
+
+RUN = "20260101t020304z-0000"
+
+pytestmark = pytest.mark.skipif("HADOOP_CONF_DIR" in os.environ, reason="tests/cluster/test_doctor.py asks HDFS")
+
+
+@pytest.fixture
+def probes(gateway):
+    return ClusterProbes(gateway)
+
+
+def test_a_session_says_what_it_is(probes):
+    assert "master local[2]" in probes.session
+    assert not probes.on_yarn
+    assert probes.metastore.startswith("embedded, asked by Hive's client ")
+    assert probes.queue("etl") is None
+    assert not probes.login().secured
+
+
+def test_local_files_are_asked_only_what_they_know(probes):
+    facts = probes.file_system()
+    assert (facts.uri, facts.is_hdfs) == ("file:///", False)
+    assert facts.remaining_bytes > 0
+
+
+def test_rights_are_tried_and_nothing_is_left(probes, tmp_path):
+    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"checkup-{RUN}")
+    assert {name: facts.trials[name] for name in ("control", "write", "rename", "owner", "group", "policy")} == dict.fromkeys(
+        ("control", "write", "rename", "owner", "group", "policy"), ""
+    )
+    assert facts.trials["set-acl"] is None
+    assert facts.left == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_where_the_control_directory_should_be_is_a_refusal(probes, tmp_path):
+    (tmp_path / ".hivekeeper").write_text("not ours")
+    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"checkup-{RUN}")
+    assert facts.trials["control"]
+    assert (tmp_path / ".hivekeeper").read_text() == "not ours"
+
+
+def test_what_a_table_takes_is_counted(probes, tmp_path):
+    (tmp_path / "dt=1").mkdir()
+    (tmp_path / "dt=1" / "file").write_bytes(b"x" * 100)
+    room = probes.room(f"file:{tmp_path}")
+    assert (room.size_bytes, room.objects) == (100, 3)
+    assert (room.quota_root, room.snapshot_root, room.zone_root) == (False, False, False)
+
+
+def test_parents_that_are_missing_are_no_refusal(probes, tmp_path):
+    assert probes.refused_parents([f"file:{tmp_path}", f"file:{tmp_path}/none"], False) == {}
+
+
+def test_what_is_missing_is_named(probes, tmp_path):
+    assert probes.missing([f"file:{tmp_path}", f"file:{tmp_path}/none"]) == (f"file:{tmp_path}/none",)
+
+
+def test_the_home_directory_is_written_to_and_left_as_it_was(probes):
+    facts = probes.staging(f".hivekeeper-checkup-{RUN}")
+    assert abs(facts.difference_ms) < 60_000
+    assert not os.path.exists(f"{facts.path.partition(':')[2]}/.hivekeeper-checkup-{RUN}")

@@ -1,0 +1,246 @@
+"""doctor on a cluster in memory: what is asked, what is skipped, and what a person and a program read of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Dict, Optional, Tuple
+
+import pytest
+
+from builders import a_table
+from hivekeeper.commands.doctor import Request, check_up
+from hivekeeper.errors import Exit, Unusable, UsageError
+from hivekeeper.model import Selection
+from hivekeeper.plan import checkup
+from hivekeeper.plan.checkup import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, Check, ProbeFailed
+from hivekeeper.report import document, screen
+from hivekeeper.seams import MetastoreUnavailable
+from world import World
+
+RUN = "20260101t020304z-0000"
+TRIED = ("control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy")
+
+
+@dataclass
+class HealthyProbes:
+    """A cluster on which all is well, except what a test puts into `broken`: the name of a probe → its error."""
+
+    world: World
+    broken: Dict[str, Exception] = field(default_factory=dict)
+    on_yarn: bool = True
+    session: str = "Spark 3.5.9"
+    metastore: str = "thrift://hms:9083"
+    facts: checkup.FileSystemFacts = checkup.FileSystemFacts("hdfs://nn", True, remaining_bytes=2**40)
+    queue_facts: Optional[checkup.QueueFacts] = None
+    asked: Dict[str, Tuple[object, ...]] = field(default_factory=dict)
+
+    def _answer(self, name, answer, *asked):
+        self.asked[name] = asked
+        if name in self.broken:
+            raise self.broken[name]
+        return answer
+
+    def cluster(self):
+        return self._answer("cluster", self.world.cluster)
+
+    def login(self):
+        return self._answer("login", checkup.LoginFacts("etl", "KERBEROS", True, True))
+
+    def file_system(self):
+        return self._answer("file_system", self.facts)
+
+    def staging(self, scratch):
+        return self._answer("staging", checkup.StagingFacts(f"/user/etl/{scratch}", 5), scratch)
+
+    def queue(self, name):
+        return self._answer("queue", self.queue_facts, name)
+
+    def missing(self, paths):
+        return self._answer("missing", tuple(path for path in paths if "gone" in path))
+
+    def try_rights(self, root, control, scratch):
+        return self._answer("try_rights", checkup.TrialFacts("hive", "hive", True, dict.fromkeys(TRIED, "")), root, control, scratch)
+
+    def refused_parents(self, parents, superuser):
+        return self._answer("refused_parents", {}, tuple(parents), superuser)
+
+    def room(self, root):
+        return self._answer("room", checkup.RoomFacts(disk_bytes=1, objects=1, remaining_bytes=2**40), root)
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1], "dt=2": [1]})
+    return world
+
+
+def examine(probes, *tables, **more):
+    @contextmanager
+    def open_probes():
+        yield probes
+
+    return run(open_probes, *tables, **more)
+
+
+def run(open_probes, *tables, **more):
+    request = Request(Selection(tables=tables), "__bkp_", RUN, lambda _table: "require", **more)
+    return check_up(open_probes, World().clock, request)
+
+
+def levels_of(result):
+    return {check.name: check.level for check in result.checks}
+
+
+def test_where_all_is_well_every_check_is_made_and_is_ok(world):
+    result = examine(HealthyProbes(world), "sales.events")
+    assert [check.name for check in result.checks] == [*CLUSTER_CHECKS, *TABLE_CHECKS]
+    assert set(levels_of(result).values()) == {OK}
+    assert result.code is Exit.DONE
+
+
+def test_a_session_that_does_not_start_is_a_finding_and_the_rest_is_skipped():
+    @contextmanager
+    def open_probes():
+        raise Unusable("Spark did not start: there is no valid Kerberos ticket", next="run kinit")
+        yield
+
+    result = run(open_probes, "sales.events")
+    assert result.checks[0] == Check("session", FIX, "Spark did not start: there is no valid Kerberos ticket", "run kinit", CLUSTER)
+    assert levels_of(result) == {"session": FIX, **dict.fromkeys(CLUSTER_CHECKS[1:], SKIP)}
+    assert result.code is Exit.UNUSABLE
+
+
+def test_a_session_that_the_configuration_makes_impossible_is_mended_there():
+    @contextmanager
+    def open_probes():
+        raise UsageError("Spark did not start: there is no YARN queue x", next="correct spark.queue")
+        yield
+
+    result = run(open_probes)
+    assert (result.checks[0].place, result.code) == (MACHINE, Exit.USAGE)
+
+
+@pytest.mark.parametrize(
+    ("probe", "error", "wrong", "skipped"),
+    [
+        ("login", ProbeFailed("no", "do"), "login", set()),
+        ("file_system", ProbeFailed("no", "do"), "file-system", {*CLUSTER_CHECKS[3:11], "table"}),
+        ("staging", ProbeFailed("no", "do"), "staging", {"clock"}),
+        ("missing", ProbeFailed("no", "do"), "shipped-files", set()),
+        ("cluster", Unusable("no", next="do"), "metastore", {"table"}),
+        ("cluster", MetastoreUnavailable("no"), "metastore", {"table"}),
+        ("try_rights", ProbeFailed("no", "do"), "control", set()),
+        ("refused_parents", ProbeFailed("no", "do"), "parents", set()),
+        ("room", ProbeFailed("no", "do"), "roots", set()),
+    ],
+)
+def test_a_probe_without_an_answer_stops_only_what_needs_it(world, probe, error, wrong, skipped):
+    result = examine(HealthyProbes(world, {probe: error}), "sales.events")
+    found = levels_of(result)
+    assert {name for name, level in found.items() if level == FIX} == {wrong}
+    assert {name for name, level in found.items() if level == SKIP} == skipped
+    assert all(check.next for check in result.checks if check.level == FIX)
+    assert result.code is Exit.UNUSABLE
+
+
+def test_in_safe_mode_nothing_is_tried(world):
+    probes = HealthyProbes(world, facts=checkup.FileSystemFacts("hdfs://nn", True, safe_mode=True, remaining_bytes=1))
+    found = levels_of(examine(probes, "sales.events"))
+    assert (found["safe-mode"], found["staging"], found["clock"], found["table"]) == (FIX, SKIP, SKIP, SKIP)
+    assert "control" not in found
+
+
+def test_a_metastore_of_another_protocol_version_is_found_though_it_lists_its_databases(world):
+    def refuse(*_arguments):
+        raise MetastoreUnavailable("the metastore speaks another protocol version than this Spark's Hive client")
+
+    world.metastore.tables = refuse
+    assert levels_of(examine(HealthyProbes(world)))["metastore"] == FIX
+
+
+def test_a_table_that_is_not_there_is_a_wrong_configuration(world):
+    result = examine(HealthyProbes(world), "sales.evnts")
+    assert [(check.table, check.level, check.place) for check in result.checks if check.name == "table"] == [("sales.evnts", FIX, MACHINE)]
+    assert result.code is Exit.USAGE
+
+
+def test_a_database_that_is_not_there_is_told_and_the_rest_stands(world):
+    request = Request(Selection(database="nowhere"), "__bkp_", RUN, lambda _table: "require")
+
+    @contextmanager
+    def open_probes():
+        yield HealthyProbes(world)
+
+    result = check_up(open_probes, world.clock, request)
+    assert [check.what for check in result.checks if check.level == FIX] == ["the database nowhere does not exist"]
+
+
+def test_a_view_has_nothing_to_be_tried(world):
+    world.add_table(a_table(name="view", kind="VIRTUAL_VIEW", location=""), {})
+    result = examine(HealthyProbes(world), "sales.view")
+    assert [check.level for check in result.checks if check.table == "sales.view"] == ["warn"]
+
+
+def test_rights_are_tried_below_the_control_directory_and_tell_whether_we_are_the_superuser(world):
+    probes = HealthyProbes(world)
+    examine(probes, "sales.events")
+    root = next(iter(world.metastore.tables("sales", ["events"]).values())).location
+    assert probes.asked["try_rights"] == (root, f"{root}/.hivekeeper", f"checkup-{RUN}")
+    assert probes.asked["refused_parents"] == ((root,), True)
+    assert probes.asked["room"] == (root,)
+
+
+def test_what_is_swapped_of_an_unpartitioned_table_is_its_root_so_its_parent_is_asked_about(world):
+    world.add_table(a_table(name="orders"), {"": [1]})
+    probes = HealthyProbes(world)
+    examine(probes, "sales.orders")
+    root = next(iter(world.metastore.tables("sales", ["orders"]).values())).location
+    parent, _, name = root.rpartition("/")
+    assert probes.asked["try_rights"][1] == f"{parent}/.hivekeeper-{name}"
+    assert probes.asked["refused_parents"] == ((parent,), True)
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "code"),
+    [
+        (None, SKIP, Exit.DONE),
+        (checkup.QueueFacts("etl", True), OK, Exit.DONE),
+        (checkup.QueueFacts("etl", False), FIX, Exit.USAGE),
+        (checkup.QueueFacts("etl", True, may_submit=False), FIX, Exit.UNUSABLE),
+    ],
+)
+def test_off_yarn_the_resource_manager_is_asked_about_the_queue(world, facts, level, code):
+    probes = HealthyProbes(world, on_yarn=False, queue_facts=facts)
+    result = examine(probes, queue="etl")
+    assert (levels_of(result)["queue"], result.code) == (level, code)
+    assert probes.asked["queue"] == ("etl",)
+
+
+def test_files_on_the_cluster_that_are_not_there_are_named(world):
+    result = examine(HealthyProbes(world), shipped=("hdfs:///a/env.tar.gz", "hdfs:///gone.tar.gz"))
+    check = next(check for check in result.checks if check.name == "shipped-files")
+    assert (check.level, check.what) == (FIX, "not there: hdfs:///gone.tar.gz")
+
+
+def test_the_findings_of_the_edge_node_come_first_and_may_be_all():
+    edge = (checkup.read_edge_check("fix java 11 does not fit → set JAVA_HOME"), checkup.read_edge_check("skip cluster not asked"))
+    result = run(lambda: pytest.fail("no cluster may be opened"), found=edge, edge_only=True)
+    assert result.checks == edge
+    assert result.code is Exit.USAGE
+
+
+def test_a_person_reads_one_line_a_finding_and_what_to_do_below():
+    edge = (checkup.read_edge_check("ok bash 5.2"), checkup.read_edge_check("fix hadoop-conf it is a file → set it"))
+    shown = screen.render(run(lambda: pytest.fail("no cluster may be opened"), found=edge, edge_only=True))
+    assert shown.splitlines() == ["ok    bash             5.2", "fix   hadoop-conf      it is a file", "      → set it"]
+
+
+def test_a_program_reads_every_finding_with_its_place(world):
+    written = json.loads(document.to_json(document.build(examine(HealthyProbes(world), "sales.evnts"))))
+    assert written["exit_code"] == 2
+    assert written["command"] == "doctor"
+    wrong = [check for check in written["checks"] if check["level"] == "fix"]
+    assert [(check["name"], check["table"], check["place"]) for check in wrong] == [("table", "sales.evnts", "machine")]

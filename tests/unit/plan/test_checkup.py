@@ -1,0 +1,123 @@
+"""What the facts of a check-up mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.errors import Exit
+from hivekeeper.plan import checkup
+from hivekeeper.plan.checkup import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("checks", "code"),
+    [
+        ([], Exit.DONE),
+        ([Check("a", OK, ""), Check("b", WARN, ""), Check("c", SKIP, "")], Exit.DONE),
+        ([Check("a", FIX, "", place=CLUSTER)], Exit.UNUSABLE),
+        ([Check("a", FIX, "", place=CLUSTER), Check("b", FIX, "", place=MACHINE)], Exit.USAGE),
+        ([Check("a", WARN, "", place=MACHINE), Check("b", FIX, "", place=CLUSTER)], Exit.UNUSABLE),
+    ],
+)
+def test_the_code_tells_where_to_mend_first(checks, code):
+    assert checkup.code_of_checks(checks) is code
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("ok java 17.0.15 at /a b/java", Check("java", "ok", "17.0.15 at /a b/java", "", MACHINE)),
+        ("fix keytab /k is open → chmod 600 /k", Check("keytab", "fix", "/k is open", "chmod 600 /k", MACHINE)),
+    ],
+)
+def test_a_finding_of_the_edge_node_is_read_back(text, check):
+    assert checkup.read_edge_check(text) == check
+
+
+def test_a_user_without_proof_is_told_only_where_proof_is_asked_for():
+    assert checkup.judge_login(checkup.LoginFacts("etl", "SIMPLE", secured=False, proved=False)).level == OK
+    assert checkup.judge_login(checkup.LoginFacts("etl", "KERBEROS", secured=True, proved=True)).level == OK
+    assert checkup.judge_login(checkup.LoginFacts("etl", "SIMPLE", secured=True, proved=False)).level == FIX
+
+
+def levels_of(checks):
+    return {check.name: check.level for check in checks}
+
+
+def test_what_hdfs_lacks_is_a_warning_but_safe_mode_and_a_full_disk_must_be_fixed():
+    facts = checkup.FileSystemFacts("hdfs://nn", True, safe_mode=True, remaining_bytes=0, acls="switched off on the server")
+    found = levels_of(checkup.judge_file_system(facts))
+    assert found == {"file-system": OK, "safe-mode": FIX, "acls": WARN, "xattrs": OK, "encryption": OK, "space": FIX}
+
+
+def test_a_file_system_that_is_not_hdfs_is_not_asked_what_it_cannot_know():
+    found = levels_of(checkup.judge_file_system(checkup.FileSystemFacts("file:///", False, remaining_bytes=GIB)))
+    assert found == {"file-system": OK, "safe-mode": SKIP, "acls": SKIP, "xattrs": SKIP, "encryption": SKIP, "space": OK}
+
+
+@pytest.mark.parametrize(("difference_ms", "level"), [(0, OK), (60_000, OK), (-60_000, OK), (60_001, FIX), (-90_000, FIX)])
+def test_clocks_may_differ_by_a_minute(difference_ms, level):
+    assert checkup.judge_clock(difference_ms).level == level
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "place", "says"),
+    [
+        (checkup.QueueFacts("etl", True), OK, CLUSTER, "etl takes applications of me"),
+        (checkup.QueueFacts("no", False, others=("etl", "default")), FIX, MACHINE, "there is no queue no; there are default, etl"),
+        (checkup.QueueFacts("etl", True, running=False), FIX, CLUSTER, "is stopped"),
+        (checkup.QueueFacts("etl", True, may_submit=False), FIX, CLUSTER, "me may not submit"),
+        (checkup.QueueFacts("etl", True, may_submit=False, enforced=False), WARN, CLUSTER, "leave me out"),
+    ],
+)
+def test_a_queue_must_exist_run_and_take_us(facts, level, place, says):
+    check = checkup.judge_queue(facts, "me")
+    assert (check.level, check.place) == (level, place)
+    assert says in check.what
+
+
+@pytest.mark.parametrize(("setting", "level"), [("require", FIX), ("try", WARN), ("ignore", WARN)])
+def test_a_refused_owner_weighs_as_much_as_the_site_says(setting, level):
+    trials = {"control": "", "owner": "Non-super user cannot change owner", "group": "not a member", "policy": None}
+    checks = checkup.judge_trials("d.t", checkup.TrialFacts("hive", "hadoop", False, trials), setting)
+    assert levels_of(checks) == {"control": OK, "owner": level, "group": level, "policy": SKIP}
+    assert {check.table for check in checks} == {"d.t"}
+    assert all(check.next for check in checks if check.level in (FIX, WARN))
+
+
+def test_a_scratch_directory_that_stays_is_told():
+    checks = checkup.judge_trials("d.t", checkup.TrialFacts("a", "b", False, {"control": ""}, left="/t/x (denied)"), "try")
+    assert [check.what for check in checks if check.level == WARN] == ["the scratch directory could not be removed: /t/x (denied)"]
+
+
+def test_parents_that_refuse_are_named_and_counted():
+    check = checkup.judge_parents("d.t", {"/t/b": "no", "/t/a": "sticky"}, 5, 5)
+    assert (check.level, check.what) == (FIX, "/t/a: sticky (and 1 more)")
+    assert checkup.judge_parents("d.t", {}, 500, 900).what.endswith("in 500 of their parent directories, of 900")
+
+
+@pytest.mark.parametrize("bound", ["snapshot_root", "zone_root", "quota_root"])
+def test_only_an_unpartitioned_table_suffers_from_what_is_bound_to_its_root(bound):
+    facts = checkup.RoomFacts(**{bound: True})
+    assert checkup.judge_roots("d.t", False, facts).level == FIX
+    assert checkup.judge_roots("d.t", True, facts).level == OK
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "says"),
+    [
+        ({}, OK, "there is room"),
+        ({"disk_left": GIB, "quota_at": "/data"}, WARN, "the quota at /data leaves 1.0 GiB"),
+        ({"names_left": 7, "quota_at": "/data"}, WARN, "leaves 7 names"),
+        ({"disk_left": 9 * GIB, "names_left": 90}, OK, "there is room"),
+        ({"remaining_bytes": GIB}, WARN, "the file system has 1.0 GiB left"),
+        ({"disk_bytes": None}, WARN, "cannot be read"),
+    ],
+)
+def test_there_must_be_room_for_the_table_once_more(facts, level, says):
+    whole = {"disk_bytes": 3 * GIB, "objects": 30, "remaining_bytes": 9 * GIB, **facts}
+    check = checkup.judge_room("d.t", checkup.RoomFacts(**whole))
+    assert check.level == level
+    assert says in check.what
