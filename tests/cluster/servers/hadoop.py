@@ -182,9 +182,8 @@ def _yarn(layout: Layout) -> Dict[str, object]:
         "yarn.nodemanager.log.retain-seconds": 86400,
         # Finished applications stay visible to a test that looks later.
         "yarn.nodemanager.delete.debug-delay-sec": 0,
-        # As /etc/krb5.conf is on every node of a site.
-        "yarn.nodemanager.admin-env": f"MALLOC_ARENA_MAX=4,SPARK_LOCAL_IP=127.0.0.1,KRB5_CONFIG={layout.krb5_conf},"
-        f"JDK_JAVA_OPTIONS=-Djava.security.krb5.conf={layout.krb5_conf}",
+        # What a node of a site has anyway: its own address, and /etc/krb5.conf.
+        "yarn.nodemanager.env-whitelist": "JAVA_HOME," + ",".join(_node_environment(layout)),
         "yarn.resourcemanager.am.max-attempts": 2,
         "yarn.acl.enable": "true",
     }
@@ -193,6 +192,11 @@ def _yarn(layout: Layout) -> Dict[str, object]:
             properties[f"yarn.{server}.principal"] = f"yarn/localhost@{REALM}"
             properties[f"yarn.{server}.keytab"] = layout.keytab("yarn/localhost")
     return properties
+
+
+def _node_environment(layout: Layout) -> Dict[str, str]:
+    krb5 = {"KRB5_CONFIG": str(layout.krb5_conf), "JDK_JAVA_OPTIONS": f"-Djava.security.krb5.conf={layout.krb5_conf}"}
+    return {"SPARK_LOCAL_IP": "127.0.0.1", **(krb5 if layout.secure else {})}
 
 
 def _queues() -> Dict[str, object]:
@@ -248,14 +252,14 @@ def make_servers(layout: Layout) -> List[Server]:
         ("resourcemanager", f"{YARN}.resourcemanager.ResourceManager", "512m", r"Transitioned to active state", "yarn"),
         ("nodemanager", f"{YARN}.nodemanager.NodeManager", "384m", r"Registered with ResourceManager as", "yarn"),
     ]
-    # A thread of a secured ResourceManager looks for timed-out token renewals without a pause (YARN-9768), which costs a whole core.
-    first = {"resourcemanager": ["nice", "-n", "19"]}
     return [
         Server(
             name,
-            [*first.get(name, []), find_program("java"), *java_options(layout, heap), "-cp", class_path(layout), main],
+            [find_program("java"), *java_options(layout, heap), "-cp", class_path(layout), main],
             ready,
-            {"HADOOP_USER_NAME": user},
+            {"HADOOP_USER_NAME": user, **_node_environment(layout)},
+            # A thread of a secured ResourceManager looks for late token renewals without a pause (YARN-9768): it would take a core.
+            yields=name == "resourcemanager",
         )
         for name, main, heap, ready, user in parts
     ]

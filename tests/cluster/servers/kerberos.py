@@ -84,8 +84,9 @@ def add_principals(layout: Layout, names: Iterable[str], max_life: Optional[str]
 
 
 def get_ticket(layout: Layout, principal: str, cache: Path, lifetime: Optional[str] = None) -> None:
-    """kinit from the principal's keytab into a cache file. `lifetime`: such as `90s`."""
-    words = ["-l", lifetime] if lifetime else []
+    """kinit from the principal's keytab into a cache file. `lifetime`: such as `90s`, after which nobody can renew it."""
+    # Hadoop renews a renewable ticket by itself, before it ends.
+    words = ["-l", lifetime, "-r", lifetime] if lifetime else []
     _run(layout, [find_program("kinit"), *words, "-c", str(cache), "-k", "-t", str(layout.keytab(principal)), f"{principal}@{REALM}"])
 
 

@@ -18,7 +18,7 @@ JARS = CHECKOUT / ".cluster" / "jars"
 SERVICES = ("hdfs/localhost", "yarn/localhost", "hive/localhost", "HTTP/localhost")
 # etl runs Hivekeeper, analyst has no rights, loader writes to tables, scheduler may act for etl.
 USERS = ("etl", "analyst", "loader", "scheduler")
-GROUPS = "hdfs=supergroup;hive=hive;yarn=yarn;etl=etl,data;loader=loader,data;analyst=analyst;scheduler=scheduler"
+GROUPS = "hdfs=supergroup;hive=hive;yarn=yarn;etl=etl,data;loader=loader,data;analyst=analyst;scheduler=scheduler;mayfly=etl,data"
 
 PORTS = (
     "kdc",

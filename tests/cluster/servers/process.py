@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional
@@ -21,7 +22,10 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """How to start a server and how to know that it is ready. `ready`: a regular expression found in its log."""
+    """How to start a server and how to know that it is ready. `ready`: a regular expression found in its log.
+
+    `yields`: once it is ready, others get most of the processor.
+    """
 
     name: str
     command: List[str]
@@ -29,6 +33,7 @@ class Server:
     environment: Dict[str, str] = field(default_factory=dict)
     user: Optional[str] = None
     stop_signal: int = signal.SIGTERM
+    yields: bool = False
 
 
 def start(server: Server, run: Path) -> None:
@@ -54,11 +59,20 @@ def wait_until_ready(server: Server, run: Path, timeout_seconds: float = 90) -> 
     pattern = re.compile(server.ready)
     while time.monotonic() < until:
         if pattern.search(_log_since_start(run, server.name)):
+            if server.yields:
+                _let_others_first(server.name, run)
             return
         if not is_running(server.name, run):
             raise ServerFailed(f"{server.name} ended at once:\n{find_reason(run, server.name)}")
         time.sleep(0.1)
     raise ServerFailed(f"{server.name} was not ready after {timeout_seconds:.0f} s:\n{find_reason(run, server.name)}")
+
+
+def _let_others_first(name: str, run: Path) -> None:
+    pid = find_pid(name, run)
+    # A session of its own is a group of its own to the kernel's scheduler; between groups a process's own niceness says nothing.
+    with suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text("10")
 
 
 def is_running(name: str, run: Path) -> bool:
