@@ -3,10 +3,10 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist demo test test-unit lint clean
+.PHONY: help venv dist bundle env demo test test-unit cluster-up cluster-down test-cluster bench-swap lint clean
 
 help: ## show the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 venv: ## make .venv with pinned versions, and get a Java if there is none
 	@packaging/setup
@@ -17,6 +17,12 @@ dist: venv ## build dist/hivekeeper.py, the one file that is shipped
 dist/hivekeeper.py: $(SOURCES)
 	@$(IN_VENV) python packaging/build-zipapp
 
+bundle: dist ## build dist/hivekeeper-VERSION.tar.gz, what is installed on an edge node
+	@$(IN_VENV) python packaging/build-bundle
+
+env: dist ## pack a Python for YARN into dist/hivekeeper-env.tar.gz (PYTHON chooses it)
+	@packaging/build-env
+
 demo: dist ## compact small tables of this machine, undo it, do it again, clean up
 	@$(IN_VENV) tests/demo/run
 
@@ -26,6 +32,18 @@ test: dist ## run all tests that need no cluster, with coverage
 
 test-unit: venv ## run the tests that need no JVM
 	@$(IN_VENV) python -m pytest -q tests/unit tests/crash
+
+cluster-up: venv ## start a Kerberized Hadoop on loopback (SECURE=no: without Kerberos)
+	@$(IN_VENV) tests/cluster/cluster up $(if $(filter no,$(SECURE)),--unsecured)
+
+cluster-down: venv ## stop it
+	@$(IN_VENV) tests/cluster/cluster down
+
+test-cluster: dist ## run the tests that need a cluster; starts one where none runs
+	@$(IN_VENV) tests/cluster/with tests/cluster/run
+
+bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files
+	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3)
 
 lint: venv ## check style: ruff and shellcheck
 	@$(IN_VENV) packaging/lint

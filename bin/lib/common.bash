@@ -15,7 +15,6 @@ die() {
 
 # Make WORK, a directory that only this user can enter, and see that it goes when the script ends.
 make_work_directory() {
-  umask 077
   WORK="$(mktemp -d "${TMPDIR:-/tmp}/hivekeeper.XXXXXX")" ||
     die 2 "no temporary directory can be made in ${TMPDIR:-/tmp}" "set TMPDIR to a directory that is writable"
   trap remove_work_directory EXIT
@@ -26,22 +25,27 @@ remove_work_directory() {
   [[ -z ${WORK:-} ]] || rm -rf -- "$WORK"
 }
 
-# Run a command, hand signals on to it, and set STATUS; needed where something follows, so that exec cannot be used.
+# Run a command, hand signals on to it, and set STATUS and RECEIVED, the number of the last signal or 0; needed where something
+# follows, so that exec cannot be used.
 run_child() {
+  RECEIVED=0
   "$@" <&0 &
   CHILD=$!
   # A shell without job control starts its children with INT ignored, so they are asked to end by TERM.
-  trap 'forward TERM' TERM INT
-  trap 'forward HUP' HUP
+  trap 'forward TERM 2' INT
+  trap 'forward TERM 15' TERM
+  trap 'forward HUP 1' HUP
   while :; do
     SIGNALLED=no STATUS=0
     wait "$CHILD" || STATUS=$?
     [[ $SIGNALLED == yes ]] || break
   done
+  trap - INT TERM HUP
 }
 
-# Hand a signal on to the child. # SIGNAL
+# Hand a signal on to the child. # SIGNAL NUMBER-RECEIVED
+# shellcheck disable=SC2034 # RECEIVED is for the script that sources this
 forward() {
-  SIGNALLED=yes
+  SIGNALLED=yes RECEIVED="$2"
   kill -s "$1" "$CHILD" 2>/dev/null || true
 }

@@ -1,12 +1,43 @@
 # shellcheck shell=bash
-# A Kerberos ticket for one run, in a cache that nobody else uses. Only functions.
+# Who a run is: the keytab tried, and a ticket of the run's own where Spark cannot log in by itself. Only functions.
+
+# With a keytab Spark logs in and renews by itself, except as a proxy user, who stands on a ticket. Without one the user's own
+# ticket is used, as it is. Sets OWN_TICKET, empty where the run has none.
+# shellcheck disable=SC2034 # for the script that sources this
+log_in() {
+  OWN_TICKET=''
+  [[ -n $PRINCIPAL ]] || return 0
+  require_keytab "$KEYTAB"
+  if [[ -n $PROXY_USER ]]; then
+    get_ticket "$PRINCIPAL" "$KEYTAB"
+    OWN_TICKET=yes
+  elif type -P kinit >/dev/null; then
+    try_keytab "$PRINCIPAL" "$KEYTAB"
+  fi
+}
+
+# See that there is a keytab to read. # KEYTAB
+require_keytab() {
+  [[ -f $1 ]] || die 2 "the keytab $1 is not there" "correct kerberos.keytab"
+  [[ -r $1 ]] || die 2 "the keytab $1 cannot be read by $(id -un)" "correct its permissions, or kerberos.keytab"
+}
 
 # Get a ticket into WORK and point KRB5CCNAME at it. # PRINCIPAL KEYTAB
 get_ticket() {
-  local principal="$1" keytab="$2" answer
-  [[ -f $keytab ]] || die 2 "the keytab $keytab is not there" "correct kerberos.keytab"
-  [[ -r $keytab ]] || die 2 "the keytab $keytab cannot be read by $(id -un)" "correct its permissions, or kerberos.keytab"
+  require_keytab "$2"
   type -P kinit >/dev/null || die 2 "kinit is not on PATH" "install the Kerberos client, or get a ticket and leave kerberos.keytab empty"
   export KRB5CCNAME="FILE:$WORK/ticket"
-  answer="$(kinit -k -t "$keytab" "$principal" 2>&1)" || die 8 "no ticket for $principal: $answer" "check the keytab with: klist -kt $keytab"
+  ask_for_ticket "$1" "$2" "$KRB5CCNAME"
+}
+
+# Find a wrong keytab in one line and at once; Java says it in a stack trace. The ticket is not kept. # PRINCIPAL KEYTAB
+try_keytab() {
+  ask_for_ticket "$1" "$2" "FILE:$WORK/tried"
+  rm -f -- "$WORK/tried"
+}
+
+# PRINCIPAL KEYTAB CACHE
+ask_for_ticket() {
+  local answer
+  answer="$(kinit -k -t "$2" -c "$3" "$1" 2>&1)" || die 8 "no ticket for $1: $answer" "check the keytab with: klist -kt $2"
 }

@@ -1,17 +1,5 @@
 # shellcheck shell=bash
-# Find what a run needs (archive, Python, Java, spark-submit) and ask the job for its options. Only functions.
-
-# Set ARCHIVE: dist/ in a checkout, lib/ in a release bundle.
-find_archive() {
-  local candidate
-  for candidate in "$ROOT/dist/hivekeeper.py" "$ROOT/lib/hivekeeper.py"; do
-    if [[ -f $candidate ]]; then
-      ARCHIVE="$candidate"
-      return
-    fi
-  done
-  die 2 "dist/hivekeeper.py is missing" "build it with: make dist"
-}
+# Find what a run needs (Python, Java, spark-submit) and ask the job for its options. Only functions.
 
 # Set PYTHON: what HIVEKEEPER_PYTHON says, the checkout's .venv, or the first Python on PATH that is new enough.
 find_python() {
@@ -28,13 +16,6 @@ find_python() {
     fi
   done
   die 2 "no Python 3.9 or newer on PATH" "install one, or set HIVEKEEPER_PYTHON to it"
-}
-
-# The job looks for site.yaml here.
-set_conf_dir() {
-  if [[ -z ${HIVEKEEPER_CONF_DIR:-} && -d $ROOT/conf ]]; then
-    export HIVEKEEPER_CONF_DIR="$ROOT/conf"
-  fi
 }
 
 # Whether the answer comes from the archive alone. # SUBCOMMAND [OPTIONS]
@@ -55,14 +36,18 @@ show_subcommands() {
   (find_archive && find_python && printf '\n' && "$PYTHON" "$ARCHIVE" --help) 2>/dev/null || true
 }
 
-# Fill SUBMIT_OPTIONS with what the job asks of spark-submit, one element each, and set DEPLOY_MODE,
-# PRINCIPAL, KEYTAB, SPARK_SUBMIT, SPARK_HOME and JAVA_HOME where they are configured. The job separates words with NUL, so
-# no quoting has to be undone.
+# Fill SUBMIT_OPTIONS with what the job asks of spark-submit, one element each, and set what else it
+# says; empty where it is not configured. The job separates words with NUL, so no quoting has to be undone.
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
   local word status=0 options=no list="$WORK/words"
+  MASTER='' DEPLOY_MODE='' SUBMITTED='' ANSWER='' PRINCIPAL='' KEYTAB='' PROXY_USER='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
   "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$list" || status=$?
-  [[ $status -eq 0 ]] || exit "$status"
+  if [[ $status -ne 0 ]]; then
+    # No words then, but an answer to what was asked for: the document of an error, or its properties.
+    cat -- "$list"
+    exit "$status"
+  fi
   SUBMIT_OPTIONS=()
   while IFS= read -r -d '' word; do
     if [[ $options == yes ]]; then
@@ -71,9 +56,15 @@ read_launch_words() {
     fi
     case "$word" in
       --) options=yes ;;
+      master=*) MASTER="${word#*=}" ;;
       deploy_mode=*) DEPLOY_MODE="${word#*=}" ;;
+      archive=*) SUBMITTED="${word#*=}" ;;
+      answer=*) ANSWER="${word#*=}" ;;
       principal=*) PRINCIPAL="${word#*=}" ;;
       keytab=*) KEYTAB="${word#*=}" ;;
+      proxy_user=*) PROXY_USER="${word#*=}" ;;
+      log_dir=*) LOG_DIR="${word#*=}" ;;
+      log_keep=*) LOG_KEEP="${word#*=}" ;;
       submit_command=*) SPARK_SUBMIT="${word#*=}" ;;
       spark_home=*) export SPARK_HOME="${word#*=}" ;;
       java_home=*) export JAVA_HOME="${word#*=}" ;;
@@ -127,16 +118,21 @@ find_spark_submit() {
   die 2 "neither spark3-submit nor spark-submit found" "set SPARK_HOME, or spark.submit_command in the configuration"
 }
 
-# Run spark-submit in cluster mode. It exits with 1 whatever the driver's code was, and prints that code, so STATUS comes from there.
-run_on_cluster() {
-  local code reader
-  mkfifo -- "$WORK/stderr"
-  (trap '' TERM INT HUP; exec tee -- "$WORK/log" <"$WORK/stderr" >&2) &
-  reader=$!
-  run_child "$@" 2>"$WORK/stderr"
-  wait "$reader" || true
-  code="$(sed -n 's/.*User application exited with status \([0-9]\{1,3\}\).*/\1/p' "$WORK/log" | tail -n 1)"
-  if [[ $STATUS -eq 1 && -n $code ]]; then
-    STATUS="$code"
-  fi
+# With YARN, see that the cluster's configuration is there: without it Spark asks a ResourceManager on this machine, for ever.
+# What spark-env.sh may set is not known before Spark runs; where there is one that speaks of it, it is trusted.
+require_hadoop_conf() {
+  local name directory env_sh="${SPARK_CONF_DIR:-${SPARK_HOME:-${SPARK_SUBMIT%/bin/*}}/conf}/spark-env.sh"
+  [[ $MASTER == yarn ]] || return 0
+  for name in HADOOP_CONF_DIR YARN_CONF_DIR; do
+    directory="${!name:-}"
+    [[ -n $directory ]] || continue
+    [[ -d $directory ]] || die 2 "$name is $directory, which is not a directory" "set it to the cluster's client configuration, such as /etc/hadoop/conf"
+    [[ -r $directory/core-site.xml ]] ||
+      die 2 "$name is $directory, which holds no core-site.xml that $(id -un) can read" "set it to the cluster's client configuration, such as /etc/hadoop/conf"
+  done
+  [[ -z ${HADOOP_CONF_DIR:-}${YARN_CONF_DIR:-} ]] || return 0
+  # A launcher of a distribution may set it, too: only a plain Spark is known to set nothing else.
+  [[ -x ${SPARK_HOME:-${SPARK_SUBMIT%/bin/*}}/bin/spark-class ]] || return 0
+  [[ -r $env_sh && $(<"$env_sh") == *_CONF_DIR* ]] ||
+    die 2 "HADOOP_CONF_DIR is not set, and $env_sh does not set it" "set it to the cluster's client configuration, such as /etc/hadoop/conf"
 }

@@ -6,6 +6,8 @@ What needs a JVM, or only a result to show, is imported when it is needed: help,
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import logging
 import os
 import secrets
@@ -13,54 +15,127 @@ import signal
 import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING, List, NoReturn, Optional, Sequence, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Mapping, NoReturn, Optional, Sequence, TextIO
 
+from hivekeeper import aftermath, answer, options, outputs, submit
 from hivekeeper import config as configuration
-from hivekeeper import options, submit
 from hivekeeper.config import Config
 from hivekeeper.errors import Exit, HivekeeperError, Unusable, UsageError
 from hivekeeper.seams import FilesError, MetastoreUnavailable
 
 if TYPE_CHECKING:
-    from hivekeeper.report.results import TableOutcome
-    from hivekeeper.seams import Cluster
+    from hivekeeper.report.results import CommandResult, Problem, TableOutcome
 
 log = logging.getLogger("hivekeeper")
+
+HIVE_SITE = "hive-site.xml"
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
     """Run a command line; gives the exit code."""
     words = list(sys.argv[1:] if words is None else words)
     signal.signal(signal.SIGTERM, _on_terminate)
-    as_json = "--json" in words
+    place = os.environ.get(configuration.ANSWER)
+    return run_far_away(words, place) if place else run(words)
+
+
+def run(words: List[str]) -> int:
+    """Everything but the way back of the answer."""
     try:
         return int(run_words(words))
     except HivekeeperError as error:
-        return show_error(error, as_json)
+        return show_error(error, words)
     except (FilesError, MetastoreUnavailable) as error:
-        return show_error(Unusable(str(error), state="consistent", next="mend the cause, then run again"), as_json)
+        return show_error(Unusable(str(error), state="consistent", next="mend the cause, then run again"), words)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Exception as error:
         log.exception("this is a bug")
         bug = HivekeeperError(f"unexpected: {error!r}", state="the next run recovers what was begun", next="report the traceback above")
-        return show_error(bug, as_json)
+        return show_error(bug, words)
+
+
+def run_far_away(words: List[str], place: str) -> int:
+    """Run in YARN's cluster mode and send all that the operator shall see to `place`, where the launcher fetches it."""
+    from hivekeeper.cluster import reply
+
+    near, asked_for = answer.bring_near(words)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        code = run(near)
+    # For those who read the container's log.
+    print(text.getvalue(), end="", flush=True)
+    files = {asked: Path(beside).read_text("utf-8") for asked, beside in asked_for.items() if os.path.exists(beside)}
+    kept = Path(answer.LOG)
+    its_log = answer.cut_log(kept.read_text("utf-8", "replace")) if kept.exists() else ""
+    try:
+        reply.send(place, answer.write(answer.Answer(code, text.getvalue(), its_log, files)))
+    except Unusable as error:
+        # What was done is done: the code still comes back, by what spark-submit prints.
+        show_error(error, [])
+    return code
+
+
+def receive_answer(words: List[str]) -> int:
+    """What bin/hivekeeper asks for after a run in cluster mode: show, write and exit as the driver would have done here."""
+    end = words.index("--")
+    place, submit_log, container_log, status = (*map(Path, words[:end - 1]), int(words[end - 1]))
+    asked = words[end + 1 :]
+    application = aftermath.find_application(_read_if_there(submit_log))
+    if not place.exists():
+        return show_fate(aftermath.judge(_read_if_there(submit_log), status), _read_if_there(container_log), asked)
+    received = answer.read(place.read_text("utf-8"))
+    sys.stderr.write(received.log)
+    sys.stdout.write(received.text)
+    for path in answer.bring_near(asked)[1]:
+        # Only files that were asked for here, whatever the document says.
+        if path in received.files:
+            outputs.write_local(path, received.files[path].removesuffix("\n"))
+    if received.code and application:
+        print(f"hivekeeper: all of the driver's log: {aftermath.log_command(application)}", file=sys.stderr)
+    return received.code
+
+
+def show_fate(fate: aftermath.Fate, container_log: str, asked: List[str]) -> int:
+    """Say what became of a run without an answer, and the lines of its log that matter."""
+    forget_properties(options.find_properties_out(asked))
+    for line in aftermath.pick_lines(container_log):
+        print(line, file=sys.stderr)
+    error = HivekeeperError(fate.what, state=fate.state, next=fate.next)
+    if fate.code in iter(Exit):
+        error.code = Exit(fate.code)
+        show_error(error, ["receive-answer", "--", *asked])
+    else:
+        from hivekeeper.report import screen
+        from hivekeeper.report.results import Problem
+
+        print(screen.render_problem(Problem.of(error)), file=sys.stderr)
+    return fate.code
+
+
+def _read_if_there(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""
 
 
 def _on_terminate(number: int, _frame: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def run_words(words: List[str]) -> Exit:
+def run_words(words: List[str]) -> int:
     """Everything but the rendering of errors."""
+    if words[:1] == ["receive-answer"]:
+        return receive_answer(words[1:])
     if words[:1] == ["submit-options"]:
-        return print_submit_options(words[2:] if words[1:2] == ["--"] else words[1:])
+        return print_submit_options(_leave_out_launcher(words))
     parsed = parse(words)
     if parsed.command == "config":
         return print_config(parsed)
+    forget_properties(parsed.properties_out)
     config = load_config(parsed)
     options.read_selection(parsed)
     set_up_log(config.log_level, find_stderr())
+    require_packed_python(config, os.getcwd(), sys.prefix)
     return run_on_cluster(parsed, config)
 
 
@@ -68,7 +143,26 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parsed = options.build_parser().parse_args(words)
     if parsed.command is None:
         raise UsageError("no subcommand is given", next="see hivekeeper --help")
+    options.check_outputs(parsed)
     return parsed
+
+
+def _leave_out_launcher(words: List[str]) -> List[str]:
+    """The words of the operator, of those that bin/hivekeeper asks with."""
+    if words[:1] not in (["submit-options"], ["receive-answer"]):
+        return words
+    return words[words.index("--") + 1 :] if "--" in words else words[1:]
+
+
+def require_packed_python(config: Config, directory: str, prefix: str) -> None:
+    """Raise UsageError unless the Python of `prefix` is the packed one, where the driver in `directory` is to run on one."""
+    home = submit.find_packed_home(config)
+    if home is None or os.path.realpath(os.path.join(directory, home)) == os.path.realpath(prefix):
+        return
+    raise UsageError(
+        f"spark.python_env is {config.spark.python_env}, but the driver runs on the Python in {prefix}, not on the one in ./{home}",
+        next="look for a Spark property (spark.extra_conf, spark-defaults.conf) that names another Python; docs/python-env.md",
+    )
 
 
 def load_config(parsed: argparse.Namespace) -> Config:
@@ -83,10 +177,34 @@ def print_submit_options(words: Sequence[str]) -> Exit:
     parsed = parse(words)
     config = load_config(parsed)
     if parsed.command != "config":
+        # Here too: a launcher that finds no ticket never starts the run.
+        forget_properties(parsed.properties_out)
         options.read_selection(parsed)
-    launch = submit.launch_words(config, sys.executable, configuration.find_log4j2(os.environ))
+    run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
+    launch = submit.launch_words(
+        config, sys.executable, configuration.find_log4j2(os.environ), run_name, find_shipped(parsed, config, os.environ)
+    )
     sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
     return Exit.DONE
+
+
+def find_shipped(parsed: argparse.Namespace, config: Config, environ: Mapping[str, str]) -> List[str]:
+    """The files of this machine that a driver in cluster mode needs beside it.
+
+    Spark ships what lies in HADOOP_CONF_DIR and YARN_CONF_DIR, but not the hive-site.xml of its own configuration.
+    """
+    shipped = []
+    if getattr(parsed, "tables_file", None):
+        if config.spark.deploy_mode == "cluster" and "," in os.path.abspath(parsed.tables_file):
+            raise UsageError(f"Spark cannot ship a file with a comma in its path: {parsed.tables_file}", next="rename it")
+        shipped.append(submit.name_shipped(Path(parsed.tables_file), answer.TABLES))
+    spark_home = config.spark.home or environ.get("SPARK_HOME")
+    own = environ.get("SPARK_CONF_DIR") or (spark_home and os.path.join(spark_home, "conf"))
+    by_spark = [environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
+    given = any(path.partition("#")[0].endswith(HIVE_SITE) for path in config.spark.extra_files)
+    if own and not given and not any(path and Path(path, HIVE_SITE).exists() for path in by_spark) and Path(own, HIVE_SITE).exists():
+        shipped.append(submit.name_shipped(Path(own, HIVE_SITE), HIVE_SITE))
+    return shipped
 
 
 def print_config(parsed: argparse.Namespace) -> Exit:
@@ -95,24 +213,60 @@ def print_config(parsed: argparse.Namespace) -> Exit:
         return Exit.DONE
     from hivekeeper.report import document, screen
 
-    config = load_config(parsed)
-    print(document.to_json(document.build_config(config)) if parsed.json else screen.render_config(config))
+    config, site = load_config(parsed), configuration.find_site(os.environ)
+    print(document.to_json(document.build_config(config, site)) if parsed.json else screen.render_config(config, site))
     return Exit.DONE
 
 
 def run_on_cluster(parsed: argparse.Namespace, config: Config) -> Exit:
     """Open the cluster, run, print the answer."""
+    if parsed.command == "doctor":
+        return run_doctor(parsed, config)
     from hivekeeper import dispatch
     from hivekeeper.cluster.connect import connect
-    from hivekeeper.report import document, screen
+    from hivekeeper.report import document, properties
 
     with connect({}, config.log_level) as cluster:
+        remote = [path for path in (parsed.report_file, parsed.properties_out) if path and outputs.is_remote(path)]
+        outputs.refuse_directories(cluster.files, remote)
+        if parsed.properties_out in remote:
+            outputs.forget_remote(cluster.files, parsed.properties_out)
         result = dispatch.run_command(parsed, config, cluster, options.read_selection(parsed), partial(ask_for_rollback, parsed))
         text = document.to_json(document.build(result))
         if parsed.report_file:
-            write_report(cluster, parsed.report_file, text)
-    print(text if parsed.json else screen.render(result, partitions=getattr(parsed, "partitions", False), width=_width()))
+            outputs.write(cluster.files, parsed.report_file, text)
+        if parsed.properties_out and parsed.properties_out != "-":
+            outputs.write(cluster.files, parsed.properties_out, properties.render(result))
+    print(text if parsed.json else render_answer(parsed, result))
     return result.code
+
+
+def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
+    """A cluster that cannot be opened is a finding. What is asked for is written to local files: there may be no others."""
+    from hivekeeper import dispatch
+    from hivekeeper.cluster.connect import WallClock, open_probes
+    from hivekeeper.report import document, properties
+
+    for path in (parsed.report_file, parsed.properties_out):
+        if path and outputs.is_remote(path):
+            raise UsageError(f"{path}: doctor writes local files only", next="give a path of this machine")
+    result = dispatch.check_up(parsed, config, options.read_selection(parsed), WallClock(), partial(open_probes, config.log_level))
+    text = document.to_json(document.build(result))
+    if parsed.report_file:
+        outputs.write_local(parsed.report_file, text)
+    if parsed.properties_out and parsed.properties_out != "-":
+        outputs.write_local(parsed.properties_out, properties.render(result))
+    print(text if parsed.json else render_answer(parsed, result))
+    return result.code
+
+
+def render_answer(parsed: argparse.Namespace, result: CommandResult) -> str:
+    """What a person, or a scheduler that captures the output, reads."""
+    from hivekeeper.report import properties, screen
+
+    if parsed.properties_out == "-":
+        return properties.render(result)
+    return screen.render(result, partitions=getattr(parsed, "partitions", False), width=_width())
 
 
 def ask_for_rollback(parsed: argparse.Namespace, planned: TableOutcome) -> bool:
@@ -131,31 +285,35 @@ def ask_for_rollback(parsed: argparse.Namespace, planned: TableOutcome) -> bool:
         return terminal.readline().strip().lower() in ("y", "yes")
 
 
-def write_report(cluster: Cluster, path: str, text: str) -> None:
-    """A path without scheme is local; the file is replaced whole."""
-    aside = f"{path}.{secrets.token_hex(4)}"
-    if "://" in path or path.startswith(("hdfs:", "file:")):
-        cluster.files.write_new(aside, text + "\n")
-        cluster.files.delete_tree(path)
-        cluster.files.rename_exact(aside, path)
+def forget_properties(path: Optional[str]) -> None:
+    """See `outputs.forget_local`; "-" is no file, and one on the cluster is forgotten when that is open."""
+    if path and path != "-" and not outputs.is_remote(path):
+        outputs.forget_local(path)
+
+
+def write_properties_of_error(problem: Problem, words: List[str]) -> None:
+    """The properties of a run without a result. A file of the cluster is not written: the error may be that there is none."""
+    from hivekeeper.report import properties
+
+    path = options.find_properties_out(words)
+    if not path:
         return
-    try:
-        with open(aside, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(aside, path)
-    except OSError as error:
-        # The work is done and its result must not be lost for want of a directory.
-        log.error("step=report-file failed path=%r reason=%r", path, error.strerror)
+    text = properties.render_error(problem, _leave_out_launcher(words)[0])
+    if path == "-" and "--json" not in words:
+        print(text)
+    elif path != "-" and not outputs.is_remote(path):
+        outputs.write_local(path, text)
 
 
-def show_error(error: HivekeeperError, as_json: bool) -> int:
+def show_error(error: HivekeeperError, words: List[str]) -> int:
     """Print an error once, in its three lines; gives its exit code."""
     from hivekeeper.report import document, screen
     from hivekeeper.report.results import Problem
 
     problem = Problem.of(error)
-    if as_json:
+    if "--json" in words:
         print(document.to_json(document.build_error(problem)))
+    write_properties_of_error(problem, words)
     print(screen.render_problem(problem), file=find_stderr())
     return int(error.code)
 
@@ -164,7 +322,7 @@ def find_stderr() -> TextIO:
     """Where the log and errors go: never into the answer, which spark-submit would do with our own stderr."""
     from hivekeeper.cluster import streams
 
-    return streams.find_stderr()
+    return streams.find_stderr(copy=answer.LOG if os.environ.get(configuration.ANSWER) else None)
 
 
 def set_up_log(level: str, stream: TextIO) -> None:

@@ -20,9 +20,10 @@ from hivekeeper.kinds import Kind
 PREFIX = "HIVEKEEPER_"
 CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
+ANSWER = "HIVEKEEPER_ANSWER"
 
 # Variables with our prefix that are no settings: they say where things are.
-RESERVED = frozenset([CONF_DIR, CARRIED, "HIVEKEEPER_PYTHON"])
+RESERVED = frozenset([CONF_DIR, CARRIED, ANSWER, "HIVEKEEPER_PYTHON"])
 
 DEFAULTS = "defaults.yaml"
 SITE = "site.yaml"
@@ -84,6 +85,8 @@ class SparkSettings:
     python_env: Optional[str] = key(kinds.optional(kinds.TEXT))
     py_files: Tuple[str, ...] = key(kinds.WORDS)
     extra_files: Tuple[str, ...] = key(kinds.WORDS)
+    archive: Optional[str] = key(kinds.optional(kinds.TEXT))
+    answer_dir: str = key(kinds.TEXT)
     submit_command: Optional[str] = key(kinds.optional(kinds.TEXT))
     home: Optional[str] = key(kinds.optional(kinds.TEXT))
     java_home: Optional[str] = key(kinds.optional(kinds.TEXT))
@@ -95,6 +98,7 @@ class KerberosSettings:
 
     principal: Optional[str] = key(kinds.optional(kinds.TEXT))
     keytab: Optional[str] = key(kinds.optional(kinds.TEXT))
+    proxy_user: Optional[str] = key(kinds.optional(kinds.TEXT))
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ class Config(TableSettings):
     backup_prefix: str = key(kinds.NAME)
     dry_run: bool = key(kinds.FLAG)
     log_level: str = key(kinds.choice("debug", "info", "warning", "error"))
+    log_dir: Optional[str] = key(kinds.optional(kinds.TEXT))
+    log_keep: int = key(kinds.COUNT)
     spark: SparkSettings = field()
     kerberos: KerberosSettings = field()
     entries: Tuple[Entry, ...] = field(repr=False)
@@ -180,9 +186,14 @@ def read_files(environ: Mapping[str, str], named: Sequence[str]) -> List[Source]
     """The site file in HIVEKEEPER_CONF_DIR, if there is one, then the files named with -c, which must be there."""
     if environ.get(CARRIED):
         return []
+    site = find_site(environ)
+    return [Source(str(path), _read_text(path)) for path in [*([site] if site else []), *map(Path, named)]]
+
+
+def find_site(environ: Mapping[str, str]) -> Optional[Path]:
+    """The site file in HIVEKEEPER_CONF_DIR, if there is one."""
     directory = environ.get(CONF_DIR)
-    site = [Path(directory, SITE)] if directory and Path(directory, SITE).exists() else []
-    return [Source(str(path), _read_text(path)) for path in [*site, *map(Path, named)]]
+    return Path(directory, SITE) if directory and Path(directory, SITE).exists() else None
 
 
 def resource(name: str) -> Path:

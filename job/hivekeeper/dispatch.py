@@ -9,16 +9,17 @@ import argparse
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Callable, Mapping
+from typing import Callable, ContextManager, Mapping
 
 from hivekeeper import names
-from hivekeeper.commands import analyze, backup, cleanup, compact_swap, history, pin, recover, rollback, verify
+from hivekeeper.commands import analyze, backup, cleanup, compact_swap, doctor, history, pin, recover, rollback, verify
 from hivekeeper.config import Config
 from hivekeeper.model import Selection
+from hivekeeper.plan import checkup
 from hivekeeper.plan.retention import Policy
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult, TableOutcome
-from hivekeeper.seams import Cluster
+from hivekeeper.seams import Clock, Cluster
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,25 @@ def _pin(call: Call) -> CommandResult:
 
 def _recover(call: Call) -> CommandResult:
     return recover.recover(call.cluster, call.selected, call.prefix, call.run)
+
+
+def check_up(
+    parsed: argparse.Namespace, config: Config, selected: Selection, clock: Clock, open_probes: Callable[[], ContextManager[doctor.Probes]]
+) -> CommandResult:
+    """doctor: the one command that also runs where there is no cluster to be had."""
+    spark = config.spark
+    shipped = [*spark.archives, *spark.extra_files, *spark.py_files, spark.python_env or "", spark.archive or ""]
+    request = doctor.Request(
+        selected,
+        config.backup_prefix,
+        names.run_id(datetime.now(timezone.utc), secrets.token_hex(2)),
+        lambda table: config.for_table(table).owner,
+        spark.queue,
+        tuple(path.partition("#")[0] for path in shipped if "://" in path and not path.startswith("file:")),
+        tuple(checkup.read_edge_check(text) for text in parsed.edge_check),
+        parsed.edge_only,
+    )
+    return doctor.check_up(open_probes, clock, request)
 
 
 COMMANDS: Mapping[str, Callable[[Call], CommandResult]] = {

@@ -6,7 +6,7 @@ Contacts nothing; wrong usage is a UsageError.
 from __future__ import annotations
 
 import argparse
-from typing import Any, List, NoReturn
+from typing import Any, List, NoReturn, Optional, Sequence
 
 from hivekeeper import __version__, names
 from hivekeeper.errors import UsageError
@@ -24,6 +24,8 @@ EXIT_CODES = """exit codes:
   8  the cluster is not usable now: retry later
   128+n  killed by signal n; the next run recovers by itself"""
 
+PROPERTIES_HELP = "write a few Java properties for a scheduler, less than 2 KB (docs/schedulers.md); - prints them instead of the answer"
+
 # Options that stand for a key of the configuration.
 FLAG_KEYS = {
     "block_size": "block_size_mb",
@@ -37,6 +39,7 @@ FLAG_KEYS = {
     "analyze_stats": "analyze_stats",
     "dry_run": "dry_run",
     "log_level": "log_level",
+    "proxy_user": "kerberos.proxy_user",
 }
 
 
@@ -66,6 +69,7 @@ def build_parser() -> Parser:
     _add_history(commands)
     _add_pins(commands)
     _add_recover(commands)
+    _add_doctor(commands)
     _add_config(commands)
     return parser
 
@@ -219,6 +223,22 @@ def _add_recover(commands: Any) -> None:
     _add_common(parser)
 
 
+def _add_doctor(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "doctor",
+        "check all that a run needs, and say what to fix",
+        "Asks the cluster; below the root of each table named it tries in a scratch directory, removed again, what a run will do.\n"
+        "bin/hivekeeper-doctor checks this machine first, before any Java is started. docs/doctor.md explains each check.\n"
+        "Exit code 2 where this machine or the configuration must be fixed, 8 where only the cluster must.",
+    )
+    parser.add_argument("named", metavar="D.T", nargs="*", help="a table whose rights, quotas and space are to be checked")
+    _add_selection(parser)
+    _add_common(parser)
+    parser.add_argument("--edge-only", action="store_true", help="only what bin/hivekeeper-doctor has found on this machine")
+    parser.add_argument("--edge-check", action="append", default=[], help=argparse.SUPPRESS)
+
+
 def _add_config(commands: Any) -> None:
     parser = _add_command(
         commands,
@@ -227,7 +247,7 @@ def _add_config(commands: Any) -> None:
         "Contacts no cluster and starts no JVM.",
     )
     parser.add_argument("--template", action="store_true", help="write a commented configuration file instead")
-    _add_common(parser)
+    _add_common(parser, has_outcome=False)
 
 
 def _add_selection(parser: Parser) -> None:
@@ -258,27 +278,47 @@ def _add_sizing(parser: Parser) -> None:
     group.add_argument("--min-quiet", metavar="TIME", help="leave units alone that were written to more recently, such as 15m")
 
 
-def _add_common(parser: Parser) -> None:
+def _add_common(parser: Parser, has_outcome: bool = True) -> None:
     group = parser.add_argument_group("common")
     group.add_argument("-c", "--config-file", metavar="F", action="append", default=[], help="a configuration file; later ones win")
     group.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], dest="sets", help="one configuration value; may be given again"
     )
     group.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
+    group.add_argument("--proxy-user", metavar="USER", help="run as this user, whom the cluster lets us stand for")
     group.add_argument("--json", action="store_true", help="print one JSON document instead of text (docs/json.md)")
     group.add_argument("--report-file", metavar="F", help="write the same document to a file as well, local or HDFS")
+    if has_outcome:
+        group.add_argument("--properties-out", metavar="F", help=PROPERTIES_HELP)
     group.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def find_properties_out(words: Sequence[str]) -> Optional[str]:
+    """What --properties-out says, among words that may be wrong otherwise."""
+    found = None
+    for word, following in zip(words, [*words[1:], None]):
+        if word == "--properties-out":
+            found = following
+        elif word.startswith("--properties-out="):
+            found = word.partition("=")[2]
+    return found
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise UsageError where two answers would stand in one place."""
+    if options.json and getattr(options, "properties_out", None) == "-":
+        raise UsageError("--json and --properties-out - both take the standard output", next="give --properties-out a file")
 
 
 def read_selection(options: argparse.Namespace) -> Selection:
     """Raises UsageError."""
-    tables = list(options.table)
+    tables = [*getattr(options, "named", ()), *options.table]
     for listed in options.tables:
         tables += [name.strip() for name in listed.split(",") if name.strip()]
     if options.tables_file:
         tables += _read_tables_file(options.tables_file)
     selected = Selection(options.database, tuple(dict.fromkeys(tables)), tuple(options.exclude), getattr(options, "where", None))
-    check_selection(selected)
+    check_selection(selected, required=options.command != "doctor")
     if options.command == "history" and options.files != (options.of_run is not None):
         raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
     if options.command == "history" and options.files and options.at is not None:
@@ -300,9 +340,9 @@ def _read_tables_file(path: str) -> List[str]:
     return [line for line in lines if line]
 
 
-def check_selection(selection: Selection) -> None:
+def check_selection(selection: Selection, required: bool = True) -> None:
     """Raise UsageError for a selection that no cluster could satisfy."""
-    if not selection.database and not selection.tables:
+    if required and not selection.database and not selection.tables:
         raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
     for name in selection.tables:
         if not names.TABLE.fullmatch(name):

@@ -6,7 +6,7 @@ Pure. Nothing is quoted here, because no word is ever split again; nothing is lo
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from hivekeeper.config import CARRIED, Config, SparkSettings, carry
 
@@ -29,25 +29,38 @@ FIXED = {
 }
 
 
-def launch_words(config: Config, python: str, log4j2: Path) -> List[str]:
-    """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit."""
+def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = ()) -> List[str]:
+    """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit.
+
+    `run` names the answer of a driver in cluster mode; `shipped` are the files of this machine that such a driver needs.
+    """
+    spark, kerberos = config.spark, config.kerberos
     known = {
-        "deploy_mode": config.spark.deploy_mode,
-        "submit_command": config.spark.submit_command,
-        "spark_home": config.spark.home,
-        "java_home": config.spark.java_home,
-        "principal": config.kerberos.principal,
-        "keytab": config.kerberos.keytab,
+        "master": spark.master,
+        "deploy_mode": spark.deploy_mode,
+        "archive": spark.archive,
+        "answer": f"{spark.answer_dir.rstrip('/')}/{run}.json" if spark.deploy_mode == "cluster" else None,
+        "submit_command": spark.submit_command,
+        "spark_home": spark.home,
+        "java_home": spark.java_home,
+        "principal": kerberos.principal,
+        "keytab": kerberos.keytab,
+        "proxy_user": kerberos.proxy_user,
+        "log_dir": config.log_dir,
+        "log_keep": config.log_keep,
     }
-    return [*(f"{name}={value}" for name, value in known.items() if value is not None), END, *submit_options(config, python, log4j2)]
+    words = [f"{name}={value}" for name, value in known.items() if value is not None]
+    return [*words, END, *submit_options(config, python, log4j2, shipped)]
 
 
-def submit_options(config: Config, python: str, log4j2: Path) -> List[str]:
+def submit_options(config: Config, python: str, log4j2: Path, shipped: Sequence[str] = ()) -> List[str]:
     """The options of spark-submit. `python`: the interpreter for a driver on this machine."""
-    spark = config.spark
+    spark, kerberos = config.spark, config.kerberos
     yarn, cluster = spark.master == "yarn", spark.deploy_mode == "cluster"
-    files = [*spark.extra_files, *([f"{log4j2}#{LOG4J2}"] if cluster else [])]
+    files = [*spark.extra_files, *([name_shipped(log4j2, LOG4J2), *shipped] if cluster else [])]
     archives = [*spark.archives, *([_with_alias(spark.python_env)] if yarn and spark.python_env else [])]
+    # spark-submit takes one or the other: as a proxy user it runs on the ticket that the launcher got from the keytab.
+    logs_in = kerberos.proxy_user is None
     options: Dict[str, Any] = {
         "--name": "hivekeeper",
         "--master": spark.master,
@@ -58,8 +71,9 @@ def submit_options(config: Config, python: str, log4j2: Path) -> List[str]:
         "--executor-cores": spark.executor_cores if yarn else None,
         "--driver-memory": spark.driver_memory,
         "--driver-cores": spark.driver_cores if cluster else None,
-        "--principal": config.kerberos.principal,
-        "--keytab": config.kerberos.keytab,
+        "--principal": kerberos.principal if logs_in else None,
+        "--keytab": kerberos.keytab if logs_in else None,
+        "--proxy-user": kerberos.proxy_user,
         "--files": ",".join(files) or None,
         "--archives": ",".join(archives) or None,
         "--py-files": ",".join(spark.py_files) or None,
@@ -93,12 +107,21 @@ def _client_properties(spark: SparkSettings, python: str, log4j2: Path) -> Dict[
 def _cluster_properties(config: Config) -> Dict[str, Optional[str]]:
     spark = config.spark
     return {
+        # The launcher waits for the answer, whatever the site's spark-defaults.conf says.
+        "spark.yarn.submit.waitAppCompletion": "true",
         "spark.driver.memoryOverhead": spark.driver_memory_overhead,
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": _packed_python(spark),
         "spark.pyspark.python": _packed_python(spark),
+        # Else one in the site's spark-defaults.conf would win over ours.
+        "spark.pyspark.driver.python": _packed_python(spark),
         f"spark.yarn.appMasterEnv.{CARRIED}": carry(config),
         **_log4j2(LOG4J2),
     }
+
+
+def name_shipped(path: Path, alias: str) -> str:
+    """A local file for --files, under another name in the containers. As a URI: a blank in a plain name hides the # from Spark."""
+    return f"{path.absolute().as_uri()}#{alias}"
 
 
 def _log4j2(location: str) -> Dict[str, str]:
@@ -107,10 +130,18 @@ def _log4j2(location: str) -> Dict[str, str]:
     return {"spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={location}"}
 
 
+def find_packed_home(config: Config) -> Optional[str]:
+    """Where the driver's Python must lie, seen from its working directory; None for a driver outside of YARN's containers."""
+    spark = config.spark
+    return _packed_home(spark.python_env) if spark.deploy_mode == "cluster" and spark.python_env else None
+
+
 def _packed_python(spark: SparkSettings) -> Optional[str]:
-    if spark.python_env is None:
-        return None
-    return f"./{_with_alias(spark.python_env).rpartition('#')[2]}/bin/python"
+    return f"./{_packed_home(spark.python_env)}/bin/python" if spark.python_env else None
+
+
+def _packed_home(python_env: str) -> str:
+    return _with_alias(python_env).rpartition("#")[2]
 
 
 def _with_alias(archive: str) -> str:

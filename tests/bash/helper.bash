@@ -2,7 +2,7 @@
 # A world of its own for each test: HOME, PATH, temporary directory, and a copy of the launcher with the real archive.
 
 CHECKOUT="$(cd -P -- "$BATS_TEST_DIRNAME/../.." && pwd)"
-TOOLS=(bash env sed dirname readlink mktemp rm mkdir cat id sleep ls cp chmod touch ln mv tr head tail tee mkfifo)
+TOOLS=(bash env sed dirname readlink mktemp rm mkdir cat id sleep ls cp chmod touch ln mv tr head tail tee mkfifo sort grep date)
 
 # Make the world. PATH holds stubs/ and the few tools that the launcher may use, nothing else of this machine.
 make_world() {
@@ -27,6 +27,14 @@ make_world() {
 stub() {
   printf '#!/usr/bin/env bash\n%s\n' "$2" >"$WORLD/stubs/$1"
   chmod +x "$WORLD/stubs/$1"
+}
+
+# What a client of a cluster has.
+make_hadoop_conf() {
+  mkdir "$WORLD/hadoop"
+  touch "$WORLD/hadoop/core-site.xml"
+  unset YARN_CONF_DIR SPARK_CONF_DIR
+  export HADOOP_CONF_DIR="$WORLD/hadoop"
 }
 
 # Java, and a spark3-submit that writes down what arrived. # [MORE]

@@ -3,24 +3,46 @@
 
 load helper
 
+bats_require_minimum_version 1.5.0
+
 setup() {
   make_world
   touch "$WORLD/etl key.tab"
   TICKET=(--set kerberos.principal=etl@EXAMPLE.COM --set "kerberos.keytab=$WORLD/etl key.tab")
-  stub kinit 'printf "%s\0" "$@" >"$ARGV.kinit"; echo ticket >"${KRB5CCNAME#FILE:}"'
+  stub kinit 'printf "%s\0" "$@" >"$ARGV.kinit"; echo ticket >"${5#FILE:}"'
+  PROXY=(--proxy-user loader)
 }
 
-@test "ticket: it lies in a cache of the run's own, which the driver sees and which is removed" {
-  stub_spark 'printf "%s" "$KRB5CCNAME" >"$ARGV.cache"; cat "${KRB5CCNAME#FILE:}" >"$ARGV.ticket"; exit 6'
-  run "$RUN" analyze --database sales "${TICKET[@]}"
+@test "keytab: it is tried, and Spark logs in with it by itself: no ticket is left, and the user's cache is not touched" {
+  stub_spark 'printf "%s" "$KRB5CCNAME" >"$ARGV.cache"; exit 6'
+  KRB5CCNAME=FILE:/mine run "$RUN" analyze --database sales "${TICKET[@]}"
   [ "$status" -eq 6 ]
-  [ "$(cat "$ARGV.ticket")" = ticket ]
-  [ "$(tr '\0' '|' <"$ARGV.kinit")" = "-k|-t|$WORLD/etl key.tab|etl@EXAMPLE.COM|" ]
-  [[ $(cat "$ARGV.cache") == "FILE:$WORLD/tmp/"* ]]
+  [[ $(tr '\0' '|' <"$ARGV.kinit") == "-k|-t|$WORLD/etl key.tab|-c|FILE:$WORLD/tmp/"*"|etl@EXAMPLE.COM|" ]]
+  [ "$(cat "$ARGV.cache")" = FILE:/mine ]
   [ -z "$(leftovers)" ]
   read_arrived
   arrived --keytab
   arrived "$WORLD/etl key.tab"
+}
+
+@test "keytab: a machine without kinit leaves the trial to Spark" {
+  stub_spark
+  rm "$WORLD/stubs/kinit"
+  run "$RUN" analyze --database sales "${TICKET[@]}"
+  [ "$status" -eq 0 ]
+}
+
+@test "proxy user: the ticket lies in a cache of the run's own, which the driver sees and which is removed" {
+  stub_spark 'printf "%s" "$KRB5CCNAME" >"$ARGV.cache"; cat "${KRB5CCNAME#FILE:}" >"$ARGV.ticket"; exit 6'
+  run "$RUN" analyze --database sales "${TICKET[@]}" "${PROXY[@]}"
+  [ "$status" -eq 6 ]
+  [ "$(cat "$ARGV.ticket")" = ticket ]
+  [[ $(cat "$ARGV.cache") == "FILE:$WORLD/tmp/"* ]]
+  [ -z "$(leftovers)" ]
+  read_arrived
+  arrived --proxy-user
+  run ! arrived --keytab
+  run ! arrived --principal
 }
 
 @test "ticket: a missing keytab is one clear error, and nothing is started" {
@@ -44,10 +66,10 @@ setup() {
   [ -z "$(leftovers)" ]
 }
 
-@test "ticket: a machine without kinit is one clear error" {
+@test "proxy user: with a keytab a machine without kinit is one clear error" {
   stub_spark
   rm "$WORLD/stubs/kinit"
-  run "$RUN" analyze --database sales "${TICKET[@]}"
+  run "$RUN" analyze --database sales "${TICKET[@]}" "${PROXY[@]}"
   [ "$status" -eq 2 ]
   [ "${lines[0]}" = "hivekeeper: kinit is not on PATH" ]
 }
@@ -62,7 +84,7 @@ setup() {
 
 @test "ticket: the driver still has standard input" {
   stub_spark 'cat >"$ARGV.stdin"'
-  "$RUN" analyze --database sales "${TICKET[@]}" <<<"hello"
+  "$RUN" analyze --database sales "${TICKET[@]}" "${PROXY[@]}" <<<"hello"
   [ "$(cat "$ARGV.stdin")" = hello ]
 }
 
@@ -92,7 +114,7 @@ signal_a_run() {
     # What was ignored from the start, as HUP is under nohup, no shell can trap.
     [[ "$(trap -p "$signal")" != *"''"* ]] || continue
     rm -f "$ARGV".*
-    signal_a_run "$signal" "${TICKET[@]}"
+    signal_a_run "$signal" "${TICKET[@]}" "${PROXY[@]}"
     [ "$CODE" -eq 143 ]
     [ -e "$ARGV.ended" ]
     [ -z "$(leftovers)" ]

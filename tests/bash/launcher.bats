@@ -3,8 +3,11 @@
 
 load helper
 
+bats_require_minimum_version 1.5.0
+
 setup() {
   make_world
+  make_hadoop_conf
 }
 
 @test "launcher: every argument arrives whole and in its place" {
@@ -24,6 +27,15 @@ setup() {
   for ((word = 0; word < ${#arguments[@]}; word++)); do
     [ "${ARRIVED[at + 3 + word]}" = "${arguments[word]}" ]
   done
+}
+
+@test "launcher: the archive that is configured is submitted, in place of the local one" {
+  stub_spark
+  run "$RUN" analyze --database sales --set spark.archive=hdfs:///apps/hivekeeper.py
+  [ "$status" -eq 0 ]
+  read_arrived
+  arrived hdfs:///apps/hivekeeper.py
+  run ! arrived "$WORLD/app/dist/hivekeeper.py"
 }
 
 @test "launcher: a configured value with blanks, quotes and a newline arrives as one argument" {
@@ -56,22 +68,6 @@ setup() {
     run "$RUN" analyze --database sales
     [ "$status" -eq "$code" ]
   done
-}
-
-@test "cluster mode: the driver's exit code is taken from what spark-submit prints" {
-  local cluster=(--set spark.master=yarn --set spark.deploy_mode=cluster)
-  stub_spark 'echo "ERROR Client: Application diagnostics message: User application exited with status 6" >&2; exit 1'
-  run "$RUN" analyze --database sales "${cluster[@]}"
-  [ "$status" -eq 6 ]
-  [[ $output == *"exited with status 6"* ]]
-  stub_spark 'echo "no such queue" >&2; exit 1'
-  run "$RUN" analyze --database sales "${cluster[@]}"
-  [ "$status" -eq 1 ]
-  [[ $output == *"no such queue"* ]]
-  stub_spark
-  run "$RUN" analyze --database sales "${cluster[@]}"
-  [ "$status" -eq 0 ]
-  [ -z "$(leftovers)" ]
 }
 
 @test "launcher: nothing of it is left in the temporary directory" {
@@ -131,6 +127,13 @@ setup() {
   [ "$status" -eq 2 ]
   run "$RUN" no-such-word
   [ "$status" -eq 2 ]
+}
+
+@test "launcher: wrong usage gives the document or the properties that were asked for" {
+  "$RUN" analyze --json >"$WORLD/out" 2>/dev/null || [ $? -eq 2 ]
+  grep -q '"exit_code": 2' "$WORLD/out"
+  "$RUN" analyze --properties-out - >"$WORLD/out" 2>/dev/null || [ $? -eq 2 ]
+  grep -qx 'hivekeeper.exit_code=2' "$WORLD/out"
 }
 
 @test "launcher: a wrong configuration is refused before anything is started" {
@@ -205,6 +208,46 @@ setup() {
   run "$RUN" analyze --database sales --set "spark.java_home=$WORLD/jdk"
   [ "$status" -eq 0 ]
   [ "$(cat "$ARGV.java")" = "$WORLD/jdk" ]
+}
+
+@test "hadoop: a directory that is none, or holds no core-site.xml, is one clear error before anything is started" {
+  local name
+  stub_spark
+  mkdir "$WORLD/empty"
+  for name in HADOOP_CONF_DIR YARN_CONF_DIR; do
+    run env "$name=/absent" "$RUN" analyze --database sales --set spark.master=yarn
+    [ "$status" -eq 2 ]
+    [ "${lines[0]}" = "hivekeeper: $name is /absent, which is not a directory" ]
+    run env "$name=$WORLD/empty" "$RUN" analyze --database sales --set spark.master=yarn
+    [ "$status" -eq 2 ]
+    [[ ${lines[0]} == "hivekeeper: $name is $WORLD/empty, which holds no core-site.xml"* ]]
+  done
+  [ ! -e "$ARGV" ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "hadoop: with a plain Spark it must be set, or come from its spark-env.sh" {
+  stub_spark
+  unset HADOOP_CONF_DIR
+  mkdir -p "$WORLD/spark/bin" "$WORLD/spark/conf"
+  cp "$WORLD/stubs/spark3-submit" "$WORLD/spark/bin/spark-submit"
+  cp "$WORLD/stubs/spark3-submit" "$WORLD/spark/bin/spark-class"
+  run env "SPARK_HOME=$WORLD/spark" "$RUN" analyze --database sales --set spark.master=yarn
+  [ "$status" -eq 2 ]
+  [ "${lines[0]}" = "hivekeeper: HADOOP_CONF_DIR is not set, and $WORLD/spark/conf/spark-env.sh does not set it" ]
+  echo 'export HADOOP_CONF_DIR=/etc/hadoop/conf' >"$WORLD/spark/conf/spark-env.sh"
+  run env "SPARK_HOME=$WORLD/spark" "$RUN" analyze --database sales --set spark.master=yarn
+  [ "$status" -eq 0 ]
+  # What the launcher of a distribution sets is not known.
+  rm "$WORLD/spark/bin/spark-class"
+  run "$RUN" analyze --database sales --set spark.master=yarn
+  [ "$status" -eq 0 ]
+}
+
+@test "hadoop: a local master needs none" {
+  stub_spark
+  HADOOP_CONF_DIR=/absent run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
 }
 
 @test "spark-submit: none at all is one clear error" {

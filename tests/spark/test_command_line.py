@@ -175,3 +175,40 @@ def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
     assert QUESTION not in done.stderr
     assert read_document(done.stdout)["command"] == "rollback"
     assert any(is_log(line) and "table=demo.events_flat" in line for line in done.stderr.split("\n"))
+
+
+def read_properties(text):
+    return dict(line.partition("=")[::2] for line in text.splitlines())
+
+
+def test_properties_take_the_place_of_the_answer_or_go_into_a_file(place):
+    analyzed = place.run(place.by_spark_submit("analyze", "--table", "demo.events_flat", "--properties-out", "-"))
+    read = read_properties(analyzed.stdout)
+    assert (analyzed.returncode, read["hivekeeper.exit_code"], read["hivekeeper.tables_done"]) == (0, "0", "1")
+    assert all(key.startswith("hivekeeper.") for key in read)
+
+    refused = place.run(place.by_python("compact-swap", "--table", "demo.bucketed", "--properties-out", "out.properties"))
+    read = read_properties((place.home / "out.properties").read_text("ascii"))
+    assert (refused.returncode, read["hivekeeper.exit_code"], read["hivekeeper.retry"]) == (3, "3", "person")
+    assert read["hivekeeper.error"].startswith("demo.bucketed: ")
+    assert "demo.bucketed: " in refused.stdout
+
+
+def test_a_driver_with_a_place_for_its_answer_sends_all_of_it_there(place):
+    """As in YARN's cluster mode. Answers that nobody has fetched for a week go, other files stay."""
+    answers = place.home / "answers"
+    answers.mkdir()
+    week_ago = time.time() - 8 * 86_400
+    for name in ("20200101t000000z-0123456789abcdef.json", "notes.txt"):
+        (answers / name).touch()
+        os.utime(answers / name, (week_ago, week_ago))
+    asked = place.home / "elsewhere" / "report.json"
+    words = ["compact-swap", "--dry-run", "--table", "demo.bucketed", "--json", "--report-file", str(asked)]
+    done = place.run(place.by_spark_submit(*words), HIVEKEEPER_ANSWER=f"file:{answers}/run1.json")
+    assert done.returncode == 3, done.stderr
+    answer = json.loads((answers / "run1.json").read_text())
+    assert (answer["code"], answer["text"]) == (3, done.stdout)
+    assert json.loads(answer["files"][str(asked)]) == read_document(done.stdout)
+    assert [line for line in answer["log"].split("\n") if line and line not in done.stderr] == []
+    assert sorted(path.name for path in answers.iterdir() if not path.name.startswith(".")) == ["notes.txt", "run1.json"]
+    assert not asked.exists()

@@ -87,6 +87,61 @@ def test_wrong_usage_with_json_is_a_document_too(run):
     assert (code, document["exit_code"], document["error"]["what"]) == (2, 2, "no table is selected")
 
 
+def properties_of(text):
+    return dict(line.partition("=")[::2] for line in text.splitlines())
+
+
+def test_wrong_usage_writes_the_properties_too_as_far_as_the_words_say_where(run, tmp_path):
+    out_file = tmp_path / "out.properties"
+    code, out, err = run("analyze", "--tabel", "d.t", "--properties-out", str(out_file))
+    written = properties_of(out_file.read_text("ascii"))
+    assert (code, out) == (2, "")
+    assert (written["hivekeeper.exit_code"], written["hivekeeper.retry"], written["hivekeeper.command"]) == ("2", "person", "analyze")
+    assert written["hivekeeper.error"] in err
+    assert [path.name for path in tmp_path.iterdir()] == ["out.properties"]
+
+
+@pytest.mark.parametrize("launcher", [[], ["submit-options", "--"]], ids=["by hand", "asked by the launcher"])
+def test_properties_of_an_error_can_take_the_place_of_the_answer(run, launcher):
+    code, out, err = run(*launcher, "analyze", "--properties-out=-")
+    assert (code, properties_of(out)["hivekeeper.command"]) == (2, "analyze")
+    assert properties_of(out)["hivekeeper.error"] == "no table is selected"
+    assert "no table is selected" in err
+
+
+def test_two_answers_on_the_standard_output_are_wrong_usage_and_the_document_says_so(run):
+    code, out, _ = run("analyze", "--table", "d.t", "--json", "--properties-out", "-")
+    assert code == 2
+    assert "both take the standard output" in json.loads(out)["error"]["what"]
+
+
+def test_properties_that_cannot_be_written_do_not_hide_the_error(run, tmp_path):
+    code, _, err = run("analyze", "--properties-out", str(tmp_path / "nowhere" / "out"))
+    assert code == 2
+    assert "no table is selected" in err
+
+
+def test_an_error_leaves_a_file_of_the_cluster_alone(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("analyze", "--properties-out", "hdfs:///tmp/out")
+    assert (code, out, list(tmp_path.iterdir())) == (2, "", [])
+
+
+def test_the_properties_of_the_run_before_are_gone_before_the_cluster_is_asked(tmp_path):
+    old = tmp_path / "out.properties"
+    old.write_text("hivekeeper.exit_code=0\n")
+    cli.forget_properties(str(old))
+    cli.forget_properties(str(old))
+    assert not old.exists()
+
+
+def test_a_launcher_that_asks_for_words_has_the_old_properties_removed(run, tmp_path):
+    old = tmp_path / "out.properties"
+    old.write_text("hivekeeper.exit_code=0\n")
+    assert run("submit-options", "--", "analyze", "--table", "d.t", "--properties-out", str(old))[0] == 0
+    assert not old.exists()
+
+
 def test_the_version_and_the_help_need_no_cluster(run):
     assert run("--version")[:2] == (0, f"hivekeeper {__version__}\n")
     code, out, _ = run("--help")
@@ -162,6 +217,16 @@ def test_config_shows_each_value_and_where_it_comes_from(run, tmp_path, monkeypa
     assert values["spark.queue"]["value"] == "etl"
 
 
+def test_config_says_which_site_file_was_read(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HIVEKEEPER_CONF_DIR", str(tmp_path))
+    assert run("config")[1].splitlines()[-1] == "site.yaml: none"
+    assert json.loads(run("config", "--json")[1])["site_file"] is None
+    site = tmp_path / "site.yaml"
+    site.write_text("block_size_mb: 256\n")
+    assert run("config")[1].splitlines()[-1] == f"site.yaml: {site}"
+    assert json.loads(run("config", "--json")[1])["site_file"] == str(site)
+
+
 def test_the_template_is_a_configuration_that_changes_nothing(run, tmp_path):
     code, out, _ = run("config", "--template")
     assert code == 0
@@ -182,3 +247,70 @@ def test_every_flag_of_the_help_has_a_key_of_the_configuration():
 
     known = set(config.load([], {}, {}).winners)
     assert set(options.FLAG_KEYS.values()) <= known
+
+
+def test_a_file_of_tables_and_sparks_own_hive_site_are_shipped_in_cluster_mode(run, tmp_path, monkeypatch):
+    conf, hadoop, tables = tmp_path / "conf", tmp_path / "hadoop", tmp_path / "tables"
+    conf.mkdir(), hadoop.mkdir()
+    (conf / "hive-site.xml").touch()
+    tables.write_text("a.b\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(hadoop))
+    cluster = ["--set", "spark.master=yarn", "--set", "spark.deploy_mode=cluster"]
+    words = ["submit-options", "--", "analyze", "--tables-file", str(tables), *cluster]
+    hive_site = f"{(conf / 'hive-site.xml').as_uri()}#hive-site.xml"
+
+    def shipped(*more):
+        return run(*words, *more)[1].split("\0--files\0")[1].split("\0")[0].split(",")
+
+    assert shipped()[1:] == [f"{tables.as_uri()}#hivekeeper-tables.txt", hive_site]
+    assert hive_site not in shipped("--set", "spark.extra_files=/etc/hive-site.xml")
+    (hadoop / "hive-site.xml").touch()
+    assert hive_site not in shipped(), "Spark ships the one in HADOOP_CONF_DIR by itself"
+
+
+def test_an_answer_is_shown_and_only_files_that_were_asked_for_are_written(run, tmp_path):
+    from hivekeeper import answer
+
+    asked, other, place = str(tmp_path / "r.json"), str(tmp_path / "other"), tmp_path / "answer"
+    place.write_text(answer.write(answer.Answer(6, "text\n", "a step\n", {asked: "{}\n", other: "x"})))
+    (tmp_path / "log").write_text("Submitted application application_1_2\n")
+    files = [str(place), str(tmp_path / "log"), str(tmp_path / "none")]
+    code, out, err = run("receive-answer", *files, "1", "--", "analyze", "--database", "d", "--report-file", asked)
+    assert (code, out) == (6, "text\n")
+    assert err.startswith("a step\n")
+    assert "yarn logs -applicationId application_1_2" in err
+    assert (tmp_path / "r.json").read_text() == "{}\n"
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_run_that_left_no_answer_is_an_error_with_its_document_and_properties(run, tmp_path):
+    (tmp_path / "log").write_text('Exception in thread "main" java.io.IOException: no such host\n')
+    old = tmp_path / "p"
+    old.write_text("hivekeeper.exit_code=0\n")
+    files = [str(tmp_path / "none"), str(tmp_path / "log"), str(tmp_path / "none")]
+    words = ["analyze", "--database", "d", "--json", "--properties-out", str(old)]
+    code, out, err = run("receive-answer", *files, "1", "--", *words)
+    assert code == 8
+    assert json.loads(out)["error"]["what"] == "nothing was started on YARN: IOException: no such host"
+    assert err.startswith("hivekeeper: nothing was started on YARN")
+    assert "exit_code=8" in old.read_text()
+
+
+def test_the_properties_of_an_earlier_run_do_not_stand_for_a_killed_one(run, tmp_path):
+    (tmp_path / "log").write_text('Exception in thread "main" org.apache.spark.SparkException: Application application_1_2 is killed\n')
+    old = tmp_path / "p"
+    old.write_text("hivekeeper.exit_code=0\n")
+    files = [str(tmp_path / "none"), str(tmp_path / "log"), str(tmp_path / "none")]
+    code, _, err = run("receive-answer", *files, "1", "--", "analyze", "--database", "d", "--properties-out", str(old))
+    assert code == 143
+    assert "application_1_2 was killed in YARN" in err
+    assert not old.exists()
+
+
+def test_a_file_of_tables_that_spark_cannot_ship_is_refused_at_once(run, tmp_path):
+    (tmp_path / "a,b").write_text("a.b\n")
+    cluster = ["--set", "spark.master=yarn", "--set", "spark.deploy_mode=cluster"]
+    code, _, err = run("submit-options", "--", "analyze", "--tables-file", str(tmp_path / "a,b"), *cluster)
+    assert code == 2
+    assert "comma" in err

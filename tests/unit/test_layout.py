@@ -24,6 +24,9 @@ ALLOWED: Dict[str, Set[str]] = {
     "seams": SHARED,
     "config": {"errors", "kinds"},
     "submit": {"config"},
+    "outputs": {"errors", "seams"},
+    "answer": {"errors", "outputs"},
+    "aftermath": set(),
     "options": {"errors", "model", "names"},
     "plan": SHARED | {"kinds", "schemas"},
     "report": SHARED | {"plan", "config", "seams"},
@@ -31,7 +34,9 @@ ALLOWED: Dict[str, Set[str]] = {
     "cluster": SHARED | {"seams", "plan", "schemas"},
     "commands": SHARED | {"plan", "steps", "report", "seams", "kinds"},
     "dispatch": SHARED | {"commands", "plan", "report", "seams", "config"},
-    "cli": SHARED | {"dispatch"} | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
+    "cli": SHARED
+    | {"dispatch", "answer", "aftermath", "outputs"}
+    | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
 }
 
 OUTSIDE = {"yaml": {"config"}, "pyspark": {"cluster"}, "py4j": {"cluster"}}

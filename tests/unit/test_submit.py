@@ -91,7 +91,7 @@ def test_the_java_options_of_the_site_are_left_alone():
 def test_cluster_mode_ships_the_log_settings_and_the_configuration():
     flags = {"spark__master": "yarn", "spark__deploy_mode": "cluster", "block_size_mb": 64, "spark__driver_cores": 2}
     found = words(**flags, spark__driver_memory_overhead="1g", spark__extra_files=["/etc/hive-site.xml"])
-    assert options(found)["--files"] == f"/etc/hive-site.xml,{LOG4J2}#hivekeeper-log4j2.properties"
+    assert options(found)["--files"] == "/etc/hive-site.xml,file:///opt/hive%20keeper/log4j2.properties#hivekeeper-log4j2.properties"
     assert options(found)["--driver-cores"] == "2"
     assert properties(found)["spark.driver.memoryOverhead"] == "1g"
     assert properties(found)["spark.driver.defaultJavaOptions"] == "-Dlog4j2.configurationFile=hivekeeper-log4j2.properties"
@@ -132,11 +132,11 @@ def test_principal_and_keytab_reach_spark_so_that_it_can_renew_the_ticket():
 def test_the_launcher_learns_what_it_has_to_find_before_the_options():
     flags = {"kerberos__principal": "etl@X", "kerberos__keytab": "/k", "spark__home": "/opt/spark", "spark__java_home": "/opt/java"}
     config = merged(**flags, spark__submit_command="spark3-submit")
-    found = submit.launch_words(config, PYTHON, LOG4J2)
-    known = ["deploy_mode=client", "submit_command=spark3-submit", "spark_home=/opt/spark", "java_home=/opt/java"]
-    known += ["principal=etl@X", "keytab=/k"]
-    assert found[:7] == [*known, "--"]
-    assert found[7:] == submit.submit_options(config, PYTHON, LOG4J2)
+    found = submit.launch_words(config, PYTHON, LOG4J2, "run1")
+    known = ["master=local[*]", "deploy_mode=client", "submit_command=spark3-submit", "spark_home=/opt/spark", "java_home=/opt/java"]
+    known += ["principal=etl@X", "keytab=/k", "log_keep=30"]
+    assert found[:9] == [*known, "--"]
+    assert found[9:] == submit.submit_options(config, PYTHON, LOG4J2)
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
@@ -144,3 +144,35 @@ def test_any_property_is_one_word(value):
     found = words(properties={"spark.x": value})
     assert f"spark.x={value.strip()}" in found
     assert len(found) % 2 == 0
+
+
+def test_a_proxy_user_goes_without_principal_and_keytab_which_spark_submit_would_refuse():
+    found = options(words(spark__master="yarn", kerberos__principal="etl@X", kerberos__keytab="/k", kerberos__proxy_user="loader"))
+    assert found["--proxy-user"] == "loader"
+    assert not {"--principal", "--keytab"} & set(found)
+
+
+def test_the_launcher_learns_whose_ticket_it_has_to_get_for_a_proxy_user():
+    config = merged(kerberos__principal="etl@X", kerberos__keytab="/k", kerberos__proxy_user="loader")
+    found = submit.launch_words(config, PYTHON, LOG4J2, "run1")
+    assert {"principal=etl@X", "keytab=/k", "proxy_user=loader"} <= set(found)
+
+
+def test_only_a_driver_in_cluster_mode_has_a_place_for_its_answer():
+    cluster = submit.launch_words(merged(spark__master="yarn", spark__deploy_mode="cluster"), PYTHON, LOG4J2, "run1")
+    assert "answer=.hivekeeper/answers/run1.json" in cluster
+    client = submit.launch_words(merged(spark__master="yarn"), PYTHON, LOG4J2, "run1")
+    assert not [word for word in client if word.startswith("answer=")]
+
+
+def test_the_launcher_waits_for_the_end_in_cluster_mode_whatever_the_site_says():
+    found = properties(words(spark__master="yarn", spark__deploy_mode="cluster"))
+    assert found["spark.yarn.submit.waitAppCompletion"] == "true"
+
+
+def test_files_of_this_machine_are_shipped_to_a_driver_in_cluster_mode_only():
+    shipped = [submit.name_shipped(Path("/t ab.txt"), "tables")]
+    for deploy_mode, arrives in (("cluster", True), ("client", False)):
+        config = merged(spark__master="yarn", spark__deploy_mode=deploy_mode)
+        found = options(submit.submit_options(config, PYTHON, LOG4J2, shipped))
+        assert found.get("--files", "").endswith("file:///t%20ab.txt#tables") == arrives

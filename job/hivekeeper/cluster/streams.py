@@ -16,11 +16,15 @@ from typing import Any, Iterator, Optional, TextIO
 class _JvmStream(io.TextIOBase):
     """A Java PrintStream as a Python text stream; one gateway call per write."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, copy: Optional[str]) -> None:
         self._stream = stream
+        self._copy = copy
 
     def write(self, text: str) -> int:
         self._stream.print(text)
+        if self._copy:
+            with open(self._copy, "a", encoding="utf-8") as file:
+                file.write(text)
         return len(text)
 
     def flush(self) -> None:
@@ -43,11 +47,19 @@ def find_terminal() -> Iterator[Optional[TextIO]]:
         yield None
 
 
-def find_stderr() -> TextIO:
-    """The JVM's where spark-submit started us, else our own."""
+def find_stderr(copy: Optional[str] = None) -> TextIO:
+    """The JVM's where spark-submit started us, with a copy in a file where one is named; else our own."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return sys.stderr
-    from pyspark import SparkContext
-
-    SparkContext._ensure_initialized()
-    return _JvmStream(SparkContext._jvm.java.lang.System.err)
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark import SparkContext
+    except ImportError:
+        # The error is told when the session is opened.
+        return sys.stderr
+    try:
+        SparkContext._ensure_initialized()
+        return _JvmStream(SparkContext._jvm.java.lang.System.err, copy)
+    except (Py4JError, OSError):
+        # Java has ended, and what is still to be said is why.
+        return sys.stderr

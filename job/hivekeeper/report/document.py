@@ -6,6 +6,7 @@ Pure. Keys are only ever added within one schema version; sizes are bytes, times
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from hivekeeper import __version__
@@ -39,7 +40,8 @@ def build(result: CommandResult) -> Json:
         "seconds": round(result.seconds, 3),
         "exit_code": int(result.code),
         "tables": [_table(table) for table in result.tables],
-        "totals": _totals(result),
+        "checks": [vars(check) for check in result.checks],
+        "totals": count_totals(result),
         "error": None,
     }
 
@@ -49,8 +51,9 @@ def build_error(problem: Problem) -> Json:
     return {**_head(None), "exit_code": int(problem.code), "tables": [], "error": _problem(problem)}
 
 
-def build_config(config: Config) -> Json:
-    return {**_head("config"), "values": {name: {"value": entry.value, "origin": entry.origin} for name, entry in config.winners.items()}}
+def build_config(config: Config, site: Optional[Path]) -> Json:
+    values = {name: {"value": entry.value, "origin": entry.origin} for name, entry in config.winners.items()}
+    return {**_head("config"), "site_file": None if site is None else str(site), "values": values}
 
 
 def _problem(problem: Optional[Problem]) -> Optional[Json]:
@@ -208,7 +211,7 @@ def _differences(found: Optional[Differences]) -> Optional[Json]:
     }
 
 
-def _totals(result: CommandResult) -> Json:
+def count_totals(result: CommandResult) -> Json:
     units: List[UnitOutcome] = [unit for table in result.tables for unit in table.units]
     done = [unit for unit in units if unit.outcome == "swapped"]
     gaps = [unit.gap_ms for unit in units if unit.gap_ms is not None]

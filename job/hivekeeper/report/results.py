@@ -11,6 +11,7 @@ from typing import Iterable, Mapping, Optional, Tuple
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.checkup import Check, code_of_checks
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.history import Effect, FileSet, LoggedRun
 from hivekeeper.plan.retention import Backup
@@ -139,9 +140,12 @@ class CommandResult:
     dry_run: bool = False
     tables: Tuple[TableOutcome, ...] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
+    checks: Tuple[Check, ...] = ()
 
     @property
     def code(self) -> Exit:
+        if self.checks:
+            return code_of_checks(self.checks)
         return code_of_tables(self.tables, self.named)
 
 

@@ -5,7 +5,8 @@ Pure: a result and a width in, text out.
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from pathlib import Path
+from typing import List, Optional, Sequence
 
 from hivekeeper.config import Config
 from hivekeeper.plan import ranking
@@ -21,7 +22,7 @@ HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 
 
 def render(result: CommandResult, partitions: bool = False, width: int = 120) -> str:
     """The answer of a command."""
-    blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover}
+    blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover, "doctor": _doctor}
     lines = blocks.get(result.command, _tables)(result, partitions, width)
     lines += _problems(result)
     return _clean_lines("\n".join(lines))
@@ -51,9 +52,9 @@ def _clean_lines(lines: str) -> str:
     return "\n".join(text.clean_text(line) for line in lines.split("\n"))
 
 
-def render_config(config: Config) -> str:
+def render_config(config: Config, site: Optional[Path]) -> str:
     rows = [[name, _plain(entry.value), entry.origin] for name, entry in config.winners.items()]
-    return text.table(rows, ["KEY", "VALUE", "FROM"], "")
+    return text.table(rows, ["KEY", "VALUE", "FROM"], "") + f"\n\nsite.yaml: {'none' if site is None else text.clean_text(str(site))}"
 
 
 def _plain(value: object) -> str:
@@ -193,6 +194,17 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
 def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
     lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for table in result.tables for run, counts in table.recovered]
     return lines if lines or any(table.problem for table in result.tables) else ["nothing to recover"]
+
+
+def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
+    """One line a finding, in the columns of bin/lib/doctor.bash, whose lines stand above ours."""
+    lines = []
+    for check in result.checks:
+        about = f"{check.table}: " if check.table else ""
+        lines.append(f"{check.level:<5} {check.name:<16} {about}{check.what}")
+        if check.next and check.level != "ok":
+            lines.append(f"      → {check.next}")
+    return lines
 
 
 def _counts(counts: object) -> str:

@@ -242,7 +242,9 @@ def test_a_command_that_could_not_run_is_a_document_with_an_error():
 
 
 def test_the_configuration_is_a_document_with_the_origin_of_each_value():
-    values = document.build_config(config.load([], {}, {"block_size_mb": "64"}, []))["values"]
+    built = document.build_config(config.load([], {}, {"block_size_mb": "64"}, []), Path("/etc/hivekeeper/site.yaml"))
+    assert built["site_file"] == "/etc/hivekeeper/site.yaml"
+    values = built["values"]
     assert values["block_size_mb"]["value"] == 64
     assert all(set(entry) == {"value", "origin"} for entry in values.values())
 

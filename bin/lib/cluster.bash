@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# YARN's cluster mode: the driver's answer comes back through a file on HDFS. Only functions.
+
+# Run COMMAND in cluster mode and give what the driver would have given here; sets STATUS. # SUBCOMMAND [OPTIONS]
+run_on_cluster() {
+  local at=$((${#COMMAND[@]} - $# - 1)) application
+  COMMAND=("${COMMAND[@]:0:at}" --conf "spark.yarn.appMasterEnv.HIVEKEEPER_ANSWER=$ANSWER" "${COMMAND[@]:at}")
+  if [[ -z ${LOG_FILE:-} ]]; then
+    LOG="$WORK/log"
+    trap finish_copy EXIT
+    begin_copy
+  fi
+  run_child "${COMMAND[@]}"
+  # What spark-submit wrote is complete in LOG only when the copy has ended.
+  end_copy
+  begin_copy
+  application="$(sed -n '/application_[0-9]*_[0-9]/{s/.*\(application_[0-9]*_[0-9]*\).*/\1/p;q}' "$LOG")"
+  if [[ $RECEIVED -gt 0 ]]; then
+    say_what_runs_on "$application"
+    STATUS=$((128 + RECEIVED))
+    return
+  fi
+  # The ticket may be older than it lasts.
+  [[ -z $OWN_TICKET ]] || (get_ticket "$PRINCIPAL" "$KEYTAB") || true
+  [[ -z $application ]] || grep -q 'Failed to submit' "$LOG" || fetch_answer || fetch_container_log "$application"
+  receive_answer "$@"
+}
+
+# As finish_log_file, where no file is asked for.
+finish_copy() {
+  end_copy
+  remove_work_directory
+}
+
+# spark-submit was stopped, which does not stop the application. # APPLICATION
+say_what_runs_on() {
+  if [[ -n $1 ]]; then
+    printf 'hivekeeper: interrupted; the application %s goes on in YARN\n' "$1" >&2
+    printf '  state: its tables are at work; each one stays consistent\n' >&2
+    printf '  next:  let it end, or stop it with: yarn application -kill %s; the next run recovers what was begun\n' "$1" >&2
+  else
+    printf 'hivekeeper: interrupted while the application was submitted\n' >&2
+    printf '  state: it is not known whether it runs\n' >&2
+    printf '  next:  see: yarn application -list\n' >&2
+  fi
+}
+
+# Copy the driver's answer into WORK; fails where there is none. The driver of a later run removes it.
+fetch_answer() {
+  if ! run_java org.apache.hadoop.fs.FsShell -get "$ANSWER" "$WORK/answer" >/dev/null 2>"$WORK/fetch"; then
+    printf 'hivekeeper: no answer from the driver: %s\n' "$(grep -m 1 '^get: \|Exception' "$WORK/fetch" || tail -n 1 "$WORK/fetch")" >&2
+    return 1
+  fi
+}
+
+# Copy what YARN has of the driver's log into WORK; nothing where it keeps none. # APPLICATION
+fetch_container_log() {
+  run_java org.apache.hadoop.yarn.client.cli.LogsCLI -applicationId "$1" -am 1 -log_files stdout,stderr >"$WORK/container" 2>/dev/null || true
+}
+
+# Run a class of Hadoop's, as the user that the run has; spark-submit has its configuration and can log in. # CLASS [ARGUMENTS]
+run_java() {
+  local class="$1" login=()
+  shift
+  if [[ -n $PROXY_USER ]]; then
+    login=(--proxy-user "$PROXY_USER")
+  elif [[ -n $PRINCIPAL ]]; then
+    login=(--principal "$PRINCIPAL" --keytab "$KEYTAB")
+  fi
+  "$SPARK_SUBMIT" --master local --deploy-mode client ${login[@]+"${login[@]}"} --class "$class" spark-internal "$@" </dev/null
+}
+
+# Print and write what came back, or say what became of the run; sets STATUS. # SUBCOMMAND [OPTIONS]
+receive_answer() {
+  local ended="$STATUS"
+  STATUS=0
+  "$PYTHON" "$ARCHIVE" receive-answer "$WORK/answer" "$LOG" "$WORK/container" "$ended" -- "$@" || STATUS=$?
+}

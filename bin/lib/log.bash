@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# A copy of everything that a run writes to stderr, in a file; old files go. Only functions.
+
+# Make this run's file in LOG_DIR, remove the oldest ones, and begin the copy. # SUBCOMMAND
+open_log_file() {
+  local stamp
+  stamp="$(date -u +%Y%m%dT%H%M%SZ)"
+  LOG="$LOG_DIR/hivekeeper-$1-$stamp-$$.log"
+  # Never over a file that is there already, whoever has put it there.
+  (umask 027 && mkdir -p -- "$LOG_DIR" && set -C && : >"$LOG") 2>/dev/null ||
+    die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
+  rotate_logs
+  LOG_FILE="$LOG"
+  trap finish_log_file EXIT
+  begin_copy
+}
+
+# Remove all but the newest LOG_KEEP logs: only plain files of this user, named as open_log_file does, whose run has ended.
+rotate_logs() {
+  local file name kept=0
+  while read -r name; do
+    file="$LOG_DIR/${name#* }"
+    kept=$((kept + 1))
+    [[ $kept -gt $LOG_KEEP && -f $file && ! -L $file && -O $file ]] || continue
+    file_is_written "$file" || rm -f -- "$file"
+  done < <(list_logs | LC_ALL=C sort -r)
+}
+
+# Print TIMESTAMP-PID and name of each log, one a line.
+list_logs() {
+  local file name pattern='^hivekeeper-[a-z-]+-([0-9]{8}T[0-9]{6}Z-[0-9]+)\.log$'
+  for file in "$LOG_DIR"/hivekeeper-*.log; do
+    name="${file##*/}"
+    [[ ! $name =~ $pattern ]] || printf '%s %s\n' "${BASH_REMATCH[1]}" "$name"
+  done
+}
+
+# Whether the run that a log belongs to is still at work. # FILE
+file_is_written() {
+  local pid="${1##*-}"
+  kill -0 "${pid%.log}" 2>/dev/null
+}
+
+# Copy stderr, our own included, into LOG until end_copy.
+begin_copy() {
+  rm -f -- "$WORK/stderr"
+  mkfifo -m 600 -- "$WORK/stderr"
+  # A signal to the whole group must not cut the log: tee ends when the last writer has.
+  (trap '' TERM INT HUP; exec tee -a -- "$LOG" <"$WORK/stderr" >&2) &
+  READER=$!
+  exec {STDERR}>&2 2>"$WORK/stderr"
+}
+
+# End the copy; LOG is complete then.
+end_copy() {
+  exec 2>&"$STDERR" {STDERR}>&-
+  wait "$READER" || true
+}
+
+# At the end of the script: say where the log is if the run failed, complete it, and remove WORK.
+finish_log_file() {
+  local status=$?
+  [[ $status -eq 0 ]] || printf 'hivekeeper: the log of this run is %s\n' "$LOG_FILE" >&2
+  end_copy
+  remove_work_directory
+}

@@ -1,0 +1,101 @@
+"""Decide what became of a run in YARN's cluster mode whose driver left no answer, from what spark-submit and YARN wrote.
+
+Pure: texts in, an exit code and words out. In doubt the run is taken for one that had begun.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import List, Optional
+
+APPLICATION = re.compile(r"\bapplication_\d+_\d+\b")
+
+# spark-submit's last words on the driver's own exit code.
+DRIVER_CODE = re.compile(r"User application exited with status (\d{1,3})\b")
+
+KILLED = re.compile(r"Application application_\d+_\d+ (?:is|was) killed|final status: KILLED|state: KILLED")
+
+# How YARN says that the driver's container was ended from outside. It counts its own reasons below zero; memory is -103 and -104.
+CONTAINER = re.compile(r"AM Container for \S+ exited with\s+exitCode: (-?\d+)")
+MEMORY = ("-103", "-104")
+
+# Java's and YARN's reasons for not starting anything.
+REFUSAL = re.compile(r"Exception in thread \"main\" (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
+CAUSE = re.compile(r"Caused by: (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
+
+# Reasons that no later try mends: the configuration is wrong.
+CONFIGURED = re.compile(
+    r"unknown queue|permission to submit|cannot submit applications?|Login failure|Unable to obtain password|is above the max threshold"
+    r"|FileNotFoundException|0\.0\.0\.0:80\d\d"
+)
+
+# YARN's own word on an application that failed.
+DIAGNOSIS = re.compile(r"Application diagnostics message: (.+)")
+
+BEGUN = re.compile(r"state: RUNNING|User application exited|User class threw")
+
+# A line of a log that says what went wrong.
+TELLING = re.compile(r"\b(?:ERROR|FATAL)\b|^Traceback|^[\w.]*(?:Error|Exception)\b|^Exception in thread|^Caused by:|No such file")
+
+LINES = 20
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How a run without an answer ended. `code` is 128+n where it was killed."""
+
+    code: int
+    what: str
+    state: str
+    next: str
+
+
+def find_application(log: str) -> Optional[str]:
+    found = APPLICATION.search(log)
+    return found[0] if found else None
+
+
+def judge(log: str, status: int) -> Fate:
+    """The fate of a run: `log` is what spark-submit wrote, `status` its own exit code."""
+    application = find_application(log)
+    driver, container = DRIVER_CODE.findall(log), CONTAINER.findall(log)
+    see = f"read {log_command(application)}" if application else "read spark-submit's own messages above"
+    begun = "what was begun is recovered by the next run"
+    if driver:
+        return Fate(int(driver[-1]), f"the driver ended with exit code {driver[-1]} and its answer did not come back", begun, see)
+    if status == 0:
+        return Fate(0, "the run is done, but its answer did not come back", "done", f"hivekeeper history shows it; or {see}")
+    if KILLED.search(log):
+        return Fate(143, f"{application} was killed in YARN", begun, "run again")
+    if container and container[-1] in MEMORY:
+        return Fate(137, "YARN killed the driver, which took too much memory", begun, "raise spark.driver_memory_overhead")
+    if container and int(container[-1]) > 128:
+        return Fate(int(container[-1]), f"the driver's container was killed (exit code {container[-1]})", begun, f"run again; {see}")
+    if BEGUN.search(log) or container:
+        diagnosis = DIAGNOSIS.search(log)
+        return Fate(1, f"the driver ended without an answer{': ' + diagnosis[1][:300] if diagnosis else ''}", begun, see)
+    reason = find_reason(log)
+    what = f"nothing was started on YARN{': ' + reason if reason else ''}"
+    if CONFIGURED.search(reason):
+        return Fate(2, what, "no table was touched", "correct the configuration")
+    return Fate(8, what, "no table was touched", "mend the cause, then run again")
+
+
+def find_reason(log: str) -> str:
+    """Java's own first words on a submission that failed."""
+    found = REFUSAL.search(log) or CAUSE.search(log)
+    return found[1].strip()[:300] if found else ""
+
+
+def pick_lines(log: str) -> List[str]:
+    """The lines of a container's log that matter: the driver's own last error with its three lines, else the last that tell."""
+    lines = log.splitlines()
+    own = [number for number, line in enumerate(lines) if line.startswith("hivekeeper: ")]
+    if own:
+        return lines[own[-1] : own[-1] + 3]
+    return [line for line in lines if TELLING.search(line)][-LINES:]
+
+
+def log_command(application: str) -> str:
+    return f"yarn logs -applicationId {application} -log_files stdout,stderr"

@@ -1,0 +1,57 @@
+"""Sends the answer of a driver in YARN's cluster mode to a file that the launcher reads.
+
+Works without a session, so that also a driver whose session did not open can say why. Touches only answers.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any
+
+from hivekeeper.errors import Unusable
+
+# Answers that nobody fetched (the launcher was stopped) go when a later driver answers.
+KEPT_MS = 7 * 86_400_000
+
+OWN = re.compile(r"[0-9a-z-]+\.json(\.[0-9a-f]{8})?")
+
+
+def send(path: str, text: str) -> None:
+    """Send an answer. Raises Unusable."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+    from pyspark.sql.utils import CapturedException
+
+    from hivekeeper.cluster.gateway import first_line, java_causes
+
+    try:
+        SparkContext._ensure_initialized()
+        _write(SparkContext._jvm, path, text)
+    except (Py4JError, CapturedException, OSError) as error:
+        raise Unusable(
+            f"the answer cannot be written to {path}: {first_line(java_causes(error)) or 'Java has ended'}",
+            state="the run has ended",
+            next="correct spark.answer_dir; hivekeeper history shows what was done",
+        ) from error
+
+
+def _write(jvm: Any, path: str, text: str) -> None:
+    """Aside, then rename: who finds the file finds all of it."""
+    target = jvm.org.apache.hadoop.fs.Path(path)
+    aside = target.suffix(f".{secrets.token_hex(4)}")
+    files = target.getFileSystem(jvm.org.apache.hadoop.conf.Configuration())
+    private = jvm.org.apache.hadoop.fs.permission.FsPermission("700")
+    files.mkdirs(target.getParent(), private)
+    stream = files.create(aside, False)
+    files.setPermission(aside, jvm.org.apache.hadoop.fs.permission.FsPermission("600"))
+    stream.write(bytearray(text.encode()))
+    stream.close()
+    files.rename(aside, target)
+    _forget_old(files, target.getParent(), jvm.java.lang.System.currentTimeMillis())
+
+
+def _forget_old(files: Any, directory: Any, now_ms: int) -> None:
+    for status in files.listStatus(directory):
+        if OWN.fullmatch(status.getPath().getName()) and status.isFile() and now_ms - status.getModificationTime() > KEPT_MS:
+            files.delete(status.getPath(), False)

@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# YARN's cluster mode against a stub of spark3-submit that says what Spark 3.5 says, and that fetches what a driver has left.
+# shellcheck disable=SC2154 # bats sets stderr
+
+load helper
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  make_world
+  make_hadoop_conf
+  CLUSTER=(--set spark.master=yarn --set spark.deploy_mode=cluster)
+  ID=application_1700000000000_0007
+}
+
+# spark3-submit: BODY for the application; FsShell gives the file answer.json, LogsCLI the file container.log. # BODY
+stub_yarn() {
+  # shellcheck disable=SC2016 # expanded when the stub runs
+  stub_spark '
+case " $* " in
+  *FsShell*)
+    printf "%s\n" "$*" >>"$ARGV.fetched"
+    [[ -e $ARGV.answer ]] || { echo "get: \`x.json'"'"': No such file or directory" >&2; exit 1; }
+    cp "$ARGV.answer" "${!#}"; exit ;;
+  *LogsCLI*) cat "$ARGV.container"; exit ;;
+esac
+printf "%s\0" "$@" >"$ARGV.submitted"
+'"$1"
+}
+
+# What a driver left. # CODE TEXT LOG [FILES]
+leave_answer() {
+  printf '{"version": 1, "code": %s, "text": "%s", "log": "%s", "files": %s}' "$1" "$2" "$3" "${4:-"{}"}" >"$ARGV.answer"
+}
+
+@test "cluster mode: text, log, files and exit code of the driver come back" {
+  stub_yarn "echo 'INFO Client: Submitted application $ID' >&2; exit 1"
+  leave_answer 6 'the answer\n' 'step=swap done\n' "{\"$WORLD/out.json\": \"{}\\n\", \"/etc/evil\": \"x\"}"
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}" --report-file "$WORLD/out.json"
+  [ "$status" -eq 6 ]
+  [ "$output" = "the answer" ]
+  [[ $stderr == *"Submitted application"*"step=swap done"*"yarn logs -applicationId $ID"* ]]
+  [ "$(cat "$WORLD/out.json")" = "{}" ]
+  [ ! -e /etc/evil ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "cluster mode: the driver is told where its answer goes, and it is fetched from there" {
+  local place
+  stub_yarn "echo 'Submitted application $ID' >&2"
+  leave_answer 0 'done\n' ''
+  run "$RUN" analyze --database sales "${CLUSTER[@]}" --set spark.answer_dir=hdfs:///answers/
+  [ "$status" -eq 0 ]
+  place="$(tr '\0' '\n' <"$ARGV.submitted" | sed -n 's/^spark.yarn.appMasterEnv.HIVEKEEPER_ANSWER=//p')"
+  [[ $place =~ ^hdfs:///answers/[0-9]{8}t[0-9]{6}z-[0-9a-f]{16}\.json$ ]]
+  [[ "$(cat "$ARGV.fetched")" == *" spark-internal -get $place "* ]]
+}
+
+@test "cluster mode: the answer is fetched by whom the run is" {
+  touch "$WORLD/key.tab"
+  stub kinit 'echo ticket >"${5#FILE:}"'
+  local keytab=(--set kerberos.principal=etl@X --set "kerberos.keytab=$WORLD/key.tab")
+  stub_yarn "echo 'Submitted application $ID' >&2"
+  leave_answer 0 'done\n' ''
+  run "$RUN" analyze --database sales "${CLUSTER[@]}" "${keytab[@]}"
+  [ "$status" -eq 0 ]
+  run "$RUN" analyze --database sales "${CLUSTER[@]}" "${keytab[@]}" --proxy-user loader
+  [ "$status" -eq 0 ]
+  [[ "$(sed -n 1p "$ARGV.fetched")" == *"--principal etl@X --keytab $WORLD/key.tab --class"* ]]
+  [[ "$(sed -n 2p "$ARGV.fetched")" == *"--proxy-user loader --class"* ]]
+}
+
+@test "cluster mode: without an answer the exit code is what spark-submit says of the driver's, and the log's lines are shown" {
+  stub_yarn "echo 'Submitted application $ID' >&2; echo 'ERROR Client: Application diagnostics message: User application exited with status 5' >&2; exit 1"
+  printf 'INFO a\nhivekeeper: it differs\n  state: untouched\n  next:  look\nINFO b\n' >"$ARGV.container"
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
+  [ "$status" -eq 5 ]
+  [[ $stderr == *$'hivekeeper: it differs\n  state: untouched\n  next:  look\nhivekeeper: the driver ended with exit code 5'* ]]
+  [[ $stderr == *"yarn logs -applicationId $ID"* ]]
+  [ -z "$output" ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "cluster mode: what was never started is exit 2 or 8, in Java's own words, and nothing is fetched" {
+  stub_yarn 'echo "Exception in thread \"main\" org.apache.hadoop.yarn.exceptions.YarnException: unknown queue: nosuch" >&2; exit 1'
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
+  [ "$status" -eq 2 ]
+  [[ $stderr == *"hivekeeper: nothing was started on YARN: YarnException: unknown queue: nosuch"* ]]
+  [ ! -e "$ARGV.fetched" ]
+}
+
+@test "cluster mode: an application that was killed is 143" {
+  stub_yarn "echo 'Exception in thread \"main\" org.apache.spark.SparkException: Application $ID is killed' >&2; exit 1"
+  touch "$ARGV.container"
+  run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
+  [ "$status" -eq 143 ]
+  [[ $stderr == *"hivekeeper: $ID was killed in YARN"* ]]
+}
+
+@test "cluster mode: an interrupt leaves the application, says so and how to stop it, and is 128+n" {
+  local pid code=0
+  stub_yarn "echo 'Submitted application $ID' >&2; trap 'exit 143' TERM; touch \"\$ARGV.started\"; while :; do sleep 0.05; done"
+  "$RUN" analyze --database sales "${CLUSTER[@]}" 2>"$WORLD/err" 3>&- &
+  pid=$!
+  wait_for "$ARGV.started"
+  kill -s TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 143 ]
+  grep -q "$ID goes on in YARN" "$WORLD/err"
+  grep -q "yarn application -kill $ID" "$WORLD/err"
+  [ ! -e "$ARGV.fetched" ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "cluster mode: a file of tables is shipped with the run" {
+  stub_yarn "echo 'Submitted application $ID' >&2"
+  leave_answer 0 '' ''
+  echo sales.events >"$WORLD/my tables"
+  run "$RUN" analyze --tables-file "$WORLD/my tables" "${CLUSTER[@]}"
+  [ "$status" -eq 0 ]
+  tr '\0' '\n' <"$ARGV.submitted" | grep -q 'my%20tables#hivekeeper-tables.txt'
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# The copy of a run's log in a file, and the end of old ones.
+# shellcheck disable=SC2154 # bats sets stderr
+
+load helper
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  make_world
+  LOGS="$WORLD/the logs"
+  LOGGED=(--set "log_dir=$LOGS")
+}
+
+@test "log: all of stderr is in a file too, which only the group can read; stdout is not" {
+  stub_spark 'echo answer; echo "a step" >&2; exit 6'
+  run --separate-stderr "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 6 ]
+  [ "$output" = answer ]
+  [[ $(ls "$LOGS") =~ ^hivekeeper-analyze-[0-9]{8}T[0-9]{6}Z-[0-9]+\.log$ ]]
+  [ "$(cat "$LOGS"/*)" = "$stderr" ]
+  [ "$stderr" = $'a step\nhivekeeper: the log of this run is '"$LOGS/$(ls "$LOGS")" ]
+  [[ $(ls -l "$LOGS"/*) == -rw-r-----* ]]
+  [ -z "$(leftovers)" ]
+}
+
+@test "log: a run that succeeds does not speak of it" {
+  stub_spark
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
+@test "log: our own errors are in it" {
+  stub_spark
+  run "$RUN" analyze --database sales "${LOGGED[@]}" --set kerberos.principal=x --set kerberos.keytab=/absent
+  [ "$status" -eq 2 ]
+  grep -q 'the keytab /absent is not there' "$LOGS"/*
+}
+
+@test "log: the newest are kept, and only files that a run made are removed" {
+  local name
+  stub_spark
+  mkdir "$LOGS"
+  touch "$LOGS/hivekeeper-analyze-20200101T000000Z-4194399.log" "$LOGS/hivekeeper-verify-20200102T000000Z-4194399.log" \
+    "$LOGS/hivekeeper-verify-20200103T000000Z-4194399.log" "$LOGS/hivekeeper-notes.log" "$LOGS/hivekeeper-x-20200101T000000Z-1.log.gz"
+  ln -s "$WORLD/argv" "$LOGS/hivekeeper-analyze-20190101T000000Z-4194399.log"
+  # A run that is still at work.
+  touch "$LOGS/hivekeeper-analyze-20180101T000000Z-$$.log"
+  run "$RUN" analyze --database sales "${LOGGED[@]}" --set log_keep=2
+  [ "$status" -eq 0 ]
+  for name in verify-20200103T000000Z-4194399.log notes.log x-20200101T000000Z-1.log.gz "analyze-20180101T000000Z-$$.log"; do
+    [ -e "$LOGS/hivekeeper-$name" ]
+  done
+  [ -L "$LOGS/hivekeeper-analyze-20190101T000000Z-4194399.log" ]
+  [ ! -e "$LOGS/hivekeeper-analyze-20200101T000000Z-4194399.log" ]
+  [ ! -e "$LOGS/hivekeeper-verify-20200102T000000Z-4194399.log" ]
+}
+
+@test "log: a directory that cannot be made is one clear error, and nothing is started" {
+  stub_spark
+  touch "$WORLD/file"
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/file/logs"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: the log $WORLD/file/logs/"*" cannot be written" ]]
+  [ ! -e "$ARGV" ]
+  [ -z "$(leftovers)" ]
+}
+
+@test "log: a signal reaches the driver, and its last words are in the file" {
+  local pid code=0
+  stub_spark 'trap "echo last words >&2; exit 143" TERM; touch "$ARGV.started"; while :; do sleep 0.05; done'
+  "$RUN" analyze --database sales "${LOGGED[@]}" 2>/dev/null 3>&- &
+  pid=$!
+  wait_for "$ARGV.started"
+  kill -s TERM "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq 143 ]
+  grep -q '^last words$' "$LOGS"/*
+  [ -z "$(leftovers)" ]
+}

@@ -1,0 +1,119 @@
+"""bin/hivekeeper on YARN, as an operator starts it. An application takes a minute, so each test looks at many things."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Dict, Sequence
+
+import pytest
+
+from cluster.edge import Edge
+from cluster.servers.layout import CHECKOUT, REALM, Layout
+
+YARN = {"master": "yarn", "num_executors": 1, "executor_memory": "600m", "executor_cores": 1, "driver_memory": "800m"}
+CLUSTER = {**YARN, "deploy_mode": "cluster"}
+RUNS_WITHIN_SECONDS = 240
+
+
+def run_hadoop(edge: Edge, class_name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command of Hadoop, as etl."""
+    login = ["--principal", f"etl@{REALM}", "--keytab", str(edge.layout.keytab("etl"))] if edge.layout.secure else []
+    start = [f"{edge.environ['SPARK_HOME']}/bin/spark-submit", "--master", "local", *login, "--class", class_name, "spark-internal"]
+    return subprocess.run([*start, *words], check=False, env=edge.environ, cwd=edge.home, capture_output=True, text=True)
+
+
+def find_application(stderr: str) -> str:
+    found = re.search(r"application_\d+_\d+", stderr)
+    assert found, stderr
+    return found[0]
+
+
+def read_properties(path: Path) -> Dict[str, str]:
+    return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+
+
+@pytest.fixture
+def tables(spark: Any, database: str) -> Sequence[str]:
+    """Four small files that are worth it, and a bucketed table, which is refused."""
+    spark.range(0, 40, 1, 4).write.format("parquet").option("path", f"/user/etl/{database}/small").saveAsTable(f"{database}.small")
+    spark.sql(f"CREATE TABLE {database}.bucketed (id BIGINT) USING parquet CLUSTERED BY (id) INTO 2 BUCKETS")
+    return (f"{database}.small", f"{database}.bucketed")
+
+
+def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: Sequence[str], database: str):
+    """Archive from HDFS, a file of tables, outputs of this machine, queue, sizes, properties; one table done, one refused: exit 6."""
+    put = run_hadoop(edge, "org.apache.hadoop.fs.FsShell", "-put", "-f", str(CHECKOUT / "dist" / "hivekeeper.py"), f"/user/etl/{database}")
+    assert put.returncode == 0, put.stderr
+    (edge.home / "beside.py").write_text("")
+    edge.configure(
+        spark={
+            **CLUSTER,
+            "queue": "etl",
+            "archive": f"hdfs:///user/etl/{database}/hivekeeper.py",
+            "answer_dir": f"/user/etl/{database}/answers",
+            "py_files": [str(edge.home / "beside.py")],
+            "extra_conf": {"spark.sql.shuffle.partitions": "3"},
+        },
+        log_dir=str(edge.home / "logs"),
+    )
+    (edge.home / "my tables").write_text("\n".join(tables) + "  # both\n")
+    words = ["--tables-file", "my tables", "--json", "--report-file", "report.json", "--properties-out", "p.properties"]
+    done = edge.run("compact-swap", *words)
+    assert done.returncode == 6, done.stderr
+    document = json.loads(done.stdout)
+    assert {table["table"]: table["exit_code"] for table in document["tables"]} == dict(zip(tables, (0, 3)))
+    assert json.loads((edge.home / "report.json").read_text()) == document
+    assert read_properties(edge.home / "p.properties")["hivekeeper.exit_code"] == "6"
+    assert re.search(rf"level=INFO .*table={tables[0]}", done.stderr), "the driver's own log comes back"
+    assert "queue: etl" in done.stderr
+    assert f"yarn logs -applicationId {find_application(done.stderr)}" in done.stderr
+    (log,) = (edge.home / "logs").iterdir()
+    assert log.read_text().splitlines()[-3:] == done.stderr.splitlines()[-3:]
+    assert not (edge.home / "ticket").exists(), "the user's own ticket cache is not touched"
+
+
+def test_an_application_that_is_killed_is_143_with_what_to_do(edge: Edge):
+    edge.configure(spark=CLUSTER)
+    process = edge.start("analyze", "--database", "default")
+    stderr, until = edge.home / "stderr", time.monotonic() + RUNS_WITHIN_SECONDS
+    while "(state: ACCEPTED)" not in stderr.read_text():
+        assert time.monotonic() < until, stderr.read_text()
+        time.sleep(0.5)
+    killed = run_hadoop(
+        edge, "org.apache.hadoop.yarn.client.cli.ApplicationCLI", "application", "-kill", find_application(stderr.read_text())
+    )
+    assert killed.returncode == 0, killed.stderr
+    assert process.wait(RUNS_WITHIN_SECONDS) == 143, stderr.read_text()
+    assert f"hivekeeper: {find_application(stderr.read_text())} was killed in YARN" in stderr.read_text()
+    assert (edge.home / "stdout").read_text() == ""
+
+
+def test_an_unknown_queue_starts_nothing_and_is_one_clear_error(edge: Edge):
+    edge.configure(spark={**CLUSTER, "queue": "nosuch"})
+    done = edge.run("analyze", "--database", "default")
+    assert done.returncode == 2, done.stderr
+    assert re.search(r"^hivekeeper: nothing was started on YARN: .*unknown queue: nosuch$", done.stderr, re.MULTILINE)
+
+
+def test_in_client_mode_the_driver_is_here_and_its_exit_code_is_ours(edge: Edge):
+    edge.configure(spark=YARN)
+    done = edge.run("analyze", "--table", "default.absent", "--json")
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 3
+    assert not (edge.home / "ticket").exists(), "the user's own ticket cache is not touched"
+
+
+def test_a_proxy_user_runs_on_a_ticket_of_the_runs_own(edge: Edge, layout: Layout):
+    """`scheduler` may stand for etl. The answer is etl's, below etl's home, and is fetched as etl."""
+    if not layout.secure:
+        pytest.skip("NOTHING TESTED: an unsecured cluster asks nobody who they are")
+    edge.configure(user="scheduler", spark=CLUSTER)
+    done = edge.run("analyze", "--database", "default", "--proxy-user", "etl", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["exit_code"] == 0
+    assert "user: etl" in done.stderr
+    assert not (edge.home / "ticket").exists(), "the user's own ticket cache is not touched"
