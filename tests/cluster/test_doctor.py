@@ -62,7 +62,7 @@ def test_a_queue_that_takes_us_one_that_does_not_and_one_that_is_not_there(probe
 def test_the_operator_may_do_all_in_a_directory_of_his_own_and_leaves_nothing(gateway, probes, root):
     facts = try_rights(probes, root)
     assert set(facts.trials.values()) == {""}
-    assert (facts.owner, facts.superuser, facts.left) == ("etl", False, "")
+    assert (facts.owner, facts.left) == ("etl", "")
     assert below(gateway, root) == []
 
 
@@ -100,7 +100,6 @@ def test_without_rights_on_the_root_one_reason_is_told_and_the_rest_not_tried(ga
     facts = try_rights(probes, root)
     assert "Permission denied" in facts.trials["control"]
     assert {result for name, result in facts.trials.items() if name != "control"} == {None}
-    assert list(probes.refused_parents([str(root)], False)) == [str(root)]
     superuser.setOwner(root, "etl", None)
 
 
@@ -112,27 +111,7 @@ def test_a_quota_that_is_used_up_stops_half_way_and_nothing_is_left(gateway, pro
     assert any("quota" in (result or "").lower() for result in facts.trials.values())
     assert below(gateway, root) == []
     room = probes.room(str(root))
-    assert (room.quota_root, room.names_left, room.quota_at) == (True, 3, root.toUri().getPath())
-
-
-def test_a_sticky_parent_matters_where_units_are_of_somebody_else(gateway, probes, root, superuser):
-    unit = gateway.jvm.org.apache.hadoop.fs.Path(root, "dt=1")
-    superuser.mkdirs(unit)
-    superuser.setOwner(unit, "loader", None)
-    superuser.setOwner(root, "loader", None)
-    superuser.setPermission(root, gateway.jvm.org.apache.hadoop.fs.permission.FsPermission("1777"))
-    refused = probes.refused_parents([str(root)], False)
-    assert refused == {str(root): "it is sticky, and dt=1 belongs to loader"}
-    superuser.setOwner(unit, "etl", None)
-    assert probes.refused_parents([str(root)], False) == {}
-    superuser.setOwner(root, "etl", None)
-
-
-def test_a_snapshottable_root_is_seen(probes, root, superuser):
-    assert not probes.room(str(root)).snapshot_root
-    superuser.allowSnapshot(root)
-    assert probes.room(str(root)).snapshot_root
-    superuser.disallowSnapshot(root)
+    assert (room.names_left, room.quota_at) == (3, root.toUri().getPath())
 
 
 def test_the_staging_directory_can_be_written_to_and_the_clocks_agree(gateway, probes):
@@ -162,7 +141,7 @@ def test_the_whole_of_it_on_a_table(gateway, spark, probes, database):
     spark.sql(f"ALTER TABLE {database}.events ADD PARTITION (dt='1')")
     found = examine(probes, f"{database}.events")
     assert {name: check.what for name, check in found.items() if check.level in (FIX, WARN)} == {}
-    assert found["parents"].level == OK
+    assert found["units"].level == OK
     assert found["metastore"].what.startswith("thrift://")
     assert below(gateway, gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/{database}/e")) == ["dt=1"]
 

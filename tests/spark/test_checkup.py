@@ -54,11 +54,6 @@ def test_what_a_table_takes_is_counted(probes, tmp_path):
     (tmp_path / "dt=1" / "file").write_bytes(b"x" * 100)
     room = probes.room(f"file:{tmp_path}")
     assert (room.size_bytes, room.objects) == (100, 3)
-    assert (room.quota_root, room.snapshot_root, room.zone_root) == (False, False, False)
-
-
-def test_parents_that_are_missing_are_no_refusal(probes, tmp_path):
-    assert probes.refused_parents([f"file:{tmp_path}", f"file:{tmp_path}/none"], False) == {}
 
 
 def test_what_is_missing_is_named(probes, tmp_path):

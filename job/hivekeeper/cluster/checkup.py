@@ -6,7 +6,7 @@ It decides nothing and touches no table.
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 from hivekeeper.cluster import failures
 from hivekeeper.cluster.connect import assemble
@@ -57,9 +57,6 @@ class ClusterProbes:
 
     def try_rights(self, root: str, control: str, scratch: str) -> checkup.TrialFacts:
         return checkup.TrialFacts(**_ask(self._bridge.tryRights, root, control, scratch))
-
-    def refused_parents(self, parents: Sequence[str], superuser: bool) -> Mapping[str, str]:
-        return dict(_ask(self._bridge.refusedParents, json.dumps(list(parents)), superuser))
 
     def room(self, root: str) -> checkup.RoomFacts:
         return checkup.RoomFacts(**_ask(self._bridge.room, root))

@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-from hivekeeper import names
 from hivekeeper.commands import each, selection
 from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
 from hivekeeper.errors import Refused, Unusable
@@ -21,7 +20,7 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
 from hivekeeper.steps import attributes, backup, journal, record, swap
 from hivekeeper.steps.journal import Run
-from hivekeeper.steps.observe import Wanted, observe_table
+from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.stage import Staged, Stager
 
 log = logging.getLogger(__name__)
@@ -109,7 +108,7 @@ def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAn
 
 def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
     """What the directories of some units are tied to, and what their files say, in a few calls for all of them."""
-    tied = find_tied(cluster, observed, chosen)
+    tied = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
     free = [unit for unit in chosen if unit.unit.name not in tied]
     format = eligible.format_of(observed.table.storage) or ""
     read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in free})
@@ -119,15 +118,6 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
     hazards = cluster.rows.hazards(format, single)
     fit = [Candidate(unit, footers[unit.unit.name], attributes_of[unit.unit.live], hazards.get(unit.unit.name)) for unit in free]
     return fit + [Candidate.of_tied(unit, tied[unit.unit.name]) for unit in chosen if unit.unit.name in tied]
-
-
-def find_tied(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> Dict[str, eligible.Reason]:
-    """The units whose directories must not be renamed, by name."""
-    beside = names.parent(observed.control.top)
-    ties = cluster.files.ties([beside, *(unit.unit.live for unit in chosen)])
-    zone = ties[beside].zone if beside in ties else ""
-    judged = {unit.unit.name: eligible.refuse_ties(ties[unit.unit.live], zone) for unit in chosen if unit.unit.live in ties}
-    return {name: reason for name, reason in judged.items() if reason}
 
 
 def refuse_without_space(cluster: Cluster, plan: CompactionPlan) -> None:

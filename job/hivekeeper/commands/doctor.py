@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, ContextManager, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Callable, ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import selection
@@ -13,10 +13,10 @@ from hivekeeper.plan import checkup
 from hivekeeper.plan.checkup import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
 from hivekeeper.report.results import CommandResult
 from hivekeeper.seams import Clock, Cluster, FilesError, MetastoreUnavailable
-from hivekeeper.steps.observe import qualify_table
+from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 
-# Parents of partitions whose rights are asked for, one question each; tables with more have them alike.
-MOST_PARENTS = 500
+# Partitions whose directories are asked about, a few questions each; tables with more have them alike.
+MOST_UNITS = 2000
 SCRATCH = "checkup"
 NEEDED_FOR_TABLES = ("file-system", "safe-mode", "metastore")
 # A table that nobody has: a server looks it up all the same, unless it speaks another protocol version.
@@ -47,8 +47,6 @@ class Probes(Protocol):
         """The seams; connects to the metastore. Raises Unusable."""
 
     def try_rights(self, root: str, control: str, scratch: str) -> checkup.TrialFacts: ...
-
-    def refused_parents(self, parents: Sequence[str], superuser: bool) -> Mapping[str, str]: ...
 
     def room(self, root: str) -> checkup.RoomFacts: ...
 
@@ -160,30 +158,21 @@ def _examine_table(probes: Probes, table: Table, request: Request) -> Iterator[C
         yield Check("table", WARN, "it has no directory: a view, which is never compacted", "leave it out", table=name)
         return
     yield Check("table", OK, table.location, table=name)
-    trials: List[checkup.TrialFacts] = []
+    control = names.ControlPaths.of(table.location, table.partitioned)
 
     def try_rights() -> List[Check]:
-        control = names.ControlPaths.of(table.location, table.partitioned).top
-        trials.append(probes.try_rights(table.location, control, f"{SCRATCH}-{request.run}"))
-        return checkup.judge_trials(name, trials[0], request.owner_for(name))
+        facts = probes.try_rights(table.location, control.top, f"{SCRATCH}-{request.run}")
+        return checkup.judge_trials(name, facts, request.owner_for(name))
 
     yield from _ask("control", try_rights, name)
-    superuser = any(facts.superuser for facts in trials)
-    yield from _ask("parents", lambda: [_examine_parents(probes, table, superuser)], name)
-    yield from _ask("roots", lambda: _examine_room(probes, table), name)
+    yield from _ask("units", lambda: [_examine_units(probes.cluster(), table, control)], name)
+    yield from _ask("room", lambda: [checkup.judge_room(name, probes.room(table.location))], name)
 
 
-def _examine_parents(probes: Probes, table: Table, superuser: bool) -> Check:
-    files, metastore = probes.cluster().files, probes.cluster().metastore
-    lives = [partition.location for partition in metastore.partitions(table)] if table.partitioned else [table.location]
-    parents = tuple(dict.fromkeys(names.parent(files.qualify(live)) for live in lives if live))
-    asked = parents[:MOST_PARENTS]
-    return checkup.judge_parents(table.full_name, probes.refused_parents(asked, superuser), len(asked), len(parents))
-
-
-def _examine_room(probes: Probes, table: Table) -> List[Check]:
-    room = probes.room(table.location)
-    return [checkup.judge_roots(table.full_name, table.partitioned, room), checkup.judge_room(table.full_name, room)]
+def _examine_units(cluster: Cluster, table: Table, control: names.ControlPaths) -> Check:
+    units, _ = find_units(cluster, table)
+    asked = units[:MOST_UNITS]
+    return checkup.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
 
 
 def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List[Check]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import Exit
+from hivekeeper.plan.eligible import Reason
 
 OK, WARN, FIX, SKIP = LEVELS = ("ok", "warn", "fix", "skip")
 MACHINE, CLUSTER = "machine", "cluster"
@@ -30,7 +31,7 @@ CLUSTER_CHECKS = (
     "metastore",
 )
 # All checks of one table, in their order.
-TABLE_CHECKS = ("table", "control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy", "parents", "roots", "room")
+TABLE_CHECKS = ("table", "control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy", "units", "room")
 
 # Kerberos fails at five minutes; our journal compares times of the NameNode with its own.
 MOST_CLOCK_DIFFERENCE_MS = 60_000
@@ -109,7 +110,6 @@ class TrialFacts:
 
     owner: str
     group: str
-    superuser: bool
     trials: Mapping[str, Optional[str]]
     left: str = ""
 
@@ -125,9 +125,6 @@ class RoomFacts:
     disk_left: Optional[int] = None
     names_left: Optional[int] = None
     remaining_bytes: int = 0
-    snapshot_root: bool = False
-    zone_root: bool = False
-    quota_root: bool = False
 
 
 def read_edge_check(text: str) -> Check:
@@ -252,31 +249,15 @@ def _judge_owner(facts: TrialFacts, setting: str) -> Check:
     return Check("owner", WARN, what, f"nothing, if new files may be this user's: owner is set to {setting}")
 
 
-def judge_parents(table: str, refused: Mapping[str, str], asked: int, all_of: int) -> Check:
-    """`refused`: parents of units → why directories in them cannot be renamed by us."""
-    if refused:
-        worst, reason = sorted(refused.items())[0]
-        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        return Check("parents", FIX, f"{worst}: {reason}{more}", "let this user rename there, or leave these partitions out", table=table)
-    some = f", of {all_of}" if asked < all_of else ""
-    return Check("parents", OK, f"units can be renamed in {asked} of their parent directories{some}", table=table)
-
-
-def judge_roots(table: str, partitioned: bool, facts: RoomFacts) -> Check:
-    """An unpartitioned table's root is what is swapped; a directory that something is bound to cannot be."""
-    bound = [
-        words
-        for words, found in (
-            ("a snapshottable directory", facts.snapshot_root),
-            ("the root of an encryption zone", facts.zone_root),
-            ("the root of a quota", facts.quota_root),
-        )
-        if found
-    ]
-    if bound and not partitioned:
-        return Check("roots", FIX, f"its directory is {' and '.join(bound)}: it cannot be swapped", "leave this table out", table=table)
-    text = f"its root is {' and '.join(bound)}; its partitions are swapped inside it" if bound else "nothing is bound to its directory"
-    return Check("roots", OK, text, table=table)
+def judge_units(table: str, tied: Mapping[str, Reason], asked: int, all_of: int) -> Check:
+    """`tied`: units whose directories must not be renamed; a run refuses these and does the others."""
+    if tied:
+        name, reason = sorted(tied.items())[0]
+        more = f" (and {len(tied) - 1} more of {asked})" if len(tied) > 1 else ""
+        level = WARN if len(tied) < asked else FIX
+        return Check("units", level, f"{name or 'the table'}: {reason.what}{more}", reason.next, table=table)
+    some = f" of {all_of}" if asked < all_of else ""
+    return Check("units", OK, f"{asked} directories{some} can be renamed, and lose nothing by it", table=table)
 
 
 def judge_room(table: str, facts: RoomFacts) -> Check:

@@ -81,6 +81,15 @@ def _unit_of(table: Table, partition: Partition) -> Unit:
     return Unit(table.full_name, partition.name, partition.values, partition.location, partition.storage, partition.parameters)
 
 
+def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) -> Dict[str, Reason]:
+    """The units whose directories must not be renamed, by name."""
+    beside = names.parent(control.top)
+    ties = cluster.files.ties([beside, *(unit.live for unit in units)])
+    zone = ties[beside].zone if beside in ties else ""
+    judged = {unit.name: eligible.refuse_ties(ties[unit.live], zone) for unit in units if unit.live in ties}
+    return {name: reason for name, reason in judged.items() if reason}
+
+
 def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
     """The root of a partitioned table and the directories between it and its units: committers work there."""
     found: Dict[str, None] = {}

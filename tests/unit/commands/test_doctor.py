@@ -12,7 +12,7 @@ import pytest
 from builders import a_table
 from hivekeeper.commands.doctor import Request, check_up
 from hivekeeper.errors import Exit, Unusable, UsageError
-from hivekeeper.model import Selection
+from hivekeeper.model import Selection, Ties
 from hivekeeper.plan import checkup
 from hivekeeper.plan.checkup import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, Check, ProbeFailed
 from hivekeeper.report import document, screen
@@ -61,10 +61,7 @@ class HealthyProbes:
         return self._answer("missing", tuple(path for path in paths if "gone" in path))
 
     def try_rights(self, root, control, scratch):
-        return self._answer("try_rights", checkup.TrialFacts("hive", "hive", True, dict.fromkeys(TRIED, "")), root, control, scratch)
-
-    def refused_parents(self, parents, superuser):
-        return self._answer("refused_parents", {}, tuple(parents), superuser)
+        return self._answer("try_rights", checkup.TrialFacts("hive", "hive", dict.fromkeys(TRIED, "")), root, control, scratch)
 
     def room(self, root):
         return self._answer("room", checkup.RoomFacts(disk_bytes=1, objects=1, remaining_bytes=2**40), root)
@@ -133,8 +130,7 @@ def test_a_session_that_the_configuration_makes_impossible_is_mended_there():
         ("cluster", Unusable("no", next="do"), "metastore", {"table"}),
         ("cluster", MetastoreUnavailable("no"), "metastore", {"table"}),
         ("try_rights", ProbeFailed("no", "do"), "control", set()),
-        ("refused_parents", ProbeFailed("no", "do"), "parents", set()),
-        ("room", ProbeFailed("no", "do"), "roots", set()),
+        ("room", ProbeFailed("no", "do"), "room", set()),
     ],
 )
 def test_a_probe_without_an_answer_stops_only_what_needs_it(world, probe, error, wrong, skipped):
@@ -184,23 +180,28 @@ def test_a_view_has_nothing_to_be_tried(world):
     assert [check.level for check in result.checks if check.table == "sales.view"] == ["warn"]
 
 
-def test_rights_are_tried_below_the_control_directory_and_tell_whether_we_are_the_superuser(world):
+def test_rights_are_tried_below_the_control_directory(world):
     probes = HealthyProbes(world)
     examine(probes, "sales.events")
     root = next(iter(world.metastore.tables("sales", ["events"]).values())).location
     assert probes.asked["try_rights"] == (root, f"{root}/.hivekeeper", f"checkup-{RUN}")
-    assert probes.asked["refused_parents"] == ((root,), True)
     assert probes.asked["room"] == (root,)
 
 
-def test_what_is_swapped_of_an_unpartitioned_table_is_its_root_so_its_parent_is_asked_about(world):
+def test_rights_of_an_unpartitioned_table_are_tried_beside_it(world):
     world.add_table(a_table(name="orders"), {"": [1]})
     probes = HealthyProbes(world)
     examine(probes, "sales.orders")
     root = next(iter(world.metastore.tables("sales", ["orders"]).values())).location
     parent, _, name = root.rpartition("/")
     assert probes.asked["try_rights"][1] == f"{parent}/.hivekeeper-{name}"
-    assert probes.asked["refused_parents"] == ((parent,), True)
+
+
+def test_a_unit_that_must_not_be_renamed_is_told(world):
+    root = next(iter(world.metastore.tables("sales", ["events"]).values())).location
+    world.files.namespace.ties[f"{root}/dt=1"] = Ties(quota=True)
+    (units,) = (check for check in examine(HealthyProbes(world), "sales.events").checks if check.name == "units")
+    assert units.what.startswith("dt=1: its directory has a quota of its own")
 
 
 @pytest.mark.parametrize(

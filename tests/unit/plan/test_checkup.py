@@ -7,6 +7,7 @@ import pytest
 from hivekeeper.errors import Exit
 from hivekeeper.plan import checkup
 from hivekeeper.plan.checkup import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check
+from hivekeeper.plan.eligible import Reason
 
 GIB = 2**30
 
@@ -81,28 +82,25 @@ def test_a_queue_must_exist_run_and_take_us(facts, level, place, says):
 @pytest.mark.parametrize(("setting", "level"), [("require", FIX), ("try", WARN), ("ignore", WARN)])
 def test_a_refused_owner_weighs_as_much_as_the_site_says(setting, level):
     trials = {"control": "", "owner": "Non-super user cannot change owner", "group": "not a member", "policy": None}
-    checks = checkup.judge_trials("d.t", checkup.TrialFacts("hive", "hadoop", False, trials), setting)
+    checks = checkup.judge_trials("d.t", checkup.TrialFacts("hive", "hadoop", trials), setting)
     assert levels_of(checks) == {"control": OK, "owner": level, "group": level, "policy": SKIP}
     assert {check.table for check in checks} == {"d.t"}
     assert all(check.next for check in checks if check.level in (FIX, WARN))
 
 
 def test_a_scratch_directory_that_stays_is_told():
-    checks = checkup.judge_trials("d.t", checkup.TrialFacts("a", "b", False, {"control": ""}, left="/t/x (denied)"), "try")
+    checks = checkup.judge_trials("d.t", checkup.TrialFacts("a", "b", {"control": ""}, left="/t/x (denied)"), "try")
     assert [check.what for check in checks if check.level == WARN] == ["the scratch directory could not be removed: /t/x (denied)"]
 
 
-def test_parents_that_refuse_are_named_and_counted():
-    check = checkup.judge_parents("d.t", {"/t/b": "no", "/t/a": "sticky"}, 5, 5)
-    assert (check.level, check.what) == (FIX, "/t/a: sticky (and 1 more)")
-    assert checkup.judge_parents("d.t", {}, 500, 900).what.endswith("in 500 of their parent directories, of 900")
+TIED = {"dt=2": Reason("it has a quota", "leave it out"), "dt=1": Reason("no", "ask")}
 
 
-@pytest.mark.parametrize("bound", ["snapshot_root", "zone_root", "quota_root"])
-def test_only_an_unpartitioned_table_suffers_from_what_is_bound_to_its_root(bound):
-    facts = checkup.RoomFacts(**{bound: True})
-    assert checkup.judge_roots("d.t", False, facts).level == FIX
-    assert checkup.judge_roots("d.t", True, facts).level == OK
+def test_units_that_cannot_be_renamed_are_named_and_counted_and_others_remain():
+    check = checkup.judge_units("d.t", TIED, 5, 5)
+    assert (check.level, check.what, check.next) == (WARN, "dt=1: no (and 1 more of 5)", "ask")
+    assert checkup.judge_units("d.t", {"": TIED["dt=1"]}, 1, 1).level == FIX
+    assert checkup.judge_units("d.t", {}, 500, 900).what.startswith("500 directories of 900 can")
 
 
 @pytest.mark.parametrize(

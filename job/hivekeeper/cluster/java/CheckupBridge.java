@@ -18,9 +18,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.AclStatus;
-import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
-import org.apache.hadoop.hdfs.protocol.EncryptionZone;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 
@@ -30,7 +28,7 @@ import org.apache.hadoop.security.UserGroupInformation;
  * Compiled at run time by Janino, so: no generics, lambdas or diamonds.
  */
 public class CheckupBridge {
-  // A chown to a name that is surely not ours: only the superuser may.
+  // A user whom no directory names: for an ACL that is only tried.
   static final String SOMEBODY = "hivekeeper-somebody";
 
   final ObjectMapper json = new ObjectMapper();
@@ -147,7 +145,6 @@ public class CheckupBridge {
     Map found = new LinkedHashMap();
     found.put("owner", wanted.getOwner());
     found.put("group", wanted.getGroup());
-    found.put("superuser", Boolean.valueOf(trials.superuser));
     found.put("trials", trials.results);
     found.put("left", left);
     return json.writeValueAsString(found);
@@ -161,41 +158,6 @@ public class CheckupBridge {
       boolean ours = found[i].isDirectory() && found[i].getPath().getName().startsWith(prefix);
       if (ours && found[i].getModificationTime() < System.currentTimeMillis() - 3600000L) removeQuietly(fs, found[i].getPath(), true);
     }
-  }
-
-  /** Parents of units → why a directory in them cannot be renamed by this user. Those that are missing are left out. */
-  public String refusedParents(String directories, boolean superuser) throws Exception {
-    String user = UserGroupInformation.getCurrentUser().getShortUserName();
-    Map refused = new LinkedHashMap();
-    for (Iterator each = read(directories).iterator(); each.hasNext();) {
-      String text = (String) each.next();
-      Path path = new Path(text);
-      FileSystem fs = path.getFileSystem(conf);
-      try {
-        fs.access(path, FsAction.WRITE_EXECUTE);
-        FileStatus parent = fs.getFileStatus(path);
-        if (parent.getPermission().getStickyBit() && !superuser && !parent.getOwner().equals(user)) {
-          String foreign = findForeign(fs, path, user);
-          if (foreign != null) refused.put(text, "it is sticky, and " + foreign);
-        }
-      } catch (AccessControlException denied) {
-        refused.put(text, firstLine(denied));
-      } catch (java.io.FileNotFoundException absent) {
-        // A partition whose directory was never made.
-      }
-    }
-    return json.writeValueAsString(refused);
-  }
-
-  String findForeign(FileSystem fs, Path parent, String user) throws Exception {
-    FileStatus[] found = fs.listStatus(parent);
-    for (int i = 0; i < found.length; i++) {
-      boolean hidden = found[i].getPath().getName().startsWith(".");
-      if (!hidden && found[i].isDirectory() && !found[i].getOwner().equals(user)) {
-        return found[i].getPath().getName() + " belongs to " + found[i].getOwner();
-      }
-    }
-    return null;
   }
 
   /** What a table takes, and what space, quotas and roots allow; null where this user may not know. */
@@ -214,9 +176,6 @@ public class CheckupBridge {
     }
     if (fs instanceof DistributedFileSystem) {
       addQuota(fs, table, found);
-      found.put("snapshot_root", Boolean.valueOf(isSnapshottable(fs, table)));
-      EncryptionZone zone = ((DistributedFileSystem) fs).getEZForPath(table);
-      found.put("zone_root", Boolean.valueOf(zone != null && zone.getPath().equals(fs.makeQualified(table).toUri().getPath())));
     }
     return json.writeValueAsString(found);
   }
@@ -229,7 +188,6 @@ public class CheckupBridge {
         QuotaUsage usage = fs.getQuotaUsage(at);
         boolean space = usage.getSpaceQuota() >= 0;
         boolean names = usage.getQuota() >= 0;
-        if (level == 0) found.put("quota_root", Boolean.valueOf(space || names));
         if ((space || names) && !found.containsKey("quota_at")) {
           found.put("quota_at", at.toUri().getPath());
           if (space) found.put("disk_left", Long.valueOf(usage.getSpaceQuota() - usage.getSpaceConsumed()));
@@ -239,16 +197,6 @@ public class CheckupBridge {
         // Met, if at all, by the write itself.
       }
       at = at.getParent();
-    }
-  }
-
-  /** Anybody who may see a directory sees its .snapshot, where it has one. */
-  boolean isSnapshottable(FileSystem fs, Path directory) throws Exception {
-    try {
-      fs.getFileStatus(new Path(directory, ".snapshot"));
-      return true;
-    } catch (java.io.FileNotFoundException none) {
-      return false;
     }
   }
 
@@ -278,7 +226,6 @@ public class CheckupBridge {
     final FileStatus wanted;
     final Path scratch;
     final Map results = new LinkedHashMap();
-    boolean superuser = false;
 
     Trials(FileSystem fs, Configuration conf, FileStatus wanted, Path scratch) {
       this.fs = fs;
@@ -301,7 +248,7 @@ public class CheckupBridge {
         if (!fs.mkdirs(own)) return "cannot make " + own;
         if (name.equals("write")) write(own);
         if (name.equals("rename")) FileContext.getFileContext(fs.getUri(), conf).rename(own, new Path(scratch, "renamed"), new Options.Rename[0]);
-        if (name.equals("owner")) giveAway(own);
+        if (name.equals("owner")) fs.setOwner(own, wanted.getOwner(), null);
         if (name.equals("group")) fs.setOwner(own, null, wanted.getGroup());
         if (name.equals("set-acl")) setAcl(own);
         if (name.equals("set-xattr")) fs.setXAttr(own, "user.hivekeeper.checkup", new byte[] {1});
@@ -321,19 +268,6 @@ public class CheckupBridge {
       out.write(1);
       out.hflush();
       out.close();
-    }
-
-    /** First to nobody, which only the superuser may; then to whom the table belongs. */
-    void giveAway(Path own) throws Exception {
-      try {
-        if (fs instanceof DistributedFileSystem) {
-          fs.setOwner(own, CheckupBridge.SOMEBODY, null);
-          superuser = true;
-        }
-      } catch (AccessControlException likeMostUsers) {
-        superuser = false;
-      }
-      fs.setOwner(own, wanted.getOwner(), null);
     }
 
     void setAcl(Path own) throws Exception {
