@@ -26,7 +26,7 @@ CONF = ROOT / "conf"
 PAGE = (ROOT / "docs" / "schedulers.md").read_text("utf-8")
 SHELL, SPARK = "{uri:oozie:shell-action:1.0}", "{uri:oozie:spark-action:1.0}"
 WORKFLOW, COORDINATOR = "{uri:oozie:workflow:1.0}", "{uri:oozie:coordinator:0.5}"
-HIVEKEEPER = "/opt/hivekeeper/bin/hivekeeper"
+HIVEKEEPER = "/opt/hivekeeper/current/bin/hivekeeper"
 KILLED = (129, 130, 137, 143)
 
 
