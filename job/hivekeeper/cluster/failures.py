@@ -52,7 +52,7 @@ _SET_CONF_DIR = "set HADOOP_CONF_DIR to the cluster's client configuration, with
 
 _NO_TICKET = (
     r"No valid credentials provided|Failed to find any Kerberos tgt|Client cannot authenticate via|SIMPLE authentication is not|"
-    r"GSS initiate failed"
+    r"GSS initiate failed|Unable to obtain password from user"
 )
 
 # What stands in the exceptions of a session that does not start or a service that does not answer, most telling first.

@@ -13,6 +13,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.cluster.failures import KEEP_TICKET, lacks_ticket
 from hivekeeper.cluster.gateway import JAVA_ERRORS, Cause, Gateway, first_line, java_causes
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes, FileInfo, Snapshot, Ties
@@ -209,6 +210,8 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
 def _error(causes: Sequence[Cause]) -> FilesError:
     """The first exception from outside whose name says what happened. Anything else leaves the effect open."""
     message = first_line(causes)
+    if lacks_ticket(causes):
+        return FilesUnavailable(f"there is no valid Kerberos ticket: {KEEP_TICKET} ({message})")
     if any("No space left on device" in cause.message for cause in causes):
         return NoSpace(message)
     for cause in causes:
@@ -218,7 +221,9 @@ def _error(causes: Sequence[Cause]) -> FilesError:
             return FilesUnavailable(message)
         if meaning is not None:
             return meaning(message)
-    return FilesUnavailable(f"{causes[0].short_name}: {message}")
+    # Threads of ours and Hadoop's wrap what happened in exceptions of their own.
+    said = next((cause for cause in reversed(causes) if cause.message.strip()), causes[0])
+    return FilesUnavailable(f"{said.short_name}: {message}")
 
 
 def _local(path: str) -> str:

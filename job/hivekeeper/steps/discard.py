@@ -14,11 +14,10 @@ from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import RecordedPlan, RecordedUnit
 from hivekeeper.seams import FilesError, NoPermission
 from hivekeeper.steps.journal import Run, fenced
-from hivekeeper.steps.moves import ask_person, backup_path, move_late
+from hivekeeper.steps.moves import MOST_TRIES, ask_person, backup_path, move_late, require_answers
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 4
 TRASH = "trash"
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
@@ -52,6 +51,7 @@ def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", 
     except NoPermission as error:
         return _give_back(run, unit, str(error))
     except FilesError as error:
+        require_answers(error, tries + 1)
         return discard_unit(run, unit, to_trash, str(error), tries + 1)
 
 

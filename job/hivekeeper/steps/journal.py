@@ -27,11 +27,13 @@ from hivekeeper.plan.records import (
     plan_to_text,
 )
 from hivekeeper.plan.settings import Settings
-from hivekeeper.seams import Cluster, Files, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
+from hivekeeper.seams import Cluster, Files, FilesError, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
 
 log = logging.getLogger(__name__)
 
 MOST_COMMIT_TRIES = 1000
+# Safe mode can be read in, so that looking again succeeds each time.
+MOST_UNANSWERED = 4
 
 
 class Fenced(Locked):
@@ -72,7 +74,15 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: str) 
     try:
         yield lock
     finally:
+        _release(lock, control)
+
+
+def _release(lock: Lock, control: ControlPaths) -> None:
+    """The lock ends with this process in any case, so a failure must not hide what the run has done or what went wrong."""
+    try:
         lock.release()
+    except FilesError as error:
+        log.warning("step=unlock failed path=%s reason=%r", control.lock, str(error))
 
 
 @contextmanager
@@ -208,7 +218,7 @@ def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
 
 def commit(run: Run, record: RunRecord, actor: Actor, parameters: Dict[str, object]) -> int:
     """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
-    files, paths = run.files, run.paths
+    files, paths, unanswered = run.files, run.paths, 0
     for _ in range(MOST_COMMIT_TRIES):
         history = read_history(run.cluster, run.control)
         written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
@@ -224,8 +234,12 @@ def commit(run: Run, record: RunRecord, actor: Actor, parameters: Dict[str, obje
         except SourceMissing as gone:
             if not files.look([paths.top])[paths.top].exists:
                 raise fenced(run) from gone
-        except (TargetExists, FilesUnavailable):
+        except TargetExists:
             continue
+        except FilesUnavailable:
+            unanswered += 1
+            if unanswered >= MOST_UNANSWERED:
+                raise
     raise AskAPerson(f"{run.control.log}: no number is free", state="the table is consistent", next="look at the log directory")
 
 

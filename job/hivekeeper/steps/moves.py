@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Mapping, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import AskAPerson
+from hivekeeper.errors import AskAPerson, Unusable
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import look
 from hivekeeper.plan.records import RecordedUnit
-from hivekeeper.seams import Files, SourceMissing, TargetExists
+from hivekeeper.seams import Files, FilesError, FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.steps.journal import Run
 
+MOST_TRIES = 4
 MOST_ASIDES = 100
 UNIT_STATES = ("ready", "retired", "restoring", "discarded", "discarding", "deleting")
 
@@ -115,6 +116,21 @@ def _lift(files: Files, directory: FileInfo, live: str) -> None:
         elif not entry.is_dir:
             move_file(files, entry.path, live)
     files.remove_empty(directory.path)
+
+
+def require_answers(error: FilesError, tries: int) -> None:
+    """Raise an error again that trying has not mended, if HDFS does not answer or takes no writes: that is no question for a person."""
+    if tries >= MOST_TRIES and isinstance(error, FilesUnavailable):
+        raise error
+
+
+def interrupted(run: Run, unit: RecordedUnit, error: FilesUnavailable) -> Unusable:
+    """The error of a unit whose directories may be between two renames, where HDFS has to be waited for."""
+    return Unusable(
+        f"{unit.unit.label}: {error}",
+        state="no row is lost, but readers may find it absent until the next run finishes or undoes what was begun",
+        next=f"mend the cause, then run again at once or: hivekeeper recover --table {run.table.full_name}",
+    )
 
 
 def ask_person(run: Run, unit: RecordedUnit, why: str) -> AskAPerson:

@@ -14,12 +14,11 @@ from hivekeeper.plan import look
 from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import Certificate, RecordedUnit
 from hivekeeper.plan.recovery import Live, Move, next_move
-from hivekeeper.seams import FilesError
+from hivekeeper.seams import FilesError, FilesUnavailable
 from hivekeeper.steps.checks import check_often, look_at_leaving
 from hivekeeper.steps.journal import Run, fenced
-from hivekeeper.steps.moves import ask_person, bring, lift_nested, merge_recreated, move_late
+from hivekeeper.steps.moves import MOST_TRIES, ask_person, bring, interrupted, lift_nested, merge_recreated, move_late, require_answers
 
-MOST_TRIES = 4
 NOT_BEGUN = "the run ended before its swap"
 
 
@@ -106,8 +105,15 @@ def drop_ready(run: Run, unit: RecordedUnit) -> None:
     run.files.delete_tree(run.paths.unit("ready", unit.number))
 
 
-def settle_unit(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], cause: str = NOT_BEGUN, tries: int = 0) -> UnitRecord:
+def settle_unit(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], cause: str = NOT_BEGUN) -> UnitRecord:
     """Bring one unit to its end or back to its start, from where its directories lie. `cause` says why it is asked for."""
+    try:
+        return _settle(run, unit, certificate, cause)
+    except FilesUnavailable as error:
+        raise interrupted(run, unit, error) from error
+
+
+def _settle(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], cause: str, tries: int = 0) -> UnitRecord:
     if tries >= MOST_TRIES:
         raise ask_person(run, unit, f"a rename keeps failing ({cause})")
     live, ready, retired = unit.unit.live, run.paths.unit("ready", unit.number), run.paths.unit("retired", unit.number)
@@ -118,7 +124,8 @@ def settle_unit(run: Run, unit: RecordedUnit, certificate: Optional[Certificate]
     try:
         return _carry_out(run, unit, certificate, move, seen, cause)
     except FilesError as error:
-        return settle_unit(run, unit, certificate, str(error), tries + 1)
+        require_answers(error, tries + 1)
+        return _settle(run, unit, certificate, str(error), tries + 1)
 
 
 def picture_live(seen: Mapping[str, Snapshot], live: str, certificate: Optional[Certificate]) -> Live:

@@ -12,14 +12,23 @@ from hivekeeper.plan import look
 from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import RecordedUnit
 from hivekeeper.plan.recovery import Undo, next_undo
-from hivekeeper.seams import FilesError
+from hivekeeper.seams import FilesError, FilesUnavailable
 from hivekeeper.steps.checks import check_often, look_at_leaving
 from hivekeeper.steps.journal import Run, fenced
-from hivekeeper.steps.moves import ask_person, backup_path, bring, lift_nested, merge_recreated, move_late
+from hivekeeper.steps.moves import (
+    MOST_TRIES,
+    ask_person,
+    backup_path,
+    bring,
+    interrupted,
+    lift_nested,
+    merge_recreated,
+    move_late,
+    require_answers,
+)
 
 log = logging.getLogger(__name__)
 
-MOST_TRIES = 4
 NOT_BEGUN = "the run ended before anything was restored"
 
 
@@ -111,8 +120,15 @@ def settle_undos(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
     return done
 
 
-def settle_undo(run: Run, unit: RecordedUnit, cause: str = NOT_BEGUN, tries: int = 0) -> UnitRecord:
+def settle_undo(run: Run, unit: RecordedUnit, cause: str = NOT_BEGUN) -> UnitRecord:
     """Bring one unit of a rollback to its end or back to its start, from where its directories lie."""
+    try:
+        return _settle(run, unit, cause)
+    except FilesUnavailable as error:
+        raise interrupted(run, unit, error) from error
+
+
+def _settle(run: Run, unit: RecordedUnit, cause: str, tries: int = 0) -> UnitRecord:
     if tries >= MOST_TRIES:
         raise ask_person(run, unit, f"a rename keeps failing ({cause})")
     live, restoring, discarded = unit.unit.live, run.paths.unit("restoring", unit.number), run.paths.unit("discarded", unit.number)
@@ -124,7 +140,8 @@ def settle_undo(run: Run, unit: RecordedUnit, cause: str = NOT_BEGUN, tries: int
     try:
         return _carry_out(run, unit, move, look.judge(unit.manifest, seen[discarded].entries).why, cause)
     except FilesError as error:
-        return settle_undo(run, unit, str(error), tries + 1)
+        require_answers(error, tries + 1)
+        return _settle(run, unit, str(error), tries + 1)
 
 
 def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str, cause: str) -> UnitRecord:

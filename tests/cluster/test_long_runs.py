@@ -1,0 +1,326 @@
+"""What a run of hours meets: a ticket that ends, and servers and containers that are killed. No row is lost, and the next run finishes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Callable, Iterator, List, Optional
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from cluster.edge import Edge
+from cluster.servers import process
+from cluster.servers.bring_up import start_server
+from cluster.servers.kerberos import add_principals
+from cluster.servers.layout import CHECKOUT, Layout
+from desk import Desk
+from hivekeeper.cluster.connect import assemble
+from hivekeeper.errors import Exit
+
+DAYS = ("1", "2", "3")
+ROWS_A_DAY = 40
+IN_THE_GAP = "/retired/u"
+PROVED = "/ready/u"
+# A run on this machine, with all that Hadoop's clients try again.
+RUNS_WITHIN_SECONDS = 400
+# A lock whose holder died is free after a minute.
+LOCK_FREE_WITHIN_SECONDS = 120
+# The life of a ticket: long enough to start a run with it on a busy machine. Then that of a principal whose keytab is at hand.
+TICKET_SECONDS = 90
+SHORT_LIFE_SECONDS = 60
+SHORT_LIVED = "mayfly"
+# A ticket's times are whole seconds.
+CLOCK_GRAIN_SECONDS = 2
+# Hadoop closes a connection without calls after 10 s; until then it needs no ticket.
+IDLE_SECONDS = 15
+YARN = {"master": "yarn", "num_executors": 1, "executor_memory": "600m", "executor_cores": 1, "driver_memory": "800m"}
+
+
+def find_root(table: str) -> str:
+    return f"/user/etl/{table.replace('.', '/')}"
+
+
+@pytest.fixture
+def table(spark: Any, database: str) -> str:
+    """Three partitions with four small files each."""
+    root = find_root(f"{database}.events")
+    spark.sql(f"CREATE EXTERNAL TABLE {database}.events (id BIGINT) PARTITIONED BY (dt STRING) STORED AS PARQUET LOCATION '{root}'")
+    for day in DAYS:
+        spark.sql(f"ALTER TABLE {database}.events ADD PARTITION (dt='{day}')")
+        spark.range(0, ROWS_A_DAY, 1, 4).write.mode("append").parquet(f"{root}/dt={day}")
+    return f"{database}.events"
+
+
+@pytest.fixture
+def whole(layout: Layout) -> Iterator[Layout]:
+    """The cluster, whose killed servers run again afterwards whatever became of the test."""
+    yield layout
+    for name in ("namenode", "metastore"):
+        start_server(layout.run, name)
+
+
+class LongRun:
+    """compact-swap in the background, a batch a partition, that stops once after a rename to a path that holds `stop_after`."""
+
+    def __init__(self, edge: Edge, table: str, stop_after: str = "nowhere") -> None:
+        self.edge, self.table = edge, table
+        self.process = edge.start("compact-swap", "--table", table, "--set", "batch_units=1", STOP_AFTER=stop_after)
+
+    @property
+    def stderr(self) -> str:
+        return (self.edge.home / "stderr").read_text()
+
+    @property
+    def output(self) -> str:
+        """The log, then the answer."""
+        return self.stderr + (self.edge.home / "stdout").read_text()
+
+    def wait_for(self, what: str, there: Callable[[], bool]) -> None:
+        until = time.monotonic() + RUNS_WITHIN_SECONDS
+        while not there():
+            assert self.process.poll() is None and time.monotonic() < until, f"no {what}:\n{self.stderr}"
+            time.sleep(0.05)
+
+    def wait_for_line(self, text: str) -> None:
+        self.wait_for(f"line {text!r}", lambda: text in self.stderr)
+
+    def wait_until_stopped(self) -> None:
+        self.wait_for("stop", lambda: self.driver is not None and _state(self.driver) == "T")
+
+    @property
+    def driver(self) -> Optional[int]:
+        """The process that has stopped itself."""
+        mark = self.edge.home / "stopped"
+        return int(mark.read_text()) if mark.exists() and mark.read_text() else None
+
+    def go_on(self) -> int:
+        """Let a stopped run go on, to its end; its exit code."""
+        self.resume()
+        return self.wait()
+
+    def resume(self) -> None:
+        assert self.driver is not None
+        os.kill(self.driver, signal.SIGCONT)
+
+    def wait(self) -> int:
+        """Its exit code."""
+        return self.process.wait(RUNS_WITHIN_SECONDS)
+
+
+def _state(pid: int) -> str:
+    """Field 3 of /proc/PID/stat; T where it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.fixture
+def start(edge: Edge, table: str) -> Iterator[Callable[..., LongRun]]:
+    """Starts a run that can be stopped; none is left behind."""
+    started = []
+
+    def start_run(stop_after: str = "nowhere", user: Optional[str] = "etl", **spark: Any) -> LongRun:
+        edge.configure(user, spark={"archive": str(CHECKOUT / "tests" / "cluster" / "stopping.py"), **spark})
+        started.append(LongRun(edge, table, stop_after))
+        return started[-1]
+
+    yield start_run
+    for run in started:
+        if run.process.poll() is None:
+            for pid in (run.driver, run.process.pid):
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
+            run.process.wait()
+
+
+def find_containers(layout: Layout, main_class: str) -> List[int]:
+    """The Java processes of a class of Spark in this cluster's containers."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        text = b" ".join(words).decode(errors="replace")
+        if words[0].endswith(b"java") and main_class in text and str(layout.run) in text:
+            found.append(int(directory.name))
+    return found
+
+
+def kill_server(layout: Layout, name: str) -> None:
+    process.stop(name, layout.run, signal.SIGKILL)
+
+
+def require_every_row_once(spark: Any, table: str) -> None:
+    spark.sql(f"REFRESH TABLE {table}")
+    found = spark.sql(f"SELECT dt, count(*), count(DISTINCT id), sum(id) FROM {table} GROUP BY dt ORDER BY dt").collect()
+    assert [tuple(row) for row in found] == [(day, ROWS_A_DAY, ROWS_A_DAY, sum(range(ROWS_A_DAY))) for day in DAYS]
+
+
+def count_files(gateway: Any, table: str) -> int:
+    """Data files of all partitions."""
+    return count_paths(gateway, f"{find_root(table)}/dt=*/part-*")
+
+
+def count_paths(gateway: Any, pattern: str) -> int:
+    path = gateway.jvm.org.apache.hadoop.fs.Path(pattern)
+    # None where a directory above the first star is missing.
+    return len(path.getFileSystem(gateway.hadoop_conf).globStatus(path) or ())
+
+
+def finish_by_next_run(spark: Any, table: str) -> None:
+    """The next run, started again while the lock of a killed one is held, as a scheduler does."""
+    desk, until = Desk(SimpleNamespace(cluster=assemble(spark)), table), time.monotonic() + LOCK_FREE_WITHIN_SECONDS
+    (outcome,) = desk.compact().tables
+    while outcome.code is Exit.LOCKED and time.monotonic() < until:
+        time.sleep(3)
+        (outcome,) = desk.compact().tables
+    assert outcome.code is Exit.DONE, outcome.problem
+
+
+def require_finished(spark: Any, gateway: Any, table: str) -> None:
+    """A file a partition, and every row in it."""
+    require_every_row_once(spark, table)
+    assert count_files(gateway, table) == len(DAYS)
+
+
+def require_one_error(run: LongRun, what: str) -> None:
+    """Three lines, once, and no stack trace among them."""
+    text = run.output
+    assert len(re.findall(r"^hivekeeper: ", text, re.MULTILINE)) == 1, text
+    assert re.search(rf"^hivekeeper: .*{what}.*\n  state: .*\n  next:  ", text, re.MULTILINE), text
+    assert "Traceback" not in text and "\tat " not in text, text
+
+
+def wait_until_answers(superuser: Any, gateway: Any) -> None:
+    """A NameNode that listens answers some seconds later only, and takes writes when its DataNodes have reported."""
+    action = gateway.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction.SAFEMODE_GET
+    until = time.monotonic() + LOCK_FREE_WITHIN_SECONDS
+    while True:
+        try:
+            if not superuser.setSafeMode(action):
+                return
+        except Py4JJavaError:
+            assert time.monotonic() < until
+        time.sleep(0.5)
+
+
+def test_the_namenode_killed_while_files_are_staged(start, whole, table, spark, gateway, superuser):
+    run = start()
+    run.wait_for_line("step=stage begin batch=2")
+    kill_server(whole, "namenode")
+    time.sleep(5)
+    start_server(whole.run, "namenode")
+    assert run.wait() in (Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE), run.output
+    wait_until_answers(superuser, gateway)
+    require_every_row_once(spark, table)
+    finish_by_next_run(spark, table)
+    require_finished(spark, gateway, table)
+
+
+def test_the_namenode_away_in_the_gap_of_a_swap_until_the_run_has_ended(start, whole, table, spark, gateway, superuser):
+    run = start(IN_THE_GAP)
+    run.wait_until_stopped()
+    kill_server(whole, "namenode")
+    assert run.go_on() == Exit.UNUSABLE, run.output
+    require_one_error(run, "Connection refused")
+    start_server(whole.run, "namenode")
+    wait_until_answers(superuser, gateway)
+    finish_by_next_run(spark, table)
+    require_finished(spark, gateway, table)
+
+
+def test_where_hdfs_is_asked_again_a_restart_of_the_namenode_in_the_gap_is_only_a_wait(start, whole, table, spark, gateway, superuser):
+    run = start(IN_THE_GAP, extra_conf={"spark.hadoop.dfs.client.retry.policy.enabled": "true"})
+    run.wait_until_stopped()
+    kill_server(whole, "namenode")
+    run.resume()
+    time.sleep(5)
+    start_server(whole.run, "namenode")
+    assert run.wait() == Exit.DONE, run.output
+    wait_until_answers(superuser, gateway)
+    require_finished(spark, gateway, table)
+
+
+def test_safe_mode_in_the_gap_of_a_swap_is_a_cluster_that_is_not_usable_and_no_question_for_a_person(
+    start, table, spark, gateway, superuser
+):
+    actions = gateway.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction
+    run = start(IN_THE_GAP)
+    run.wait_until_stopped()
+    superuser.setSafeMode(actions.SAFEMODE_ENTER)
+    try:
+        assert run.go_on() == Exit.UNUSABLE, run.output
+    finally:
+        superuser.setSafeMode(actions.SAFEMODE_LEAVE)
+    require_one_error(run, "safe mode")
+    finish_by_next_run(spark, table)
+    require_finished(spark, gateway, table)
+
+
+def test_a_metastore_that_stays_away_ends_the_run_after_the_swap_that_was_begun_and_the_next_run_goes_on(
+    start, whole, table, spark, gateway
+):
+    run = start(IN_THE_GAP)
+    run.wait_until_stopped()
+    kill_server(whole, "metastore")
+    assert run.go_on() == Exit.UNUSABLE, run.output
+    assert "step=swap done outcome='swapped'" in run.stderr, "the swap itself needs no metastore"
+    require_one_error(run, "the metastore does not answer")
+    start_server(whole.run, "metastore")
+    finish_by_next_run(spark, table)
+    require_finished(spark, gateway, table)
+
+
+def test_a_ticket_that_ends_in_a_run_without_keytab_is_one_clear_error(start, edge, table, spark, gateway):
+    edge.login("etl", f"{TICKET_SECONDS}s")
+    ends = time.monotonic() + TICKET_SECONDS
+    run = start(IN_THE_GAP, user=None)
+    run.wait_until_stopped()
+    time.sleep(max(IDLE_SECONDS, ends + CLOCK_GRAIN_SECONDS - time.monotonic()))
+    assert run.go_on() == Exit.UNUSABLE, run.output
+    require_one_error(run, "Kerberos ticket")
+    assert "get a ticket with a longer life, or set kerberos.principal and kerberos.keytab" in run.output
+    finish_by_next_run(spark, table)
+    require_finished(spark, gateway, table)
+
+
+def test_with_a_keytab_a_run_outlives_its_tickets_and_a_restart_of_the_metastore(start, edge, whole, table, spark, gateway):
+    """Both clients that live as long as the run have to connect anew, with a ticket of which only the keytab knows."""
+    add_principals(whole, [SHORT_LIVED], max_life=f"{SHORT_LIFE_SECONDS}s")
+    edge.admin("dfs", "-chown", "-R", f"{SHORT_LIVED}:etl", find_root(table))
+    run = start(IN_THE_GAP, user=SHORT_LIVED)
+    run.wait_until_stopped()
+    ends = time.monotonic() + SHORT_LIFE_SECONDS
+    kill_server(whole, "metastore")
+    start_server(whole.run, "metastore")
+    time.sleep(max(0.0, ends + CLOCK_GRAIN_SECONDS - time.monotonic()))
+    assert run.go_on() == Exit.DONE, run.output
+    assert " failed " not in run.stderr, run.output
+    require_finished(spark, gateway, table)
+
+
+def test_an_executor_that_is_killed_on_yarn_is_replaced_and_the_run_ends_well(start, layout, table, spark, gateway):
+    run = start(PROVED, **YARN)
+    run.wait_until_stopped()
+    (executor,) = find_containers(layout, "CoarseGrainedExecutorBackend")
+    os.kill(executor, signal.SIGKILL)
+    assert run.go_on() == Exit.DONE, run.output
+    require_finished(spark, gateway, table)
+
+
+def test_a_driver_that_is_killed_in_cluster_mode_is_137_with_what_to_do_and_the_next_run_recovers(edge, layout, table, spark, gateway):
+    edge.configure(spark={**YARN, "deploy_mode": "cluster"})
+    run = LongRun(edge, table)
+    run.wait_for("plan", lambda: count_paths(gateway, f"{find_root(table)}/.hivekeeper/runs/*/plan.json") > 0)
+    (driver,) = find_containers(layout, "deploy.yarn.ApplicationMaster")
+    os.kill(driver, signal.SIGKILL)
+    assert run.wait() == 128 + signal.SIGKILL, run.output
+    assert re.search(r"^hivekeeper: the driver's container was killed.*\n  state: .*\n  next:  run again", run.stderr, re.MULTILINE), (
+        run.output
+    )
+    finish_by_next_run(spark, table)
+    require_finished(spark, gateway, table)
