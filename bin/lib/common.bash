@@ -27,6 +27,7 @@ remove_work_directory() {
 
 # Run a command, hand signals on to it, and set STATUS and RECEIVED, the number of the last signal or 0; needed where something
 # follows, so that exec cannot be used.
+# shellcheck disable=SC2034 # for the script that sources this
 run_child() {
   RECEIVED=0
   "$@" <&0 &
