@@ -39,7 +39,7 @@ cluster-up: venv ## start a Kerberized Hadoop on loopback (SECURE=no: without Ke
 cluster-down: venv ## stop it
 	@$(IN_VENV) tests/cluster/cluster down
 
-test-cluster: dist ## run the tests that need a cluster; starts one where none runs
+test-cluster: dist ## run the tests that need a cluster, starting one where none runs (ALL=yes: the slowest too)
 	@$(IN_VENV) tests/cluster/with tests/cluster/run
 
 bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files

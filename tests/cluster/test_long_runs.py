@@ -208,6 +208,7 @@ def wait_until_answers(superuser: Any, gateway: Any) -> None:
         time.sleep(0.5)
 
 
+@pytest.mark.thorough
 def test_the_namenode_killed_while_files_are_staged(start, whole, table, spark, gateway, superuser):
     run = start()
     run.wait_for_line("step=stage begin batch=2")
@@ -233,6 +234,7 @@ def test_the_namenode_away_in_the_gap_of_a_swap_until_the_run_has_ended(start, w
     require_finished(spark, gateway, table)
 
 
+@pytest.mark.thorough
 def test_where_hdfs_is_asked_again_a_restart_of_the_namenode_in_the_gap_is_only_a_wait(start, whole, table, spark, gateway, superuser):
     run = start(IN_THE_GAP, extra_conf={"spark.hadoop.dfs.client.retry.policy.enabled": "true"})
     run.wait_until_stopped()
@@ -303,6 +305,7 @@ def test_with_a_keytab_a_run_outlives_its_tickets_and_a_restart_of_the_metastore
     require_finished(spark, gateway, table)
 
 
+@pytest.mark.thorough
 def test_an_executor_that_is_killed_on_yarn_is_replaced_and_the_run_ends_well(start, layout, table, spark, gateway):
     run = start(PROVED, **YARN)
     run.wait_until_stopped()
