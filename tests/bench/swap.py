@@ -8,6 +8,7 @@ Beside it, in the same run: two bare renames of HDFS with nothing between, which
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import time
@@ -54,7 +55,7 @@ def main() -> None:
     parser.add_argument("--place", default="/user/etl/bench_swap", help="directory in HDFS")
     asked = parser.parse_args()
     begin = time.perf_counter()
-    with connect({"spark.master": "local[2]", "spark.ui.enabled": "false"}, "warning") as cluster:
+    with connect({"spark.master": "local[2]", "spark.ui.enabled": "false", **log_in()}, "warning") as cluster:
         opened = time.perf_counter() - begin
         from pyspark.sql import SparkSession
 
@@ -72,6 +73,12 @@ def main() -> None:
         )
         spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
         cluster.files.delete_tree(asked.place)
+
+
+def log_in() -> Dict[str, str]:
+    """By the keytab that `tests/cluster/cluster env` names; elsewhere with the ticket at hand."""
+    keytab = os.environ.get("HIVEKEEPER_TEST_KEYTAB")
+    return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 
 def make_table(spark: Any, place: str, units: int, files: int) -> None:
