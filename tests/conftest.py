@@ -43,7 +43,7 @@ def _embedded(home: Path) -> Dict[str, str]:
 
 def _on_cluster() -> Dict[str, str]:
     """The keytab carries its principal's name, as `tests/cluster/cluster env` gives it; none on a cluster without Kerberos."""
-    keytab = os.environ.get("HIVEKEEPER_TEST_KEYTAB")
+    keytab = os.environ.get("HKTEST_KEYTAB")
     return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 

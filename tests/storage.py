@@ -1,4 +1,4 @@
-"""Where the tables of tests lie: local files, or the directory that HIVEKEEPER_TEST_FS names (`hdfs://127.0.0.1:8020/user/etl/tests`).
+"""Where the tables of tests lie: local files, or the directory that HKTEST_FS names (`hdfs://127.0.0.1:8020/user/etl/tests`).
 
 Stands for other programs: none of Hivekeeper's own code is used. Locations are text with a scheme; readers get local copies.
 """
@@ -12,7 +12,7 @@ from typing import Any, List, NamedTuple
 
 import pytest
 
-TEST_FS = os.environ.get("HIVEKEEPER_TEST_FS", "")
+TEST_FS = os.environ.get("HKTEST_FS", "")
 
 # For a case that a cluster would only make slower: it is about a format, a text or the gateway.
 local_only = pytest.mark.skipif(bool(TEST_FS), reason="local: it says the same on every file system and metastore")

@@ -22,8 +22,9 @@ CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
 ANSWER = "HIVEKEEPER_ANSWER"
 
-# Variables with our prefix that are no settings: they say where things are.
-RESERVED = frozenset([CONF_DIR, CARRIED, ANSWER, "HIVEKEEPER_PYTHON"])
+# Variables with our prefix that are no settings: they say where things are, or are meant for a scheduler's script around us.
+SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
+RESERVED = frozenset([CONF_DIR, CARRIED, ANSWER, "HIVEKEEPER_PYTHON", *SCRIPTS])
 
 DEFAULTS = "defaults.yaml"
 SITE = "site.yaml"

@@ -29,7 +29,7 @@ write_count() {
 
 @test "demo: on a cluster it works below the user's directory, in a database of its own, and takes both away" {
   mkdir "$WORLD/cluster"
-  echo "export HADOOP_CONF_DIR='$WORLD/cluster' HIVEKEEPER_TEST_KEYTAB=/keys/etl.keytab" >"$WORLD/cluster/env.sh"
+  echo "export HADOOP_CONF_DIR='$WORLD/cluster' HKTEST_KEYTAB=/keys/etl.keytab" >"$WORLD/cluster/env.sh"
   CLUSTER="$WORLD/cluster" PATH="$WORLD/stubs:$PATH" run "$DEMO/run" --print
   [ "$status" -eq 0 ]
   [[ $output == *"--database hivekeeper_demo --location /user/etl/hivekeeper-demo/tables --home /user/etl/hivekeeper-demo/database --late"* ]]

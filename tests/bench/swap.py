@@ -78,7 +78,7 @@ def main() -> None:
 
 def log_in() -> Dict[str, str]:
     """By the keytab that `tests/cluster/cluster env` names; elsewhere with the ticket at hand."""
-    keytab = os.environ.get("HIVEKEEPER_TEST_KEYTAB")
+    keytab = os.environ.get("HKTEST_KEYTAB")
     return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 

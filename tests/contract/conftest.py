@@ -1,6 +1,6 @@
 """The worlds that contract tests run in: a seam's twin and its real implementation, with another program that writes there.
 
-The real one works on local files, or below the directory that HIVEKEEPER_TEST_FS names.
+The real one works on local files, or below the directory that HKTEST_FS names.
 """
 
 from __future__ import annotations

@@ -344,3 +344,13 @@ def test_every_key_of_the_properties_is_described_and_every_described_key_is_wri
     starred = re.findall(r"`(hivekeeper\.\w+)` \*", rows)
     assert described == keys_of(properties.render(CommandResult("analyze", "r", 0, 0.0, True)))
     assert starred == keys_of(properties.render_error(Problem("what", "state", "next", Exit.USAGE), "analyze"))
+
+
+def test_a_variable_that_an_example_sets_is_none_that_the_program_takes_for_a_setting(monkeypatch, capsys):
+    shell = CONF / "oozie" / "shell"
+    scripts = [shell / "hivekeeper-action", shell / "workflow.xml", CONF / "cron" / "hivekeeper-nightly"]
+    found = {name for path in scripts for name in re.findall(r"HIVEKEEPER_[A-Z_]+", path.read_text("utf-8"))}
+    assert {"HIVEKEEPER_HOME", "HIVEKEEPER_TRIES"} <= found
+    for name in found:
+        monkeypatch.setenv(name, "4")
+    assert cli.main(["config"]) == Exit.DONE, capsys.readouterr().err

@@ -34,8 +34,8 @@ def client_environment(layout: Layout) -> Dict[str, str]:
 
 def environment_of_tests(layout: Layout) -> Dict[str, str]:
     """What tests of Spark and of the contracts need to run on the cluster instead of local files."""
-    keytab = {"HIVEKEEPER_TEST_KEYTAB": str(layout.keytab("etl"))} if layout.secure else {"HADOOP_USER_NAME": "etl"}
-    return {"HIVEKEEPER_TEST_FS": f"{layout.namenode}/user/etl/tests", "HIVEKEEPER_CLUSTER_DIR": str(layout.run), **keytab}
+    keytab = {"HKTEST_KEYTAB": str(layout.keytab("etl"))} if layout.secure else {"HADOOP_USER_NAME": "etl"}
+    return {"HKTEST_FS": f"{layout.namenode}/user/etl/tests", "HKTEST_CLUSTER_DIR": str(layout.run), **keytab}
 
 
 def write_clients(layout: Layout, spark_home: Path) -> None:

@@ -79,7 +79,7 @@ class Layout:
 
 def choose_run() -> Path:
     """The directory of the cluster that this call is about."""
-    return Path(os.environ.get("HIVEKEEPER_CLUSTER_DIR") or CHECKOUT / ".cluster" / "run").absolute()
+    return Path(os.environ.get("HKTEST_CLUSTER_DIR") or CHECKOUT / ".cluster" / "run").absolute()
 
 
 def make_layout(run: Path, secure: bool) -> Layout:
