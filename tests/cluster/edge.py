@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, Optional
 
 import yaml
 
-from cluster.servers.clients import client_environment
+from cluster.servers.clients import client_environment, find_spark_home
 from cluster.servers.hadoop import run_admin
 from cluster.servers.kerberos import get_ticket
 from cluster.servers.layout import CHECKOUT, REALM, Layout
@@ -27,6 +27,7 @@ class Edge:
             "HIVEKEEPER_PYTHON": os.environ.get("HIVEKEEPER_PYTHON", "python3"),
             "HOME": str(home),
             "KRB5CCNAME": f"FILE:{home / 'ticket'}",
+            "SPARK_HOME": str(find_spark_home()),
         }
         self.configure()
 

@@ -28,6 +28,9 @@ ROW_STATISTICS = ("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENE
 RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period")
 
 
+KEEP_ROOTS_MS = 300_000
+
+
 @dataclass
 class Catalog:
     """The metastore server: what it stores, whoever asks. `events` is what its listeners were told."""
@@ -80,6 +83,8 @@ class FakeMetastore:
         self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
+        # Per database: when the locations of tables were read, and what was found.
+        self._roots: Dict[str, Tuple[int, Dict[str, str]]] = {}
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """The next call of this method raises; with `done` a change has its effect all the same."""
@@ -150,12 +155,17 @@ class FakeMetastore:
                 self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
 
     def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
+        """What one client has read it keeps for some minutes, as the real one does."""
         self._read("locations_below")
-        roots = {
-            table.full_name: self._files.qualify(table.location)
-            for table in self.catalog.tables.values()
-            if table.location and database in ("", table.database)
-        }
+        now_ms = self._files.namespace.now()
+        read_at_ms, roots = self._roots.get(database, (0, {}))
+        if now_ms - read_at_ms > KEEP_ROOTS_MS:
+            roots = {
+                table.full_name: self._files.qualify(table.location)
+                for table in self.catalog.tables.values()
+                if table.location and database in ("", table.database)
+            }
+            self._roots[database] = (now_ms, roots)
         return {location: tuple(sorted(name for name in roots if self._touches(roots[name], location))) for location in locations}
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:

@@ -55,9 +55,9 @@ def refuse_overlap(cluster: Cluster, table: Table) -> Optional[Reason]:
     """Another table of the database on the same directory, above it or below it would be swapped along. Its own backup tables follow it."""
     touching = cluster.metastore.locations_below([table.location], table.database).get(table.location, ())
     strangers = [name for name in touching if name != table.full_name]
+    # Which tables touch was read some time ago: what recovery has dropped since, such as a killed run's backup table, is no reason.
     found = cluster.metastore.tables(table.database, [name.partition(".")[2] for name in strangers]) if strangers else {}
-    own = {one.full_name for one in found.values() if one.parameters.get(eligible.BACKUP_OF) == table.full_name}
-    others = [name for name in strangers if name not in own]
+    others = [one.full_name for one in found.values() if one.parameters.get(eligible.BACKUP_OF) != table.full_name]
     if not others:
         return None
     return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import signal
 import sys
@@ -68,7 +67,7 @@ def _start_all(layout: Layout, extra: Properties) -> None:
     servers.update({server.name: server for server in hadoop.make_servers(layout)})
     servers["metastore"] = metastore.make_metastore(layout)
     _write_commands(layout, servers)
-    write_clients(layout, _spark_home())
+    write_clients(layout)
     with _step("NameNode, DataNode, ResourceManager, NodeManager"):
         for name in ("namenode", "datanode", "resourcemanager", "nodemanager"):
             process.start(servers[name], layout.run)
@@ -92,12 +91,6 @@ def _step(name: str) -> Iterator[None]:
     begin = time.monotonic()
     yield
     print(f"cluster: {name} in {time.monotonic() - begin:.0f} s", file=sys.stderr)
-
-
-def _spark_home() -> Path:
-    import pyspark
-
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def _write_commands(layout: Layout, servers: Mapping[str, Server]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Dict
@@ -38,11 +39,18 @@ def environment_of_tests(layout: Layout) -> Dict[str, str]:
     return {"HKTEST_FS": f"{layout.namenode}/user/etl/tests", "HKTEST_CLUSTER_DIR": str(layout.run), **keytab}
 
 
-def write_clients(layout: Layout, spark_home: Path) -> None:
+def find_spark_home() -> Path:
+    """The Spark of these tests: SPARK_HOME, else the one of this Python."""
+    import pyspark
+
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
+def write_clients(layout: Layout) -> None:
     """Spark's configuration directory, and env.sh for a shell."""
     spark = layout.run / "spark-conf"
     spark.mkdir(exist_ok=True)
-    (spark / "spark-defaults.conf").write_text(SPARK_DEFAULTS.format(jars=spark_home / "jars"))
+    (spark / "spark-defaults.conf").write_text(SPARK_DEFAULTS.format(jars=find_spark_home() / "jars"))
     lines = [
         f"export {name}={shlex.quote(value)}\n" for name, value in {**client_environment(layout), **environment_of_tests(layout)}.items()
     ]

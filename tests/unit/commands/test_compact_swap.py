@@ -688,3 +688,10 @@ def test_a_unit_that_is_refused_takes_no_place_among_the_most_profitable():
     world.files.namespace.advance(3_600_000)
     result = compact(world, Settings(min_quiet_ms=0, max_units=1), tables=("sales.events",))
     assert {unit.name: unit.outcome for unit in result.tables[0].units} == {"dt=1": "refused", "dt=2": "swapped"}
+
+
+def test_a_backup_table_that_recovery_has_just_dropped_is_no_other_table_on_the_same_directory(world, desk):
+    desk.kill_before(["rename_exact", "/retired/"], desk.compact)
+    assert any(name.startswith("sales.__bkp_") for name in world.catalog.tables)
+    result = desk.compact(cluster=world.another_process())
+    assert result.code is Exit.DONE, result.tables[0].problem
