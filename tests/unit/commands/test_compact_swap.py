@@ -15,7 +15,7 @@ from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
-from hivekeeper.seams import FilesUnavailable, MetastoreUnavailable, NoPermission
+from hivekeeper.seams import MetastoreUnavailable, NoPermission
 from hivekeeper.steps import journal
 from twins.files import FakeFiles, Killed
 from twins.rows import FORM, DataFile, FakeRows
@@ -510,22 +510,14 @@ def count_steps():
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done all the same"])
 @pytest.mark.parametrize("step", range(count_steps()))
 def test_a_call_that_fails_anywhere_loses_nothing_and_the_next_run_finishes(step, done):
-    world, seen = World(), [0]
+    world = World()
     world.add_table(a_table(["dt"]), {"dt=1": [1000] * 2})
     before = world.rows_of("sales.events")
 
-    def fail(what):
-        method = what.partition(" ")[0]
-        if seen[0] == step and method.startswith("metastore."):
-            world.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
-        elif seen[0] == step:
-            world.files.fail_next(method, FilesUnavailable("connection reset"), done)
-        seen[0] += 1
-
-    world.files.before_step = fail
+    world.fail_at(step, done)
     first = compact(world)
     assert first.code in (Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE, Exit.REFUSED), first.tables[0].problem
-    assert seen[0] > step
+    assert world.files.steps > step
     world.files.before_step = None
     world.files.expire_locks()
     second = compact(world, run=2)

@@ -484,21 +484,26 @@ public class HadoopBridge {
   /** {directory as asked for: attributes}; a missing one is left out. */
   public String attributes(String directories) throws Exception {
     final List asked = read(directories);
-    List all = inParallel(asked, new Task() {
+    final Map parents = Collections.synchronizedMap(new HashMap());
+    return json.writeValueAsString(found(asked, inParallel(asked, new Task() {
       Object of(Object item) throws Exception {
         Place place = place((String) item);
         Object[] own = place.real == null ? null : ownEntry(place);
-        return own == null ? null : attributesOf(place, own);
+        return own == null ? null : attributesOf(place, own, parents);
       }
-    });
-    Map found = new LinkedHashMap();
-    for (int i = 0; i < all.size(); i++) {
-      if (all.get(i) != null) found.put(asked.get(i), all.get(i));
-    }
-    return json.writeValueAsString(found);
+    })));
   }
 
-  Map attributesOf(Place place, Object[] own) throws IOException {
+  /** What was asked for → what was found; without those of which nothing was. */
+  Map found(List asked, List answers) {
+    Map found = new LinkedHashMap();
+    for (int i = 0; i < answers.size(); i++) {
+      if (answers.get(i) != null) found.put(asked.get(i), answers.get(i));
+    }
+    return found;
+  }
+
+  Map attributesOf(Place place, Object[] own, Map parents) throws IOException {
     Map known = new HashMap();
     known.put("owner", own[8]);
     known.put("group", own[9]);
@@ -517,16 +522,22 @@ public class HadoopBridge {
     if (place.fs instanceof DistributedFileSystem) {
       DistributedFileSystem hdfs = (DistributedFileSystem) place.fs;
       Path parent = place.real.isRoot() ? place.real : place.real.getParent();
-      String storage = hdfs.getStoragePolicy(place.real).getName(), coding = codingOf(hdfs, place.real);
-      known.put("storage_policy", storage);
-      known.put("ec_policy", coding);
-      known.put("own_storage_policy", Boolean.valueOf(!storage.equals(hdfs.getStoragePolicy(parent).getName())));
-      known.put("own_ec_policy", Boolean.valueOf(!String.valueOf(coding).equals(String.valueOf(codingOf(hdfs, parent)))));
+      if (!parents.containsKey(parent)) parents.put(parent, policiesOf(hdfs, parent));
+      String[] above = (String[]) parents.get(parent), policies = policiesOf(hdfs, place.real);
+      known.put("storage_policy", policies[0]);
+      known.put("ec_policy", policies[1]);
+      known.put("own_storage_policy", Boolean.valueOf(!policies[0].equals(above[0])));
+      known.put("own_ec_policy", Boolean.valueOf(!String.valueOf(policies[1]).equals(String.valueOf(above[1]))));
     }
     return known;
   }
 
-  /** The name of the erasure coding policy in effect, null for replication. */
+  /** Names of the storage policy and the erasure coding policy in effect. */
+  String[] policiesOf(DistributedFileSystem hdfs, Path path) throws IOException {
+    return new String[] {hdfs.getStoragePolicy(path).getName(), codingOf(hdfs, path)};
+  }
+
+  /** Null for replication. */
   String codingOf(DistributedFileSystem hdfs, Path path) throws IOException {
     ErasureCodingPolicy coding = hdfs.getErasureCodingPolicy(path);
     return coding == null ? null : coding.getName();
@@ -694,62 +705,32 @@ public class HadoopBridge {
   /** {directory: {zone, snapshots, quota, denied}}; missing directories are left out. Other file systems than HDFS tie nothing. */
   public String ties(String directories) throws Exception {
     final List asked = read(directories);
-    final Map parents = deniedBelow(asked);
-    List all = inParallel(asked, new Task() {
+    final Map parents = Collections.synchronizedMap(new HashMap());
+    return json.writeValueAsString(found(asked, inParallel(asked, new Task() {
       Object of(Object item) throws Exception {
         Place place = place((String) item);
-        Object[] own = place.real == null ? null : ownEntry(place);
-        return own == null ? null : tiesOf(place, (String) own[8], (Object[]) parents.get(place.path.getParent()));
+        try {
+          return place.real == null ? null : tiesOf(place, parents);
+        } catch (FileNotFoundException absent) {
+          return null;
+        }
       }
-    });
-    Map found = new LinkedHashMap();
-    for (int i = 0; i < all.size(); i++) {
-      if (all.get(i) != null) found.put(asked.get(i), all.get(i));
-    }
-    return json.writeValueAsString(found);
+    })));
   }
 
-  /** Each distinct parent → [why nothing in it may be renamed by us or "", its owner where it is sticky or null]. */
-  Map deniedBelow(List directories) throws Exception {
-    Map parents = new LinkedHashMap();
-    for (Iterator each = directories.iterator(); each.hasNext();) {
-      parents.put(place((String) each.next()).path.getParent(), null);
-    }
-    List asked = new ArrayList(parents.keySet());
-    List answers = inParallel(asked, new Task() {
-      Object of(Object item) throws Exception {
-        return deniedIn((Path) item);
-      }
-    });
-    for (int i = 0; i < asked.size(); i++) parents.put(asked.get(i), answers.get(i));
-    return parents;
-  }
-
-  Object[] deniedIn(Path parent) throws IOException {
-    if (parent == null) return new Object[] {"a root is never renamed", null};
-    Place place = place(parent.toString());
-    if (place.real == null) return new Object[] {"", null};
-    if (place.local()) return new Object[] {Files.isWritable(place.localPath()) ? "" : parent + " is not writable", null};
-    try {
-      place.fs.access(place.real, FsAction.WRITE_EXECUTE);
-    } catch (AccessControlException denied) {
-      return new Object[] {firstLine(denied), null};
-    }
-    FileStatus status = place.fs.getFileStatus(place.real);
-    return new Object[] {"", status.getPermission().getStickyBit() ? status.getOwner() : null};
-  }
-
-  Map tiesOf(Place place, String owner, Object[] parent) throws IOException {
+  Map tiesOf(Place place, Map parents) throws IOException {
     Map known = new HashMap();
-    String denied = (String) parent[0], stickyOf = (String) parent[1];
-    String user = UserGroupInformation.getCurrentUser().getShortUserName();
-    if (stickyOf != null && !user.equals(owner) && !user.equals(stickyOf) && !isSuperuser(place)) {
-      denied = place.path.getParent() + " has the sticky bit and belongs to " + stickyOf + ", the directory to " + owner;
-    }
-    known.put("denied", denied);
+    Path parent = place.path.getParent();
+    // Units share their parents, so each is asked about once.
+    if (!parents.containsKey(parent)) parents.put(parent, rightsIn(parent));
+    String[] rights = (String[]) parents.get(parent);
+    FileStatus status = place.fs.getFileStatus(place.real);
+    boolean foreign = rights[1] != null && !status.getOwner().equals(UserGroupInformation.getCurrentUser().getShortUserName());
+    // Not asked of local files, where Hadoop starts a process to tell an owner.
+    String sticky = foreign ? parent + " has the sticky bit and belongs to " + rights[1] + ", the directory to " + status.getOwner() : "";
+    known.put("denied", foreign ? sticky : rights[0]);
     if (!(place.fs instanceof DistributedFileSystem)) return known;
     DistributedFileSystem hdfs = (DistributedFileSystem) place.fs;
-    FileStatus status = hdfs.getFileStatus(place.real);
     known.put("snapshots", Boolean.valueOf(status.isSnapshotEnabled()));
     known.put("zone", status.isEncrypted() ? hdfs.getEZForPath(place.real).getPath() : "");
     try {
@@ -760,6 +741,23 @@ public class HadoopBridge {
       known.put("quota", Boolean.FALSE);
     }
     return known;
+  }
+
+  /** [why nothing in a parent may be renamed by us or "", its owner where a sticky bit forbids us what others own, or null]. */
+  String[] rightsIn(Path parent) throws IOException {
+    if (parent == null) return new String[] {"a root is never renamed", null};
+    Place place = place(parent.toString());
+    if (place.real == null) return new String[] {"", null};
+    if (place.local()) return new String[] {Files.isWritable(place.localPath()) ? "" : parent + " is not writable", null};
+    try {
+      place.fs.access(place.real, FsAction.WRITE_EXECUTE);
+    } catch (AccessControlException denied) {
+      return new String[] {firstLine(denied), null};
+    }
+    FileStatus status = place.fs.getFileStatus(place.real);
+    boolean ours = status.getOwner().equals(UserGroupInformation.getCurrentUser().getShortUserName());
+    boolean binding = status.getPermission().getStickyBit() && !ours && !isSuperuser(place);
+    return new String[] {"", binding ? status.getOwner() : null};
   }
 
   /** Only a superuser may list encryption zones; the answer itself does not matter. */
