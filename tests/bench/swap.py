@@ -22,6 +22,7 @@ from hivekeeper.cluster.connect import connect
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
+from hivekeeper.submit import FIXED
 
 SEAMS = ("files", "metastore", "rows")
 DATABASE = "bench_swap"
@@ -56,7 +57,8 @@ def main() -> None:
     parser.add_argument("--place", default="/user/etl/bench_swap", help="directory in HDFS")
     asked = parser.parse_args()
     begin = time.perf_counter()
-    with connect({"spark.master": "local[2]", "spark.ui.enabled": "false", **log_in()}, "warning") as cluster:
+    # FIXED is what bin/hivekeeper gives to spark-submit.
+    with connect({**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", **log_in()}, "warning") as cluster:
         opened = time.perf_counter() - begin
         from pyspark.sql import SparkSession
 
