@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Callable, List, Optional, Sequence
 
 from hivekeeper import names
-from hivekeeper.commands import backup, cleanup, compact_swap, history, pin, recover, rollback, verify
+from hivekeeper.commands import analyze, backup, cleanup, compact_swap, history, pin, recover, rollback, verify
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.retention import Policy
@@ -44,6 +44,9 @@ class Desk:
         request = compact_swap.Request(self._selected(where), self._settings_for, PREFIX, self._new_run(), dry_run)
         return compact_swap.compact_swap(cluster or self.world.cluster, request)
 
+    def analyze(self) -> CommandResult:
+        return analyze.analyze(self.world.cluster, self._selected(), self._settings_for, PREFIX, self._new_run())
+
     def backup(self) -> CommandResult:
         return backup.back_up(self.world.cluster, backup.Request(self._selected(), self._settings_for, PREFIX, self._new_run()))
 
@@ -63,7 +66,8 @@ class Desk:
         return cleanup.clean_up(self.world.cluster, request)
 
     def history(self, files_of: Optional[str] = None, at: Optional[int] = None) -> CommandResult:
-        return history.show_history(self.world.cluster, history.Request(self._selected(), PREFIX, self._new_run(), files_of, at))
+        request = history.Request(self._selected(), PREFIX, self._new_run(), self._settings_for, files_of, at)
+        return history.show_history(self.world.cluster, request)
 
     def pin(self, run: str, pinned: bool = True) -> CommandResult:
         return pin.pin(self.world.cluster, pin.Request(self._selected(), PREFIX, self._new_run(), run, pinned))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Dict, Iterable, Mapping, Optional, Sequence
+from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence
 
+import changes
 from builders import PARQUET, a_partition
 from hivekeeper import names
 from hivekeeper.model import Partition, Table
@@ -31,6 +32,10 @@ class TestClock:
     def monotonic_ms(self) -> float:
         self.elapsed_ms += self.slowness_ms
         return self.elapsed_ms
+
+    def sleep_ms(self, ms: float) -> None:
+        self.elapsed_ms += ms
+        self.files.namespace.advance(int(ms))
 
 
 class World:
@@ -120,6 +125,24 @@ class World:
 
     def rows_anywhere(self) -> Counter:
         return Counter(row for content in self.picture().values() if isinstance(content, DataFile) for row in content.rows)
+
+    def start_committer(self, directory: str) -> None:
+        self.files.writer.start_committer(directory)
+
+    def watch(self, full_name: str, act: Callable[[str], None]) -> None:
+        """Let others act just before each change of a command; they are told its name."""
+        root, last = self.catalog.tables[full_name].location, ""
+
+        def tell(step: str) -> None:
+            nonlocal last
+            name = changes.name_step(step, root)
+            # The real seams do in one call what these twins do in several.
+            is_same_call = name == last and step.startswith(("put ", "dress "))
+            last = name or last
+            if name and not is_same_call:
+                act(name)
+
+        self.files.before_step = tell
 
     def mark_success(self, directory: str) -> None:
         """As Spark's and MapReduce's committers do, over the one that is there."""

@@ -23,8 +23,10 @@ from hivekeeper import config as configuration
 from hivekeeper.config import Config
 from hivekeeper.errors import Exit, HivekeeperError, Unusable, UsageError
 from hivekeeper.seams import FilesError, MetastoreUnavailable
+from hivekeeper.stopping import HEEDFUL, Limits
 
 if TYPE_CHECKING:
+    from hivekeeper.cluster.signals import Signals
     from hivekeeper.report.results import CommandResult, Problem, TableOutcome
 
 log = logging.getLogger("hivekeeper")
@@ -169,7 +171,10 @@ def load_config(parsed: argparse.Namespace) -> Config:
     """The merged configuration that a command line asks for. Raises UsageError."""
     flags = {key: getattr(parsed, name, None) for name, key in options.FLAG_KEYS.items()}
     files = configuration.read_files(os.environ, parsed.config_file)
-    return configuration.load(files, os.environ, flags, parsed.sets)
+    config = configuration.load(files, os.environ, flags, parsed.sets)
+    if config.spark.deploy_mode == "cluster":
+        Limits(config.max_duration_s, config.stop_file, config.pause_file).refuse_local()
+    return config
 
 
 def print_submit_options(words: Sequence[str]) -> Exit:
@@ -218,27 +223,37 @@ def print_config(parsed: argparse.Namespace) -> Exit:
     return Exit.DONE
 
 
-def run_on_cluster(parsed: argparse.Namespace, config: Config) -> Exit:
+def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
     """Open the cluster, run, print the answer."""
     if parsed.command == "doctor":
         return run_doctor(parsed, config)
+    from hivekeeper.cluster.signals import Signals
+    from hivekeeper.report import document
+
+    with Signals(patient=parsed.command in HEEDFUL) as signals:
+        result = run_connected(parsed, config, signals)
+        answer_text = document.to_json(document.build(result)) if parsed.json else render_answer(parsed, result)
+        print(answer_text, flush=True)
+    return result.exit_code
+
+
+def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) -> CommandResult:
+    """The result of a command on an open cluster, written to the files that were asked for."""
     from hivekeeper import dispatch
     from hivekeeper.cluster.connect import connect
     from hivekeeper.report import document, properties
 
-    with connect({}, config.log_level) as cluster:
+    with connect({}, signals, config.log_level) as cluster:
         remote = [path for path in (parsed.report_file, parsed.properties_out) if path and outputs.is_remote(path)]
         outputs.refuse_directories(cluster.files, remote)
         if parsed.properties_out in remote:
             outputs.forget_remote(cluster.files, parsed.properties_out)
         result = dispatch.run_command(parsed, config, cluster, options.read_selection(parsed), partial(ask_for_rollback, parsed))
-        text = document.to_json(document.build(result))
         if parsed.report_file:
-            outputs.write(cluster.files, parsed.report_file, text)
+            outputs.write(cluster.files, parsed.report_file, document.to_json(document.build(result)))
         if parsed.properties_out and parsed.properties_out != "-":
             outputs.write(cluster.files, parsed.properties_out, properties.render(result))
-    print(text if parsed.json else render_answer(parsed, result))
-    return result.code
+    return result
 
 
 def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:

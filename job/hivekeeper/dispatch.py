@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Callable, ContextManager, Mapping
 
@@ -20,6 +20,7 @@ from hivekeeper.plan.retention import Policy
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.seams import Clock, Cluster
+from hivekeeper.stopping import HEEDFUL, Limits, Watch
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,12 @@ class Call:
             sort_columns=of_table.sort_columns,
             analyze_stats=of_table.analyze_stats,
             max_units=of_table.max_units,
+            max_bytes=of_table.max_bytes,
+            quarantine_after=of_table.quarantine_after,
+            quarantine_for_ms=of_table.quarantine_for_s * 1000,
+            max_backup_bytes=of_table.max_backup_bytes,
+            max_backup_objects=of_table.max_backup_objects,
+            quota_directories=self.config.quota_directories,
             batch_bytes=self.config.batch_bytes,
             batch_units=self.config.batch_units,
             hive_lock=of_table.hive_lock == "try",
@@ -70,7 +77,13 @@ def run_command(
     parsed: argparse.Namespace, config: Config, cluster: Cluster, selected: Selection, confirm: Callable[[TableOutcome], bool]
 ) -> CommandResult:
     run = names.run_id(datetime.now(timezone.utc), secrets.token_hex(2))
+    if parsed.command in HEEDFUL:
+        cluster = replace(cluster, stopping=Watch(cluster, limits_of(config)))
     return COMMANDS[parsed.command](Call(parsed, config, cluster, selected, confirm, run))
+
+
+def limits_of(config: Config) -> Limits:
+    return Limits(config.max_duration_s, config.stop_file, config.pause_file)
 
 
 def _analyze(call: Call) -> CommandResult:
@@ -103,7 +116,8 @@ def _cleanup(call: Call) -> CommandResult:
 
 
 def _history(call: Call) -> CommandResult:
-    return history.show_history(call.cluster, history.Request(call.selected, call.prefix, call.run, call.parsed.of_run, call.parsed.at))
+    request = history.Request(call.selected, call.prefix, call.run, call.settings_for, call.parsed.of_run, call.parsed.at)
+    return history.show_history(call.cluster, request)
 
 
 def _pin(call: Call) -> CommandResult:

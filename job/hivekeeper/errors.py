@@ -59,6 +59,12 @@ class Locked(HivekeeperError):
     code = Exit.LOCKED
 
 
+class Stopped(HivekeeperError):
+    """The command was asked to end before this was begun."""
+
+    code = Exit.PARTIAL
+
+
 class AskAPerson(HivekeeperError):
     """A state that recovery does not understand: nothing more is touched."""
 

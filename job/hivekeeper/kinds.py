@@ -80,6 +80,10 @@ def _parse_count(text: str) -> int:
     return number
 
 
+def _parse_whole(text: str) -> int:
+    return int(_match(r"\d+", text)[0])
+
+
 def _parse_ratio(text: str) -> float:
     number = float(_match(r"\d+(\.\d+)?", text)[0])
     if number < 1:
@@ -111,6 +115,7 @@ def _pattern(allowed: str, pattern: str, is_list: bool = False) -> Kind:
 
 
 COUNT = Kind("a whole number, 1 or more", _parse_count)
+WHOLE = Kind("a whole number, 0 or more", _parse_whole)
 RATIO = Kind("a number, 1 or more", _parse_ratio)
 SIZE = Kind("a size such as 512m, 8g or 2TB", _parse_positive_size)
 DURATION = Kind("a time such as 90s, 15m, 4h or 7d", parse_duration)

@@ -75,6 +75,31 @@ class Ties:
 
 
 @dataclass(frozen=True)
+class Quota:
+    """What an administrator's limit on a directory still allows below it; None where that is not limited.
+
+    `disk_left` counts every copy.
+    """
+
+    path: str
+    names_left: Optional[int] = None
+    disk_left: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Room:
+    """What may still be written at a place. `free_bytes`: of the file system, copies taken off; None where it does not tell.
+
+    `copies` is how many bytes of disk one byte takes, `block_bytes` what a quota must have left for a file of any size to be begun.
+    """
+
+    free_bytes: Optional[int] = None
+    copies: float = 1.0
+    block_bytes: int = 0
+    quotas: Tuple[Quota, ...] = ()
+
+
+@dataclass(frozen=True)
 class Column:
     name: str
     type: str

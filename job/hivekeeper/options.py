@@ -32,6 +32,8 @@ FLAG_KEYS = {
     "ratio_threshold": "ratio_threshold",
     "min_quiet": "min_quiet",
     "max_units": "max_units",
+    "max_bytes": "max_bytes",
+    "max_duration": "max_duration",
     "sort_columns": "sort_columns",
     "older_than": "older_than",
     "keep_last": "keep_last",
@@ -114,6 +116,8 @@ def _add_compact_swap(commands: Any) -> None:
     _add_sizing(parser)
     group = parser.add_argument_group("compaction")
     group.add_argument("--max-units", metavar="N", help="at most so many units of a table, the most profitable first")
+    group.add_argument("--max-bytes", metavar="SIZE", help="rewrite at most so much of a table, such as 2TB, the most profitable first")
+    _add_max_duration(group)
     group.add_argument("--sort-columns", metavar="A,B", help="sort the rows of each unit by these columns (one table only)")
     group.add_argument("--analyze-stats", action=argparse.BooleanOptionalAction, default=None, help="run ANALYZE TABLE afterwards")
     _add_dry_run(group, "print the plan and change nothing")
@@ -158,6 +162,7 @@ def _add_rollback(commands: Any) -> None:
     _add_selection(parser)
     _add_where(parser, "roll back")
     _add_run(parser, "get back to what was before this run")
+    _add_max_duration(parser)
     _add_dry_run(parser, "print what would be done and change nothing")
     _add_common(parser)
 
@@ -174,6 +179,7 @@ def _add_cleanup(commands: Any) -> None:
     group.add_argument("--older-than", metavar="TIME", help="keep backups that are younger than this, such as 7d")
     group.add_argument("--keep-last", metavar="N", help="keep the newest N backups of each table")
     group.add_argument("--min-age", metavar="TIME", help="never discard a backup younger than this (default 7d)")
+    _add_max_duration(group)
     _add_dry_run(group, "print each backup's verdict and change nothing")
     _add_common(parser)
 
@@ -269,6 +275,10 @@ def _add_run(parser: Parser, meaning: str, required: bool = False) -> None:
 
 def _add_dry_run(group: Any, meaning: str) -> None:
     group.add_argument("--dry-run", action="store_true", default=None, help=meaning)
+
+
+def _add_max_duration(group: Any) -> None:
+    group.add_argument("--max-duration", metavar="TIME", help="begin nothing more after this time, such as 4h, and exit with 6")
 
 
 def _add_sizing(parser: Parser) -> None:

@@ -7,6 +7,7 @@ file or per partition.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
 
@@ -17,6 +18,7 @@ from hivekeeper.model import (
     FileInfo,
     FooterGroup,
     Partition,
+    Room,
     Snapshot,
     StageBatch,
     StageDigests,
@@ -141,8 +143,12 @@ class Files(Protocol):
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         """What ties each existing directory to its place, in bulk; missing ones are left out."""
 
-    def free_bytes(self, path: str) -> Optional[int]:
-        """What may still be written at this place (space and quota, replication taken off); None where unknown."""
+    def room(self, path: str, quotas_at: Sequence[str]) -> Room:
+        """What may still be written at this place, which need not exist yet, as far as the file system and quotas say.
+
+        Of `quotas_at` those directories are in the answer that have a quota, which this user may read. HDFS counts all that lies
+        below one without a quota before it says so: each is asked only once.
+        """
 
 
 class MetastoreUnavailable(Exception):
@@ -259,6 +265,44 @@ class Clock(Protocol):
     def monotonic_ms(self) -> float:
         """For durations only."""
 
+    def sleep_ms(self, ms: float) -> None:
+        """Wait."""
+
+
+class Stopping(Protocol):
+    """Whether a command is to end before all is done: asked between units and tables, so that what is in hand is finished first.
+
+    Once there is a reason it stays.
+    """
+
+    @property
+    def signal(self) -> int:
+        """Number of the signal that asked for it, 0 where none did."""
+
+    def why(self) -> str:
+        """Why nothing more is to be begun, "" where there is no reason. Waits for the end of a pause."""
+
+    def is_asked(self) -> bool:
+        """Whether `why` would wait or give a reason. Never waits."""
+
+    def at_once(self) -> ContextManager[None]:
+        """Let a signal end the process at once while the body runs: a person is asked, and nothing is in hand."""
+
+
+class NeverStops:
+    """Nothing was configured."""
+
+    signal = 0
+
+    def why(self) -> str:
+        return ""
+
+    def is_asked(self) -> bool:
+        return False
+
+    def at_once(self) -> ContextManager[None]:
+        return nullcontext()
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -275,3 +319,4 @@ class Cluster:
     time_zone: str
     # What was read of tables' logs, by the listed file: entries never change.
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
+    stopping: Stopping = field(default_factory=NeverStops, compare=False)

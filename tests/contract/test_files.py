@@ -596,9 +596,16 @@ def test_nothing_ties_an_ordinary_directory_and_a_missing_one_is_left_out(files_
     assert files_world.files.ties([]) == {}
 
 
-def test_free_space_is_told_for_a_place_that_does_not_exist_yet(files_world):
-    files_world.skip_on("twin", "it has no limit unless a test sets one")
-    assert files_world.files.free_bytes(files_world.path("not", "yet")) > 0
+def test_room_is_told_for_a_place_that_does_not_exist_yet(files_world):
+    room = files_world.files.room(files_world.path("not", "yet"), [])
+    assert room.copies >= 1
+    assert room.block_bytes > 0
+    assert room.free_bytes is None if files_world.kind == "twin" else room.free_bytes > 0
+
+
+def test_directories_without_a_quota_and_missing_ones_are_left_out_however_often_they_are_asked_about(files_world):
+    for _ in range(2):
+        assert files_world.files.room(files_world.root, [files_world.root, files_world.path("missing")]).quotas == ()
 
 
 # ---- what the twin alone can do: die, fail, starve, and let others act in between
@@ -676,7 +683,7 @@ def test_a_denied_place_cannot_be_changed_and_a_full_one_not_written_to():
         files.rename_exact("/a/f", "/c")
     files.rename_exact("/ab/f", "/c")
     files.namespace.space_bytes = 8
-    assert files.free_bytes("/") == 6
+    assert files.room("/", []).free_bytes == 6
     with pytest.raises(NoSpace):
         files.write_new("/big", "0123456789")
     assert files.contents() == {files.qualify("/a/f"): "x", files.qualify("/c"): "x", files.qualify("/big"): "01234"}

@@ -66,6 +66,9 @@ def written(desk) -> Dict[str, str]:
     desk.cleanup(EVERYTHING)
     desk.world.files.before_step = None
     desk.pin(desk.runs[1], pinned=False)
+    desk.append("dt=1", "late1", "late2")
+    desk.world.rows.fail = lambda _batch: "no executors"
+    desk.compact()
     seen.update(texts_of(desk))
     return seen
 
@@ -127,7 +130,7 @@ def keys_of_action(action: Mapping[str, Any]) -> Set[str]:
     keys = set(action)
     for unit in action.get("units", ()):
         keys |= set(unit)
-        keys |= set(unit["backup"] or ())
+        keys |= set(unit["backup"] or ()) | set(unit["source"] or ())
     if action.get("stats"):
         keys |= set(json.loads(action["stats"]))
     return keys

@@ -13,12 +13,13 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from urllib.parse import quote
 
 from hivekeeper import names
-from hivekeeper.model import Attributes, FileInfo, Snapshot, Ties
+from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
 from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 
 ROOT = "hdfs://nn"
 TRASH = ROOT + "/user/hive/.Trash/Current"
 BLOCK_SIZE = 128 << 20
+COPIES = 3
 # What Java's URI leaves as it is in a path; so is everything beyond ASCII.
 URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
 
@@ -59,6 +60,8 @@ class Namespace:
         # Clients in several threads: each holds it for one step.
         self.one_step = threading.RLock()
         self.space_bytes: Optional[int] = None
+        # Directories with a quota: names, and bytes of disk that count every copy; None where one is not limited.
+        self.quotas: Dict[str, Tuple[Optional[int], Optional[int]]] = {}
         # Paths at and below which nothing may be changed, and directories that may not be read.
         self.denied: Set[str] = set()
         self.unreadable: Set[str] = set()
@@ -97,7 +100,8 @@ class Namespace:
         node, components = self.root, parts(path)
         for depth, name in enumerate(components):
             if name not in node.children:
-                self._put(node, name, self._new(is_dir=True))
+                self._require_names(names.join(ROOT, *components[: depth + 1]))
+                self._put(node, name, self.new_node(is_dir=True))
             node = node.children[name]
             if not node.is_dir:
                 last = depth == len(components) - 1
@@ -107,7 +111,9 @@ class Namespace:
         if self.find(path) is not None:
             raise TargetExists(path)
         self.make_directory(names.parent(path))
-        node = self._new(is_dir=False)
+        self._require_names(path)
+        self.require_disk(path, length)
+        node = self.new_node(is_dir=False)
         node.content, node.length, node.is_open = content, length, is_open
         self._put(self.directory(names.parent(path)), names.base(path), node)
         return node
@@ -130,15 +136,45 @@ class Namespace:
             return False
         parent = self.directory(names.parent(path))
         del parent.children[names.base(path)]
-        parent.mtime_ms = self.now()
+        self.touch(parent)
         return True
 
     def close(self, node: Node) -> None:
         node.is_open = False
+        self.touch(node)
+
+    def touch(self, node: Node) -> None:
+        """Something in a directory changed, or a file was closed."""
         node.mtime_ms = self.now()
 
     def used_bytes(self) -> int:
         return sum(node.length for _, node in self.walk(ROOT))
+
+    def quota_left(self, directory: str) -> Quota:
+        """A directory counts as one of its own names; every copy of a file counts."""
+        below = [node for _, node in self.walk(directory)]
+        most_names, most_disk = self.quotas[directory]
+        disk = sum(node.length for node in below) * COPIES
+        return Quota(
+            directory,
+            None if most_names is None else max(0, most_names - len(below) - 1),
+            None if most_disk is None else max(0, most_disk - disk),
+        )
+
+    def require_disk(self, path: str, length: int) -> None:
+        """A file that is begun is charged whole blocks, whatever it will hold."""
+        charged = -(-length // BLOCK_SIZE) * BLOCK_SIZE * COPIES
+        for quota in self._quotas_above(path):
+            if quota.disk_left is not None and quota.disk_left < charged:
+                raise NoSpace(f"the quota of {quota.path} is exceeded")
+
+    def _require_names(self, path: str) -> None:
+        for quota in self._quotas_above(path):
+            if quota.names_left == 0:
+                raise NoSpace(f"the quota of {quota.path} is exceeded")
+
+    def _quotas_above(self, path: str) -> List[Quota]:
+        return [self.quota_left(directory) for directory in self.quotas if path.startswith(directory + "/")]
 
     def walk(self, top: str) -> Iterator[Tuple[str, Node]]:
         """Everything below, level by level, so parents come before children."""
@@ -149,13 +185,13 @@ class Namespace:
             yield from below
             level = [(path, node) for path, node in below if node.is_dir]
 
-    def _new(self, is_dir: bool) -> Node:
+    def new_node(self, is_dir: bool) -> Node:
         self._last_id += 1
         return Node(self._last_id, is_dir, self.now())
 
     def _put(self, parent: Node, name: str, node: Node) -> None:
         parent.children[name] = node
-        parent.mtime_ms = self.now()
+        self.touch(parent)
 
 
 class FakeFiles:
@@ -300,6 +336,7 @@ class FakeFiles:
     def write_new(self, path: str, text: str) -> None:
         path, half = self.qualify(path), text[: len(text) // 2]
         self._change("write_new", [path], lambda: self._begin(path, half))
+        self.namespace.require_disk(path, size(text))
         self._fitting(text, size(text) - size(half))
         self._change("write_new.close", [path], lambda: self._complete(path, text))
 
@@ -323,10 +360,12 @@ class FakeFiles:
         paths = {directory: self.qualify(directory) for directory in directories}
         return {directory: self._ties(path) for directory, path in paths.items() if self.namespace.find(path) is not None}
 
-    def free_bytes(self, path: str) -> Optional[int]:
+    def room(self, path: str, quotas_at: Sequence[str]) -> Room:
         self.qualify(path)
         limit = self.namespace.space_bytes
-        return None if limit is None else max(0, limit - self.namespace.used_bytes())
+        free = None if limit is None else max(0, limit - self.namespace.used_bytes())
+        quotas = [self.namespace.quota_left(place) for place in map(self.qualify, quotas_at) if place in self.namespace.quotas]
+        return Room(free, COPIES, BLOCK_SIZE, tuple(quotas))
 
     # ---- inside
 

@@ -25,6 +25,7 @@ ALLOWED: Dict[str, Set[str]] = {
     "config": {"errors", "kinds"},
     "submit": {"config"},
     "outputs": {"errors", "seams"},
+    "stopping": {"errors", "seams", "outputs"},
     "answer": {"errors", "outputs"},
     "aftermath": set(),
     "options": {"errors", "model", "names"},
@@ -33,9 +34,9 @@ ALLOWED: Dict[str, Set[str]] = {
     "steps": SHARED | {"plan", "seams"},
     "cluster": SHARED | {"seams", "plan", "schemas"},
     "commands": SHARED | {"plan", "steps", "report", "seams", "kinds"},
-    "dispatch": SHARED | {"commands", "plan", "report", "seams", "config"},
+    "dispatch": SHARED | {"commands", "plan", "report", "seams", "config", "stopping"},
     "cli": SHARED
-    | {"dispatch", "answer", "aftermath", "outputs"}
+    | {"dispatch", "answer", "aftermath", "outputs", "stopping"}
     | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
 }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Iterator, Mapping
 
 from hivekeeper.cluster.session import open_session
+from hivekeeper.cluster.signals import Signals
 from hivekeeper.seams import Cluster
 
 if TYPE_CHECKING:
@@ -23,13 +25,17 @@ class WallClock:
     def monotonic_ms(self) -> float:
         return time.monotonic() * 1000
 
+    def sleep_ms(self, ms: float) -> None:
+        time.sleep(ms / 1000)
+
 
 @contextmanager
-def connect(options: Mapping[str, str], log_level: str = "info") -> Iterator[Cluster]:
-    """The cluster for the time of the body. Raises Unusable."""
+def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info") -> Iterator[Cluster]:
+    """The cluster for the time of the body, stopped by signals. Raises Unusable."""
     spark = open_session(options, SPARK_LOG_LEVELS[log_level])
     try:
-        yield assemble(spark)
+        with signals.heeded_by(spark):
+            yield replace(assemble(spark), stopping=signals)
     finally:
         spark.stop()
 

@@ -16,7 +16,7 @@ from hivekeeper import names
 from hivekeeper.cluster.failures import KEEP_TICKET, lacks_ticket
 from hivekeeper.cluster.gateway import JAVA_ERRORS, Cause, Gateway, first_line, java_causes
 from hivekeeper.errors import Refused
-from hivekeeper.model import Attributes, FileInfo, Snapshot, Ties
+from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
 from hivekeeper.seams import FilesError, FilesUnavailable, Lock, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
@@ -156,8 +156,9 @@ class HadoopFiles:
         found = json.loads(_ask(self._bridge.ties, json.dumps(list(directories))))
         return {directory: Ties(**known) for directory, known in found.items()}
 
-    def free_bytes(self, path: str) -> Optional[int]:
-        return int(_ask(self._bridge.freeBytes, path))
+    def room(self, path: str, quotas_at: Sequence[str]) -> Room:
+        found = json.loads(_ask(self._bridge.room, path, json.dumps(list(quotas_at))))
+        return Room(**{**found, "quotas": tuple(Quota(**quota) for quota in found["quotas"])})
 
 
 class _HdfsLock:

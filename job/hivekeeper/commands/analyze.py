@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Callable
 
 from hivekeeper.commands import each, selection
+from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Selection, Table
+from hivekeeper.plan import quarantine
+from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.seams import Cluster
+from hivekeeper.steps import journal
 from hivekeeper.steps.observe import observe_table
+
+log = logging.getLogger(__name__)
 
 SettingsFor = Callable[[str], Settings]
 
@@ -26,5 +33,17 @@ def analyze(cluster: Cluster, selected: Selection, settings_for: SettingsFor, ba
 def analyze_table(cluster: Cluster, table: Table, selected: Selection, settings: Settings) -> TableOutcome:
     observed = observe_table(cluster, table, settings, selection.wanted_in(table, selected.where))
     if observed.reason is None:
-        return TableOutcome(table.full_name, observed=observed)
+        return TableOutcome(table.full_name, observed=set_apart(cluster, observed))
     return each.refused(table, observed.reason, observed)
+
+
+def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
+    """With the units that compact-swap would leave alone because they keep failing. A log that cannot be read hides no small files."""
+    if not observed.has_control or not observed.settings.quarantine_after:
+        return observed
+    try:
+        history = journal.read_history(cluster, observed.control)
+    except HivekeeperError as error:
+        log.warning("table=%s step=read-log failed reason=%r", observed.table.full_name, str(error))
+        return observed
+    return quarantine.set_apart(observed, history, cluster.clock.now_ms())

@@ -19,6 +19,7 @@ from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.seams import Cluster, Lock
 from hivekeeper.steps import backup, discard, journal, record
 from hivekeeper.steps.observe import find_units
+from hivekeeper.steps.turns import LEFT
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
+        each.require_time(cluster, table)
         units, version = carry_out(cluster, table, control, history, verdicts, request, lock)
         backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
@@ -128,6 +130,9 @@ def _outcome(verdict: Verdict, units: Iterable[UnitRecord], dry_run: bool = Fals
     if dry_run:
         return BackupOutcome(verdict.backup, "planned", verdict.reason)
     of_run = [unit for unit in units if unit.recorded.backup and unit.recorded.backup.run == verdict.backup.run]
-    kept = tuple((unit.recorded.unit.name, unit.reason) for unit in of_run if unit.outcome == "kept")
+    kept = tuple((unit.recorded.unit.name, unit.reason) for unit in of_run if unit.outcome in ("kept", LEFT))
     late = tuple(name for unit in of_run for name in unit.late_files)
-    return BackupOutcome(verdict.backup, "partly" if kept else "discarded", verdict.reason, kept, late)
+    outcome = "partly" if kept else "discarded"
+    if of_run and all(unit.outcome == LEFT for unit in of_run):
+        outcome = LEFT
+    return BackupOutcome(verdict.backup, outcome, verdict.reason, kept, late)

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.commands import each, selection
 from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
-from hivekeeper.plan import analysis, compaction, eligible
+from hivekeeper.plan import analysis, compaction, eligible, quarantine, retention, room
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
-from hivekeeper.plan.compaction import Candidate, CompactionPlan
+from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
 from hivekeeper.plan.entries import UnitRecord
-from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedPlan, recorded
+from hivekeeper.plan.history import History
+from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit, recorded
+from hivekeeper.plan.room import Limit
 from hivekeeper.plan.settings import Engine, Settings
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster, Lock
+from hivekeeper.seams import Cluster, Files, Lock
 from hivekeeper.steps import attributes, backup, journal, record, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.stage import Staged, Stager
+from hivekeeper.steps.turns import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
 SettingsFor = Callable[[str], Settings]
 
+GONE = eligible.Reason("its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
 NO_ROWS = eligible.Reason("its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
@@ -55,15 +61,17 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     observed = observe_table(cluster, table, settings, wanted)
     if observed.reason:
         return _refused(observed)
-    chosen = analysis.choose(observed.units)
-    if observed.has_control:
-        # A log that this version must not touch is refused at once, by a dry run too.
-        journal.read_history(cluster, observed.control)
+    # A log that this version must not touch is refused at once, by a dry run too.
+    history = journal.read_history(cluster, observed.control) if observed.has_control else History()
     if request.dry_run:
-        plan = make_plan(cluster, observed, chosen, settings, request.run)
+        observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
+        plan = make_plan(cluster, observed, history, settings, request.run)
         return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)
-    if not chosen and not observed.has_control:
-        return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
+    if not observed.has_control:
+        if not analysis.choose(observed.units):
+            return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
+        # The lock takes room too. Where there was a run before, what it left may have to go first.
+        refuse_without_room(cluster, observed, settings)
     with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
         return _compact_held(cluster, observed, wanted, settings, request.run, lock)
 
@@ -83,53 +91,85 @@ def _compact_held(
         observed = observe_table(cluster, observed.table, settings, wanted)
     if observed.reason:
         return _refused(observed)
-    chosen = analysis.choose(observed.units)
-    plan = make_plan(cluster, observed, chosen, settings, run)
+    history = journal.read_history(cluster, observed.control)
+    observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
+    plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:
         return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
-    refuse_without_space(cluster, plan)
+    each.require_time(cluster, observed.table)
     return carry_out(cluster, observed, plan, settings, lock, recovered)
 
 
-def make_plan(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], settings: Settings, run: str) -> CompactionPlan:
-    """Read the footers of the chosen units and decide. Reads only.
+def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: str) -> CompactionPlan:
+    """Read the footers of the units worth doing and decide. Reads only. Raises Unusable where none of them can be written.
 
     With a limit they are read until so many units are fit, lest an unfit one that ranks high takes a place in every run.
     """
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
-    waiting, candidates, wanted = list(chosen), [], settings.max_units or len(chosen)  # type: ignore[var-annotated]
-    while waiting and wanted > 0:
-        read = read_candidates(cluster, observed, waiting[:wanted])
-        waiting = waiting[wanted:]
-        wanted -= sum(compaction.is_fit(candidate, table, settings, engine) for candidate in read)
+    waiting = analysis.choose(observed.units)
+    limits, wish = find_limits(cluster, observed, waiting, history, settings), room.limit_by_wish(settings)
+    wanted, candidates, taken = settings.max_units or len(waiting), [], []  # type: Tuple[int, List[Candidate], List[UnitAnalysis]]
+    while wanted > len(taken):
+        chosen, waiting = room.take_fitting(waiting, [*limits, *wish], taken, wanted - len(taken))
+        if not chosen:
+            break
+        each.require_time(cluster, table)
+        read = read_candidates(cluster, observed, chosen)
+        taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, table, settings, engine)]
         candidates += read
-    return compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine)
+    if waiting and wish and not taken:
+        log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
+    left = room.explain_left(waiting, limits, taken) if wanted > len(taken) else ()
+    _require_room(table, left, taken)
+    return replace(compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine), left=left)
+
+
+def find_limits(
+    cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], history: History, settings: Settings
+) -> List[Limit]:
+    """What bounds the units of one run. Nothing is asked where there are none."""
+    if not chosen:
+        return []
+    debt = room.limit_by_debt(observed.table.full_name, retention.list_backups(history), settings)
+    quotas_at = find_quota_directories(cluster.files, observed.table, settings)
+    return debt + room.limit_by_room(observed, chosen, cluster.files.room(names.parent(observed.control.top), quotas_at))
+
+
+def find_quota_directories(files: Files, table: Table, settings: Settings) -> List[str]:
+    """Where quotas are asked for. Further up only where the site says that there is one: else HDFS answers by counting all below."""
+    above = [files.qualify(place) for place in settings.quota_directories]
+    database = names.parent(table.location)
+    own = [table.location, database] if table.partitioned else [database]
+    return list(dict.fromkeys([*own, *(place for place in above if eligible.is_below(database, place))]))
 
 
 def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
     """What the directories of some units are tied to, and what their files say, in a few calls for all of them."""
-    tied = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
-    free = [unit for unit in chosen if unit.unit.name not in tied]
+    unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
+    attributes_of = cluster.files.attributes([unit.unit.live for unit in chosen if unit.unit.name not in unfit])
+    unfit.update({unit.unit.name: GONE for unit in chosen if unit.unit.name not in unfit and unit.unit.live not in attributes_of})
+    free = [unit for unit in chosen if unit.unit.name not in unfit]
     format = eligible.format_of(observed.table.storage) or ""
     read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in free})
     footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
-    attributes_of = cluster.files.attributes([unit.unit.live for unit in free])
     single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
     hazards = cluster.rows.hazards(format, single)
     fit = [Candidate(unit, footers[unit.unit.name], attributes_of[unit.unit.live], hazards.get(unit.unit.name)) for unit in free]
-    return fit + [Candidate.of_tied(unit, tied[unit.unit.name]) for unit in chosen if unit.unit.name in tied]
+    return fit + [Candidate.of_unfit(unit, unfit[unit.unit.name]) for unit in chosen if unit.unit.name in unfit]
 
 
-def refuse_without_space(cluster: Cluster, plan: CompactionPlan) -> None:
-    """The old files stay as the backup, so the new ones need room beside them."""
-    needed = sum(unit.total_bytes for unit in plan.units)
-    free = cluster.files.free_bytes(plan.table.location)
-    if free is not None and free < needed:
-        raise Unusable(
-            f"{plan.table.full_name}: not enough space: {needed} bytes are to be written, {free} are free",
-            state="untouched",
-            next="free space or raise the quota, or do less at once with --max-units or --where",
-        )
+def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
+    """Raise Unusable where none of the units can be written, before any footer is read."""
+    waiting = analysis.choose(observed.units)
+    limits = find_limits(cluster, observed, waiting, History(), settings)
+    taken, waiting = room.take_fitting(waiting, limits, (), len(waiting))
+    _require_room(observed.table, room.explain_left(waiting, limits, taken), taken)
+
+
+def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalysis]) -> None:
+    reason = room.refuse_whole(left, len(taken))
+    if reason is not None:
+        raise Unusable(f"{table.full_name}: {reason.what}", state="untouched", next=reason.next)
 
 
 def carry_out(
@@ -140,6 +180,8 @@ def carry_out(
     stager = Stager(run, plan, settings.owner)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
     for number, batch in enumerate(plan.batches, start=1):
+        if cluster.stopping.why():
+            break
         log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
         of_batch = stager.stage(number, batch)
         staged.failed.update(of_batch.failed)
@@ -149,9 +191,10 @@ def carry_out(
         backup.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
+    units.extend(_not_begun(known, units, cluster.stopping.why()))
     backup_table = backup.trim_units(run, known, units)
     version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings), backup_table=backup_table)
-    if settings.analyze_stats:
+    if settings.analyze_stats and not cluster.stopping.is_asked():
         record.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=backup_table)
@@ -174,25 +217,28 @@ def swap_batch(
     run: Run, batch: StageBatch, known: RecordedPlan, certificates: Dict[int, Certificate], settings: Settings
 ) -> List[UnitRecord]:
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
-    if not certificates:
-        return []
-    done = []
-    with journal.hold_in_hive(run, settings):
-        for unit in batch.units:
-            certificate = certificates.get(unit.number)
-            if certificate is None:
-                continue
-            result = swap.swap_unit(run, known.units[unit.number - 1], certificate)
-            gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
-            log.info("run=%s unit=%s step=swap done outcome=%r%s", known.run, result.recorded.unit.label, result.outcome, gap)
-            done.append(result)
-    return done
+    proved = [known.units[unit.number - 1] for unit in batch.units if unit.number in certificates]
+
+    def swap_one(unit: RecordedUnit) -> UnitRecord:
+        result = swap.swap_unit(run, unit, certificates[unit.number])
+        gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
+        log.info("run=%s unit=%s step=swap done outcome=%r%s", known.run, unit.unit.label, result.outcome, gap)
+        return result
+
+    hold, leave = partial(journal.hold_in_hive, run, settings), partial(swap.leave, run)
+    return take_turns(run.cluster.stopping, proved, swap_one, leave, hold)
 
 
 def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
     differing = [UnitRecord(known.units[number - 1], "differs", reason=why) for number, why in sorted(staged.differing.items())]
     failed = [UnitRecord(known.units[number - 1], "failed", reason=why) for number, why in sorted(staged.failed.items())]
     return differing + failed
+
+
+def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], why: str) -> List[UnitRecord]:
+    """The units that are in none of the others, because the run was asked to end."""
+    numbers = {unit.recorded.number for unit in handled}
+    return [leave_unit(unit, why) for unit in known.units if unit.number not in numbers]
 
 
 def parameters_of(settings: Settings) -> Dict[str, object]:
@@ -228,9 +274,10 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
     left = []
     by_files = {unit.name: ("refused", reason) for unit, reason in plan.refused} if plan else {}
     by_files.update({unit.name: ("empty", NO_ROWS) for unit in plan.rowless} if plan else {})
+    by_files.update({one.unit.name: ("left", one.reason) for one in plan.left} if plan else {})
     for judged in observed.units:
         status, reason = by_files.get(judged.unit.name) or (judged.status, judged.reason)
-        if status in ("refused", "empty", "recent") and reason is not None:
+        if status in ("refused", "empty", "recent", "quarantined", "left") and reason is not None:
             sizes = judged.sizes
             left.append(UnitOutcome(judged.unit.name, status, sizes.files, sizes.total_bytes, reason=reason.what, next=reason.next))
     return tuple(left)

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Callable, List, Optional, Sequence
 
 from hivekeeper.commands import selection
-from hivekeeper.errors import Exit, HivekeeperError, Refused, Unusable
+from hivekeeper.errors import Exit, HivekeeperError, Refused, Stopped, Unusable
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.eligible import Reason
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome
-from hivekeeper.seams import Clock, Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
+from hivekeeper.seams import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,9 @@ def run_on_tables(
     """The result of a command: each selected table worked on by itself, missing ones said."""
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     tables, missing = selection.find_tables(cluster, selected, backup_prefix)
-    outcomes = [missing_outcome(name) for name in missing] + for_each(tables, work, cluster.clock)
+    outcomes = [missing_outcome(name) for name in missing] + for_each(cluster, tables, work)
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
-    return CommandResult(command, run, started, seconds, selected.named, dry_run, tuple(outcomes))
+    return CommandResult(command, run, started, seconds, selected.named, dry_run, tuple(outcomes), signal=cluster.stopping.signal)
 
 
 def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = None) -> TableOutcome:
@@ -48,26 +48,40 @@ def missing_outcome(name: str) -> TableOutcome:
     return TableOutcome(name, problem=problem)
 
 
-def for_each(tables: Sequence[Table], work: Work, clock: Clock) -> List[TableOutcome]:
+def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
     outcomes = []
     for table in tables:
-        began = clock.monotonic_ms()
-        outcome = attempt(table, work)
-        outcome = replace(outcome, seconds=(clock.monotonic_ms() - began) / 1000)
+        began = cluster.clock.monotonic_ms()
+        outcome = attempt(cluster, table, work)
+        outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
         log.info("table=%s step=table done code=%d seconds=%.1f", table.full_name, outcome.code, outcome.seconds)
         outcomes.append(outcome)
     return outcomes
 
 
-def attempt(table: Table, work: Work) -> TableOutcome:
+def attempt(cluster: Cluster, table: Table, work: Work) -> TableOutcome:
     try:
+        require_time(cluster, table)
         return work(table)
     except HivekeeperError as error:
         return TableOutcome(table.full_name, problem=Problem.of(error))
     except NoPermission as error:
         return TableOutcome(table.full_name, problem=Problem.of(_not_allowed(table, error)))
     except (FilesError, MetastoreUnavailable, RowsError) as error:
-        return TableOutcome(table.full_name, problem=Problem.of(_unusable(table, error)))
+        why = cluster.stopping.why() if isinstance(error, RowsError) else ""
+        # A signal cancels the jobs that read files before anything is begun.
+        return TableOutcome(table.full_name, problem=Problem.of(_not_begun(table, why) if why else _unusable(table, error)))
+
+
+def require_time(cluster: Cluster, table: Table) -> None:
+    """Raise Stopped where the command was asked to end before anything was begun on a table."""
+    why = cluster.stopping.why()
+    if why:
+        raise _not_begun(table, why)
+
+
+def _not_begun(table: Table, why: str) -> Stopped:
+    return Stopped(f"{table.full_name}: not begun: {why}", next="run again")
 
 
 def _not_allowed(table: Table, error: Exception) -> Refused:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import Callable, Optional, Tuple
 
 from hivekeeper.commands import each
 from hivekeeper.commands.recover import find_control
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import retention
+from hivekeeper.plan import quarantine, retention
+from hivekeeper.plan.entries import table_id
 from hivekeeper.plan.history import History
+from hivekeeper.plan.look import Extent
+from hivekeeper.plan.quarantine import Quarantine
+from hivekeeper.plan.records import absolute
+from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.seams import Cluster
 from hivekeeper.steps import journal
@@ -24,6 +29,7 @@ class Request:
     selection: Selection
     backup_prefix: str
     run: str
+    settings_for: Callable[[str], Settings]
     files_of: Optional[str] = None
     at: Optional[int] = None
 
@@ -46,7 +52,16 @@ def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome
     if request.at is not None:
         return _show_version(cluster, name, control, history, request.at)
     backups = tuple(BackupOutcome(backup, "there") for backup in retention.list_backups(history))
-    return TableOutcome(name, log=history.runs, backups=backups)
+    quarantined = find_quarantined(cluster, table, history, request.settings_for(name))
+    return TableOutcome(name, log=history.runs, backups=backups, quarantined=quarantined)
+
+
+def find_quarantined(cluster: Cluster, table: Table, history: History, settings: Settings) -> Tuple[Quarantine, ...]:
+    """The units that compact-swap leaves alone now: those of the log whose files are the same ones still."""
+    found = quarantine.find_quarantined(history, table_id(table), settings, cluster.clock.now_ms())
+    lives = [absolute(one.streak.live, table.location) for one in found]
+    seen = cluster.files.look(lives)
+    return tuple(one for one, live in zip(found, lives) if Extent.of(seen[live].entries) == one.streak.source)
 
 
 def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], history: History, version: int) -> TableOutcome:

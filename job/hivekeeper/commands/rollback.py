@@ -68,7 +68,10 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
         undoing = plan_rollback(cluster, table, control, request)
         if not undoing.units:
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
-        if not request.confirm(_planned(table, undoing)):
+        each.require_time(cluster, table)
+        with cluster.stopping.at_once():
+            confirmed = request.confirm(_planned(table, undoing))
+        if not confirmed:
             problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
             return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
         units, version = carry_out(cluster, table, control, undoing, request, lock)
@@ -146,8 +149,8 @@ def carry_out(
     plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
     run = journal.open_run(cluster, table, control, lock, request.run, ROLLBACK)
     journal.write_plan(run, plan)
-    with journal.hold_in_hive(run, request.settings_for(table.full_name)):
-        units = undo.undo_units(run, undoing.units)
+    settings = request.settings_for(table.full_name)
+    units = undo.undo_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
     backup.release_units(run, plan, history, units)
     record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}

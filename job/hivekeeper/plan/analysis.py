@@ -17,7 +17,7 @@ from hivekeeper.plan.settings import Settings
 
 @dataclass(frozen=True)
 class UnitAnalysis:
-    """What metadata alone tells of one unit. `status` is one of compact, fine, empty, missing, recent, refused."""
+    """What metadata and the log tell of one unit. `status` is one of compact, fine, empty, missing, recent, quarantined, refused."""
 
     unit: Unit
     snapshot: Snapshot

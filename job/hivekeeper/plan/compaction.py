@@ -32,10 +32,19 @@ class PlannedUnit:
 
 
 @dataclass(frozen=True)
+class Left:
+    """A unit that there is no room for. `is_debt`: not because nothing can be written, but because backups may take no more."""
+
+    unit: Unit
+    reason: Reason
+    is_debt: bool = False
+
+
+@dataclass(frozen=True)
 class CompactionPlan:
     """All that a run will do to a table. `batches` hold the unit numbers that `units` explain.
 
-    `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain.
+    `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `left` are for a later run.
     """
 
     run: str
@@ -46,6 +55,7 @@ class CompactionPlan:
     attributes: Mapping[int, Attributes] = field(default_factory=dict)
     refused: Tuple[Tuple[Unit, Reason], ...] = ()
     rowless: Tuple[Unit, ...] = ()
+    left: Tuple[Left, ...] = ()
 
     def unit(self, number: int) -> PlannedUnit:
         return self.units[number - 1]
@@ -55,22 +65,22 @@ class CompactionPlan:
 class Candidate:
     """A unit that passed the metadata checks, with what those of its files say that hold rows.
 
-    `tied`: why its directory must not be renamed; its files were not read then.
+    `unfit`: why its directory must not be renamed, or cannot; its files were not read then.
     """
 
     analysis: UnitAnalysis
     footers: UnitFooters
     attributes: Attributes
     hazard: Optional[str] = None
-    tied: Optional[Reason] = None
+    unfit: Optional[Reason] = None
 
     @classmethod
-    def of_tied(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
-        return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), tied=reason)
+    def of_unfit(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
+        return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), unfit=reason)
 
     @property
     def is_rowless(self) -> bool:
-        return not self.footers.groups and not self.footers.unreadable and self.tied is None
+        return not self.footers.groups and not self.footers.unreadable and self.unfit is None
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
@@ -82,8 +92,8 @@ def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
 def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, engine: Engine) -> Optional[Reason]:
     """Why a unit's files, some of which hold rows, cannot be rewritten together, or not faithfully."""
     footers, leave_out = candidate.footers, "leave the unit out with --where"
-    if candidate.tied:
-        return candidate.tied
+    if candidate.unfit:
+        return candidate.unfit
     if footers.unreadable:
         path, why = footers.unreadable[0]
         more = f"{len(footers.unreadable)} files cannot be read" if len(footers.unreadable) > 1 else "a file cannot be read"

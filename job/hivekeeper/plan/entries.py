@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
-from hivekeeper.plan.look import RecordedFile
-from hivekeeper.plan.records import Certificate, RecordedUnit, relative
+from hivekeeper.plan.look import Extent, RecordedFile
+from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedUnit, relative
 
 READER_VERSION = 1
 WRITER_VERSION = 1
@@ -38,7 +38,8 @@ class UnitRecord:
     """What became of one unit, for the log.
 
     `outcome` of a compaction: swapped, overwritten, put back, not swapped, given up, differs, failed; of a rollback: rolled back,
-    overwritten, put back, not rolled back; of a cleanup: discarded, kept. `late_files` are those that went to live.
+    overwritten, put back, not rolled back; of a cleanup: discarded, kept; of all three: left, because the run was to end before it
+    came to the unit. `late_files` are those that went to live.
     """
 
     recorded: RecordedUnit
@@ -153,7 +154,14 @@ def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str
         "backup": {"run": backup.run, "unit": backup.number} if backup else None,
         "rows": digest.rows if digest else None,
         "digest": asdict(digest) if digest else None,
+        "source": _source(unit.recorded) if record.operation == COMPACT_SWAP and not unit.exchanged else None,
     }
+
+
+def _source(unit: RecordedUnit) -> Dict[str, int]:
+    """What live held when a compaction that did not swap it had planned it; the entry has no `remove` that says so."""
+    extent = Extent.of(unit.manifest)
+    return {"files": extent.files, "size": extent.size_bytes, "modificationTime": extent.newest_ms}
 
 
 def _discarded(unit: RecordedUnit) -> Dict[str, Any]:

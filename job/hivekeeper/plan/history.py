@@ -12,7 +12,7 @@ from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tupl
 
 from hivekeeper.model import Digest
 from hivekeeper.plan.entries import READER_VERSION, TOUCHED
-from hivekeeper.plan.look import RecordedFile
+from hivekeeper.plan.look import Extent, RecordedFile
 from hivekeeper.plan.records import BACKUP, NewerRecord, UnreadableRecord
 
 UnitKey = Tuple[str, int]
@@ -53,11 +53,17 @@ class Effect:
 
 @dataclass(frozen=True)
 class LoggedUnit:
+    """What became of one unit. `live` is relative to the table's location; `source` is what a compaction found there that did not
+    swap it, None where the entry does not say.
+    """
+
     partition: str
     outcome: str
     reason: str
     gap_ms: Optional[float]
     late_files: Tuple[str, ...]
+    live: str = "."
+    source: Optional[Extent] = None
 
 
 @dataclass(frozen=True)
@@ -302,7 +308,9 @@ def _effect(
 
 
 def _logged_unit(unit: Mapping[str, Any]) -> LoggedUnit:
-    return LoggedUnit(unit["partition"], unit["outcome"], unit["reason"], unit["gapMs"], tuple(unit["lateFiles"]))
+    known = unit.get("source")
+    source = Extent(known["files"], known["size"], known["modificationTime"]) if known else None
+    return LoggedUnit(unit["partition"], unit["outcome"], unit["reason"], unit["gapMs"], tuple(unit["lateFiles"]), unit["live"], source)
 
 
 def files_at(entries: Mapping[int, str], version: int) -> FileSet:

@@ -33,6 +33,21 @@ class RecordedFile:
         return cls(entry.name, entry.length, entry.mtime_ms, entry.file_id)
 
 
+@dataclass(frozen=True)
+class Extent:
+    """What tells cheaply whether a unit's files are still the same ones: their number, bytes and newest time."""
+
+    files: int
+    size_bytes: int
+    newest_ms: int
+
+    @classmethod
+    def of(cls, files: Iterable[Found]) -> Extent:
+        files = list(files)
+        newest_ms = max((file.mtime_ms for file in files), default=0)
+        return cls(len(files), sum(file.length for file in files), newest_ms)
+
+
 def is_marker(file: RecordedFile) -> bool:
     """An empty hidden file such as _SUCCESS: holds no rows, and every writer makes it anew."""
     return file.length == 0 and names.is_hidden(file.name)

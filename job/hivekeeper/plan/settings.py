@@ -22,6 +22,12 @@ class Settings:
     sort_columns: Tuple[str, ...] = ()
     analyze_stats: bool = False
     max_units: Optional[int] = None
+    max_bytes: Optional[int] = None
+    quarantine_after: int = 3
+    quarantine_for_ms: int = 7 * 86_400_000
+    max_backup_bytes: Optional[int] = None
+    max_backup_objects: Optional[int] = None
+    quota_directories: Tuple[str, ...] = ()
     batch_bytes: int = 8 * 1024 * MIB
     batch_units: int = 500
     hive_lock: bool = True

@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from hivekeeper.model import Differences
 from hivekeeper.plan.history import Effect, FileSet, LoggedRun
+from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.report import text
 from hivekeeper.report.results import BackupOutcome, TableOutcome, UnitOutcome
 
@@ -132,7 +133,12 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         size = sum(one.backup.total_bytes for one in table.backups)
         lines.append(f"  backups: {len(table.backups)}, {text.bytes_text(size)}")
         lines.append(_indent(text.table([_backup_row(one) for one in table.backups], _BACKUP_HEADERS, "=<=>>>", width)))
-    return lines
+    return lines + _limited([_in_quarantine(table, one) for one in table.quarantined])
+
+
+def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
+    name, reason = quarantined.streak.partition, explain(quarantined)
+    return f"{table.table}{'/' if name else ''}{name}: in quarantine: {reason.what} — {reason.next}"
 
 
 def _log_row(run: LoggedRun) -> List[str]:

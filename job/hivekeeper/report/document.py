@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from hivekeeper import __version__
 from hivekeeper.config import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.history import Effect, FileSet, LoggedRun
+from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.report.results import BackupOutcome, CommandResult, Problem, TableOutcome, UnitOutcome
 
@@ -38,7 +39,8 @@ def build(result: CommandResult) -> Json:
         "dry_run": result.dry_run,
         "started_ms": result.started_ms,
         "seconds": round(result.seconds, 3),
-        "exit_code": int(result.code),
+        "exit_code": result.exit_code,
+        "signal": result.signal,
         "tables": [_table(table) for table in result.tables],
         "checks": [vars(check) for check in result.checks],
         "totals": count_totals(result),
@@ -78,6 +80,19 @@ def _table(outcome: TableOutcome) -> Json:
         "log": [_logged_run(run) for run in outcome.log],
         "changes": [_change(effect) for effect in outcome.changes or ()],
         "files": _file_set(outcome.files),
+        "quarantined": [_quarantined(one) for one in outcome.quarantined],
+    }
+
+
+def _quarantined(quarantined: Quarantine) -> Json:
+    streak = quarantined.streak
+    return {
+        "partition": streak.partition,
+        "nights": streak.nights,
+        "since_ms": streak.since_ms,
+        "until_ms": quarantined.until_ms,
+        "outcome": streak.outcome,
+        "reason": streak.reason,
     }
 
 
@@ -211,6 +226,12 @@ def _differences(found: Optional[Differences]) -> Optional[Json]:
     }
 
 
+def _count_codes(tables: Sequence[TableOutcome]) -> Dict[str, int]:
+    """How many tables ended with each exit code."""
+    codes = [int(table.code) for table in tables]
+    return {str(code): codes.count(code) for code in sorted(set(codes))}
+
+
 def count_totals(result: CommandResult) -> Json:
     units: List[UnitOutcome] = [unit for table in result.tables for unit in table.units]
     done = [unit for unit in units if unit.outcome == "swapped"]
@@ -220,6 +241,7 @@ def count_totals(result: CommandResult) -> Json:
         outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
     return {
         "tables": len(result.tables),
+        "exit_codes": _count_codes(result.tables),
         "outcomes": outcomes,
         "files_before": sum(unit.files_before for unit in done),
         "files_after": sum(unit.files_after or 0 for unit in done),

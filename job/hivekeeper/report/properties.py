@@ -18,7 +18,10 @@ MOST_RUNS = 5
 
 SKIPPED_OUTCOMES = frozenset(["empty", "recent", "undone", "dropped", "replaced"])
 
-# What a scheduler does after each code; a signal's is AGAIN.
+# A run that a signal has asked to end.
+STOPPED = {"meaning": "stopped", "retry": "later"}
+
+# What a scheduler does after each code.
 RETRIES: Mapping[int, str] = {
     Exit.DONE: "none",
     Exit.BUG: "recover",
@@ -38,6 +41,8 @@ def render(result: CommandResult) -> str:
     recovered = [run for table in result.tables for run, _ in table.recovered]
     words = {
         **_head(result.command, result.code),
+        **(STOPPED if result.signal else {}),
+        "exit_code": result.exit_code,
         "run": result.run,
         "dry_run": str(result.dry_run).lower(),
         "tables": totals["tables"],
@@ -60,7 +65,7 @@ def _head(command: str, code: Exit) -> Dict[str, object]:
 
 
 def _count_units(outcomes: Mapping[str, int]) -> Dict[str, int]:
-    counts = {"units_done": 0, "units_skipped": 0, "units_refused": 0, "units_failed": 0}
+    counts = dict.fromkeys([f"units_{kind}" for kind in ("done", "skipped", "refused", "quarantined", "left", "failed")], 0)
     for outcome, count in outcomes.items():
         counts[f"units_{_kind_of(outcome)}"] += count
     return counts
@@ -71,7 +76,7 @@ def _kind_of(outcome: str) -> str:
         return "done"
     if outcome in SKIPPED_OUTCOMES:
         return "skipped"
-    return "refused" if outcome == "refused" else "failed"
+    return outcome if outcome in ("refused", "quarantined", "left") else "failed"
 
 
 def _find_trouble(result: CommandResult) -> Tuple[str, str]:
@@ -86,7 +91,7 @@ def _find_trouble(result: CommandResult) -> Tuple[str, str]:
         return problem.what, problem.next
     for table in result.tables:
         for unit in table.units:
-            if _kind_of(unit.outcome) in ("failed", "refused"):
+            if _kind_of(unit.outcome) in ("failed", "refused", "left"):
                 name = f"{table.table}/{unit.name}" if unit.name else table.table
                 return f"{name}: {unit.outcome}: {unit.reason}", unit.next
     return "", ""

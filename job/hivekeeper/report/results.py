@@ -14,6 +14,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.checkup import Check, code_of_checks
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.history import Effect, FileSet, LoggedRun
+from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup
 
 # Which code wins when tables end differently: what needs a person first.
@@ -38,8 +39,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of one unit. `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed, refused, empty, recent;
-    of a rollback rolled back, not rolled back, put back, overwritten;
+    """What became of one unit.
+
+    `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed, left, refused, empty, recent, quarantined;
+    of a rollback rolled back, not rolled back, put back, overwritten, left;
     of verify verified, differs, undone, dropped, replaced; of backup recorded.
 
     Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away. `of_run` is the run that
@@ -65,7 +68,8 @@ class UnitOutcome:
 class BackupOutcome:
     """One backup as cleanup or history shows it. `kept_units` are those that could not be discarded, with the reason.
 
-    `outcome`: kept, discarded, planned (a dry run), partly (some units were not what they should be), there (history).
+    `outcome`: kept, discarded, planned (a dry run), partly (some units were not what they should be, or are left), left (all are: the
+    command was to end before it came to them), there (history).
     """
 
     backup: Backup
@@ -80,7 +84,7 @@ class TableOutcome:
     """What became of one table. `recovered` holds (run, outcomes in words) of interrupted runs that were finished first.
 
     `declined`: a person was asked and said no. `log`, `files` and `changes` are what history was asked for: all entries, the
-    files at a version, what one run took and put.
+    files at a version, what one run took and put; `quarantined` goes with all entries.
     """
 
     table: str
@@ -97,13 +101,14 @@ class TableOutcome:
     log: Tuple[LoggedRun, ...] = ()
     files: Optional[FileSet] = None
     changes: Optional[Tuple[Effect, ...]] = None
+    quarantined: Tuple[Quarantine, ...] = ()
     declined: bool = False
 
     @property
     def code(self) -> Exit:
         if self.problem:
             return self.problem.code
-        if any(backup.outcome == "partly" for backup in self.backups):
+        if any(backup.outcome in ("partly", "left") for backup in self.backups):
             return Exit.PARTIAL
         return code_of_units(unit.outcome for unit in self.units)
 
@@ -118,10 +123,10 @@ class TableOutcome:
 
 def code_of_units(outcomes: Iterable[str]) -> Exit:
     """The code of one table without a problem of its own."""
-    found = set(outcomes) - {"recent"}
+    found = set(outcomes) - {"recent", "quarantined"}
     if "differs" in found:
         return Exit.DIFFERENT
-    if found & {"put back", "not swapped", "not rolled back", "given up", "failed"}:
+    if found & {"put back", "not swapped", "not rolled back", "given up", "failed", "left"}:
         return Exit.PARTIAL
     if "refused" in found:
         return Exit.PARTIAL if found & DONE_OUTCOMES else Exit.REFUSED
@@ -130,7 +135,7 @@ def code_of_units(outcomes: Iterable[str]) -> Exit:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The result of one command. `named`: the tables were named one by one, so a refusal is an error."""
+    """The result of one command. `named`: the tables were named one by one, so a refusal is an error. `signal` asked it to end, 0: none."""
 
     command: str
     run: str
@@ -141,6 +146,12 @@ class CommandResult:
     tables: Tuple[TableOutcome, ...] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
     checks: Tuple[Check, ...] = ()
+    signal: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """What the process ends with: where a signal asked for the end, that is said, whatever was done."""
+        return 128 + self.signal if self.signal else int(self.code)
 
     @property
     def code(self) -> Exit:

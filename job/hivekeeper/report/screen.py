@@ -12,7 +12,7 @@ from hivekeeper.config import Config
 from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.sizing import threshold_bytes
-from hivekeeper.report import backups, text
+from hivekeeper.report import backups, overview, text
 from hivekeeper.report.backups import plural
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 
@@ -24,8 +24,12 @@ def render(result: CommandResult, partitions: bool = False, width: int = 120) ->
     """The answer of a command."""
     blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover, "doctor": _doctor}
     lines = blocks.get(result.command, _tables)(result, partitions, width)
-    lines += _problems(result)
+    lines += [] if result.command == "compact-swap" and _in_short(result, partitions) else _problems(result)
     return _clean_lines("\n".join(lines))
+
+
+def _in_short(result: CommandResult, partitions: bool) -> bool:
+    return overview.is_many(result) and not partitions
 
 
 def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
@@ -73,11 +77,11 @@ def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
     rows = [_analysis_row(one) for one in ranked]
     lines = [text.table(rows, _ANALYSIS_HEADERS, _ANALYSIS_ALIGN, width)] if rows else ["nothing to show"]
     if ranked:
-        lines += ["", *_prediction(ranked)]
+        lines += ["", *_prediction(ranked), *_quarantined(ranked)]
     for one in ranked:
         if partitions:
             lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
-        if one.status == "compact":
+        if one.status == "compact" and len(ranked) <= overview.MANY:
             lines += ["", *_histogram(one, width)]
     return lines
 
@@ -120,6 +124,13 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
     ]
 
 
+def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
+    units = [unit for one in observed for unit in one.units if unit.status == "quarantined" and unit.reason]
+    lines = [f"  {unit.unit.label}: {unit.reason.what} — {unit.reason.next}" for unit in units[:MOST_LISTED] if unit.reason]
+    more = [f"  … and {len(units) - MOST_LISTED} more (all of them with --json)"] if len(units) > MOST_LISTED else []
+    return ["", "in quarantine:", *lines, *more] if units else []
+
+
 def _unit_table(observed: ObservedTable) -> str:
     ranked = ranking.rank(observed.units, lambda u: u.files_removed, lambda u: u.sizes.total_bytes, lambda u: u.unit.name)
     return text.table(
@@ -147,6 +158,8 @@ def _histogram(observed: ObservedTable, width: int) -> List[str]:
 
 def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
     lines = []
+    if _in_short(result, partitions):
+        return overview.render_compaction(result)
     for table in result.tables:
         if table.problem is None:
             lines += [*_table_outcome(table, result.dry_run, partitions, width), ""]
@@ -161,12 +174,12 @@ def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: 
         return [*lines, f"{table.table}: nothing to do"]
     if done:
         lines += _done_lines(table, done, dry_run, width)
-    shown = left if partitions else left[:MOST_LISTED]
-    for unit in shown:
-        name = f"{table.table}/{unit.name}" if unit.name else table.table
-        lines.append(f"  {name}: {unit.outcome}: {unit.reason}" + (f" — {unit.next}" if unit.next else ""))
-    if len(left) > len(shown):
-        lines.append(f"  … and {len(left) - len(shown)} more (all of them with --json)")
+    groups = [[unit] for unit in left] if partitions else overview.group_alike(left)
+    shown = groups if partitions else groups[:MOST_LISTED]
+    lines += [f"  {overview.describe_units(table, units)}" for units in shown]
+    more = len(left) - sum(map(len, shown))
+    if more:
+        lines.append(f"  … and {more} more (all of them with --json)")
     return lines
 
 
@@ -216,6 +229,8 @@ def _problems(result: CommandResult) -> List[str]:
     problems = [table.problem for table in result.tables if table.problem is not None]
     if not problems:
         return []
+    if len(problems) > overview.MANY:
+        return overview.render_findings([(problem.code, f"{problem.what} — {problem.next}") for problem in problems])
     if result.named:
         return ["", *(render_problem(problem) for problem in problems)]
     return ["", "left alone:", *(f"  {problem.what} — {problem.next}" for problem in problems)]

@@ -54,7 +54,7 @@ def _definition(table: Table) -> Tuple[object, ...]:
 
 
 def make_table(run: Run, plan: RecordedPlan) -> str:
-    """Create the plan's own backup table over the live files of its units; gives its name, "" where that failed."""
+    """Create the plan's own backup table over the live files of its units; gives its name, "" where there is none."""
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
     shown = run.paths.state("shown")
@@ -64,7 +64,18 @@ def make_table(run: Run, plan: RecordedPlan) -> str:
         run.files.make_directory(shown)
         run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, _marks(run.table), places)
 
-    return plan.backup_table if _attempt(run.table, "make", plan.backup_table, create) else ""
+    is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table)
+    return plan.backup_table if is_made else ""
+
+
+def _may_be_there(run: Run, name: str) -> bool:
+    """An answer that was lost tells nothing, so the table is looked for: one that the log does not know would stay for ever."""
+    database, _, base = name.partition(".")
+    try:
+        found = run.cluster.metastore.tables(database, [base]).get(base)
+    except MetastoreUnavailable:
+        return True
+    return found is not None and _marks(run.table).items() <= found.parameters.items()
 
 
 def follow_units(run: Run, backup_table: str, units: Iterable[UnitRecord]) -> None:

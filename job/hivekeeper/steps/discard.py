@@ -6,6 +6,7 @@ Deletes nothing that is not exactly what a manifest says; what is more goes to l
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import List, Mapping, Tuple
 
 from hivekeeper.model import Snapshot
@@ -15,6 +16,7 @@ from hivekeeper.plan.records import RecordedPlan, RecordedUnit
 from hivekeeper.seams import FilesError, NoPermission
 from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import MOST_TRIES, ask_person, backup_path, move_late, require_answers
+from hivekeeper.steps.turns import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +25,20 @@ NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set d
 
 
 def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
-    """All units of a cleanup; the same words resume an interrupted one."""
-    done = []
-    for unit in plan.units:
-        result = discard_unit(run, unit, plan.discard == TRASH)
-        backup = unit.backup.path if unit.backup else ""
-        log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)
-        done.append(result)
-    return done
+    """All units of a cleanup. One that is left keeps its backup, as one does that cannot be discarded."""
+    return take_turns(run.cluster.stopping, plan.units, partial(_discard_one, run, plan), leave_unit)
+
+
+def resume_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
+    """All units of an interrupted cleanup, some of which may be gone already: none is left."""
+    return [_discard_one(run, plan, unit) for unit in plan.units]
+
+
+def _discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
+    result = discard_unit(run, unit, plan.discard == TRASH)
+    backup = unit.backup.path if unit.backup else ""
+    log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)
+    return result
 
 
 def _places(run: Run, unit: RecordedUnit) -> Tuple[str, str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import names
@@ -62,7 +63,8 @@ class Run:
 @contextmanager
 def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: str) -> Iterator[Lock]:
     """Keep the table's lock for the body. Raises Locked."""
-    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id})"
+    since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
+    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id}) since {since:%Y-%m-%d %H:%M:%S} UTC"
     try:
         lock = cluster.files.hold(control.lock, holder)
     except LockHeld as held:
@@ -258,6 +260,12 @@ def read_clock(run: Run) -> int:
     if info is None:
         raise fenced(run)
     return info.mtime_ms
+
+
+def require_own_directory(run: Run) -> None:
+    """Raise Fenced where the run's directory was taken from it: then what was not found there means nothing."""
+    if run.files.stat(run.paths.top) is None:
+        raise fenced(run)
 
 
 def fenced(run: Run) -> Fenced:

@@ -78,7 +78,7 @@ def _settle_rollback(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], st
 
 
 def _settle_cleanup(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
-    units = discard.discard_units(run, plan)
+    units = discard.resume_units(run, plan)
     backup.release_units(run, plan, journal.read_history(run.cluster, run.control), units)
     return units, ""
 

@@ -38,10 +38,10 @@ class Stager:
         self.next_number = len(plan.batches) + 1
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
-        """Steps 2 and 3 for one batch of the plan."""
+        """Steps 2 and 3 for one batch of the plan. Once the run is to end, nothing more is staged: a job that failed then was cancelled."""
         staged = Staged()
         waiting: Deque[Tuple[int, StageBatch]] = deque([(number, batch)])
-        while waiting:
+        while waiting and not self.run.cluster.stopping.why():
             number, batch = waiting.popleft()
             try:
                 result = self._write(batch)
@@ -49,6 +49,8 @@ class Stager:
                 self._prove(number, batch, result, digests, staged)
             except RowsError as error:
                 self.run.files.delete_tree(batch.target)
+                if self.run.cluster.stopping.why():
+                    break
                 if len(batch.units) == 1:
                     staged.failed[batch.units[0].number] = str(error)
                 waiting.extend(self._halve(batch))

@@ -16,8 +16,9 @@ from hivekeeper.plan.records import Certificate, RecordedUnit
 from hivekeeper.plan.recovery import Live, Move, next_move
 from hivekeeper.seams import FilesError, FilesUnavailable
 from hivekeeper.steps.checks import check_often, look_at_leaving
-from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.journal import Run, fenced, require_own_directory
 from hivekeeper.steps.moves import MOST_TRIES, ask_person, bring, interrupted, lift_nested, merge_recreated, move_late, require_answers
+from hivekeeper.steps.turns import leave_unit
 
 NOT_BEGUN = "the run ended before its swap"
 
@@ -29,6 +30,7 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
     if checked.why:
         return give_up(run, unit, checked.why)
     if not look.holds_exactly(certificate.files, checked.incoming):
+        require_own_directory(run)
         raise AskAPerson(
             f"{unit.unit.label}: {ready} does not hold what was proved",
             state="live is untouched",
@@ -90,6 +92,12 @@ def give_up(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
     """Leave a unit that was not touched as it is, and drop what was staged for it."""
     drop_ready(run, unit)
     return UnitRecord(unit, "given up", reason=why)
+
+
+def leave(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
+    """A unit whose swap is not begun, because the run is to end; what was staged for it is dropped."""
+    drop_ready(run, unit)
+    return leave_unit(unit, why)
 
 
 def finish_put_back(run: Run, unit: RecordedUnit, why: str, gap_ms: Optional[float] = None, outcome: str = "put back") -> UnitRecord:

@@ -6,6 +6,7 @@ Invariant at every instant: both the newer and the older files exist, a late fil
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Dict, List, Optional, Sequence, Set
 
 from hivekeeper.plan import look
@@ -26,27 +27,28 @@ from hivekeeper.steps.moves import (
     move_late,
     require_answers,
 )
+from hivekeeper.steps.turns import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
 NOT_BEGUN = "the run ended before anything was restored"
 
 
-def undo_units(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
-    """All steps of a rollback in order; where a newer run of a unit could not be undone, its older ones are not tried."""
-    done: List[UnitRecord] = []
-    stopped: Set[str] = set()
-    for unit in units:
-        if unit.unit.name in stopped:
-            done.append(UnitRecord(unit, "not rolled back", reason="a newer run of this unit could not be undone"))
-            continue
+def undo_units(run: Run, units: Sequence[RecordedUnit], hold: Hold = nullcontext) -> List[UnitRecord]:
+    """All steps of a rollback in order, under `hold`; where a newer run of a unit could not be undone, its older ones are not tried."""
+    stuck: Set[str] = set()
+
+    def undo(unit: RecordedUnit) -> UnitRecord:
+        if unit.unit.name in stuck:
+            return UnitRecord(unit, "not rolled back", reason="a newer run of this unit could not be undone")
         result = undo_unit(run, unit)
         gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
         log.info("run=%s unit=%s step=rollback done outcome=%r%s", run.directory, unit.unit.label, result.outcome, gap)
         if result.outcome != "rolled back":
-            stopped.add(unit.unit.name)
-        done.append(result)
-    return done
+            stuck.add(unit.unit.name)
+        return result
+
+    return take_turns(run.cluster.stopping, units, undo, leave_unit, hold)
 
 
 def undo_unit(run: Run, unit: RecordedUnit) -> UnitRecord:

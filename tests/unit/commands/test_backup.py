@@ -12,7 +12,7 @@ from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.model import Column
-from hivekeeper.seams import MetastoreRefused
+from hivekeeper.seams import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.steps import journal
 from twins.files import Killed
 from world import World
@@ -335,6 +335,20 @@ def test_without_a_metastore_that_makes_it_there_is_no_backup_table_and_all_else
     result = desk.compact()
     assert (result.code, result.tables[0].backup_table) == (Exit.DONE, "")
     assert desk.rollback().code is Exit.DONE
+
+
+@pytest.mark.parametrize("answers_again", [True, False])
+def test_a_backup_table_whose_answer_was_lost_goes_with_the_runs_backup(desk, world, answers_again):
+    def fall_silent(step: str) -> None:
+        if step.startswith("metastore.make_backup_table ") and not answers_again:
+            world.metastore.fail_next("tables", MetastoreUnavailable("timeout"))
+
+    world.metastore.fail_next("make_backup_table", MetastoreUnavailable("timeout"), done=True)
+    world.files.before_step = fall_silent
+    assert desk.compact().code is Exit.DONE
+    assert len(backup_tables(desk)) == 1
+    desk.cleanup()
+    assert backup_tables(desk) == {}
 
 
 def test_somebodys_table_of_that_name_is_never_touched(desk, world):

@@ -376,12 +376,12 @@ def test_a_writer_that_begins_between_the_two_looks_leaves_the_table_alone(world
 
 def test_too_little_space_is_seen_before_anything_is_written(world):
     before = world.picture()
-    world.files.namespace.space_bytes = world.files.namespace.used_bytes() + 8000
+    world.files.namespace.space_bytes = world.files.namespace.used_bytes() + 128 * MIB + 2000
     result = compact(world)
     assert result.code is Exit.UNUSABLE
-    assert "not enough space: 9000 bytes are to be written" in result.tables[0].problem.what
-    assert {names.base(path) for path in set(world.picture()) - set(before)} == {"lock"}
-    assert {path: world.picture()[path] for path in before} == before
+    assert "not enough space: 134,226,728 bytes are needed (a whole block" in result.tables[0].problem.what
+    assert "134,219," in result.tables[0].problem.what
+    assert world.picture() == before
 
 
 class OrdinaryUser(FakeFiles):
@@ -687,3 +687,22 @@ def test_a_backup_table_that_recovery_has_just_dropped_is_no_other_table_on_the_
     assert any(name.startswith("sales.__bkp_") for name in world.catalog.tables)
     result = desk.compact(cluster=world.another_process())
     assert result.code is Exit.DONE, result.tables[0].problem
+
+
+def test_a_partition_that_is_removed_while_it_is_looked_at_is_refused_and_the_others_are_done():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    gone = world.catalog.partitions["sales.events"]["dt=1"].location
+    ties = world.files.ties
+
+    def removed_meanwhile(directories):
+        found = ties(directories)
+        world.files.writer.delete(gone)
+        return found
+
+    world.files.ties = removed_meanwhile
+    result = compact(world, Settings(min_quiet_ms=0))
+    outcomes = {unit.name: (unit.outcome, unit.reason) for unit in result.tables[0].units}
+    assert outcomes["dt=2"][0] == "swapped"
+    assert outcomes["dt=1"][0] == "refused"
+    assert "is gone" in outcomes["dt=1"][1]

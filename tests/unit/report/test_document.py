@@ -217,6 +217,7 @@ def test_the_totals_count_what_was_swapped_only():
     built = document.build(CommandResult("compact-swap", RUN, 0, 1.0, True, tables=(TableOutcome("d.t", RUN, units),)))
     assert built["totals"] == {
         "tables": 1,
+        "exit_codes": {"6": 1},
         "outcomes": {"swapped": 1, "put back": 1, "recent": 1},
         "files_before": 3,
         "files_after": 1,

@@ -173,6 +173,8 @@ def test_the_properties_of_a_compaction_say_what_was_done():
         "hivekeeper.units_done": "2",
         "hivekeeper.units_skipped": "0",
         "hivekeeper.units_refused": "0",
+        "hivekeeper.units_quarantined": "0",
+        "hivekeeper.units_left": "0",
         "hivekeeper.units_failed": "0",
         "hivekeeper.files_before": "6",
         "hivekeeper.files_after": "2",
@@ -186,9 +188,10 @@ def test_the_properties_of_a_compaction_say_what_was_done():
 
 
 def test_each_outcome_is_counted_once():
-    outcomes = ["swapped", "recent", "recent", "refused", "failed", "differs", "of a later version"]
+    outcomes = ["swapped", "recent", "recent", "refused", "quarantined", "left", "left", "failed", "differs", "of a later version"]
     read = read_properties(properties.render(a_result(TableOutcome("d.t", units=tuple(map(a_unit, outcomes))))))
-    assert [read[f"hivekeeper.units_{kind}"] for kind in ("done", "skipped", "refused", "failed")] == ["1", "2", "1", "3"]
+    kinds = {"done": "1", "skipped": "2", "refused": "1", "quarantined": "1", "left": "2", "failed": "3"}
+    assert {kind: read[f"hivekeeper.units_{kind}"] for kind in kinds} == kinds
 
 
 def test_the_error_told_is_one_of_those_that_the_exit_code_stands_for():

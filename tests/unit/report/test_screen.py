@@ -145,11 +145,18 @@ def test_late_files_and_recovered_runs_are_told():
 
 
 def test_a_long_list_of_units_is_cut_unless_partitions_are_asked_for():
-    units = tuple(UnitOutcome(f"dt={number}", "failed", 3, 3000, reason="boom") for number in range(25))
+    units = tuple(UnitOutcome(f"dt={number}", "failed", 3, 3000, reason=f"boom {number}") for number in range(25))
     table = TableOutcome("d.t", RUN, units)
     short, full = (screen.render(a_result(table), partitions).splitlines() for partitions in (False, True))
-    assert (len(short), short[0], short[-1]) == (21, "  d.t/dt=0: failed: boom", "  … and 5 more (all of them with --json)")
+    assert (len(short), short[0], short[-1]) == (21, "  d.t/dt=0: failed: boom 0", "  … and 5 more (all of them with --json)")
     assert len(full) == 25
+
+
+def test_units_that_are_left_for_one_reason_are_told_in_one_line_unless_partitions_are_asked_for():
+    units = tuple(UnitOutcome(f"dt={number}", "left", 3, 3000, reason="no room", next="make some") for number in range(25))
+    table = TableOutcome("d.t", RUN, (*units, UnitOutcome("dt=x", "failed", 3, 3000, reason="boom")))
+    assert screen.render(a_result(table)) == "  d.t: 25 units left: no room — make some\n  d.t/dt=x: failed: boom"
+    assert len(screen.render(a_result(table), partitions=True).splitlines()) == 26
 
 
 def test_two_tables_are_apart_by_one_blank_line_and_so_are_their_problems():

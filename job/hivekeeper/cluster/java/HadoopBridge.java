@@ -20,10 +20,12 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
@@ -75,6 +77,7 @@ public class HadoopBridge {
   final ObjectMapper json = new ObjectMapper();
   final Map contexts = new HashMap();
   final Map locks = new HashMap();
+  final Set withoutQuota = Collections.synchronizedSet(new HashSet());
   int lastLock = 0;
   final ExecutorService pool = Executors.newFixedThreadPool(THREADS, new ThreadFactory() {
     public Thread newThread(Runnable work) {
@@ -773,24 +776,58 @@ public class HadoopBridge {
 
   // ---- space
 
-  /**
-   * What fits, copies taken off. Quotas are asked for here and one level up only: without a quota HDFS answers by
-   * walking the whole subtree, which is not to be done to a warehouse.
-   */
-  public long freeBytes(String text) throws IOException {
+  /** {free_bytes, copies, block_bytes, quotas: [{path, names_left, disk_left}…]}; directories without a quota are left out. */
+  public String room(String text, String quotasAt) throws Exception {
     Place place = nearest(text);
-    long free = place.fs.getStatus(place.real).getRemaining();
-    Path quotaAt = place.real;
-    for (int level = 0; level < 2 && quotaAt != null && place.fs instanceof DistributedFileSystem; level++) {
-      try {
-        QuotaUsage usage = place.fs.getQuotaUsage(quotaAt);
-        if (usage.getSpaceQuota() >= 0) free = Math.min(free, Math.max(0, usage.getSpaceQuota() - usage.getSpaceConsumed()));
-      } catch (AccessControlException notOurs) {
-        // A quota that we may not read is met, if at all, by the write itself.
-      }
-      quotaAt = quotaAt.getParent();
+    double copies = copiesAt(place);
+    Map found = new LinkedHashMap();
+    found.put("free_bytes", Long.valueOf((long) (place.fs.getStatus(place.real).getRemaining() / copies)));
+    found.put("copies", Double.valueOf(copies));
+    found.put("block_bytes", Long.valueOf(place.fs.getDefaultBlockSize(place.real)));
+    List quotas = new ArrayList();
+    for (Iterator each = read(quotasAt).iterator(); each.hasNext();) {
+      Map quota = quotaOf((String) each.next());
+      if (quota != null) quotas.add(quota);
     }
-    return free / Math.max(1, place.fs.getDefaultReplication(place.real));
+    found.put("quotas", quotas);
+    return json.writeValueAsString(found);
+  }
+
+  /** How many bytes of disk a new byte takes here. */
+  double copiesAt(Place place) throws IOException {
+    FileStatus status = place.fs.getFileStatus(place.real);
+    ErasureCodingPolicy coding = status instanceof HdfsFileStatus ? ((HdfsFileStatus) status).getErasureCodingPolicy() : null;
+    if (coding == null || coding.getName().equals("replication")) return Math.max(1, place.fs.getDefaultReplication(place.real));
+    return 1.0 + (double) coding.getNumParityUnits() / coding.getNumDataUnits();
+  }
+
+  /**
+   * Null where there is no quota, or none that we may read: it is met, if at all, by the write itself. A directory without one
+   * makes the NameNode count all that lies below it, so it is asked only once: the tables of a database share theirs.
+   */
+  Map quotaOf(String text) throws IOException {
+    if (withoutQuota.contains(text)) return null;
+    Place place = place(text);
+    if (place.real == null || !(place.fs instanceof DistributedFileSystem)) return null;
+    try {
+      QuotaUsage usage = place.fs.getQuotaUsage(place.real);
+      boolean names = usage.getQuota() >= 0;
+      boolean disk = usage.getSpaceQuota() >= 0;
+      if (!names && !disk) {
+        withoutQuota.add(text);
+        return null;
+      }
+      Map quota = new LinkedHashMap();
+      quota.put("path", text);
+      quota.put("names_left", names ? Long.valueOf(Math.max(0, usage.getQuota() - usage.getFileAndDirectoryCount())) : null);
+      quota.put("disk_left", disk ? Long.valueOf(Math.max(0, usage.getSpaceQuota() - usage.getSpaceConsumed())) : null);
+      return quota;
+    } catch (AccessControlException notOurs) {
+      withoutQuota.add(text);
+      return null;
+    } catch (FileNotFoundException absent) {
+      return null;
+    }
   }
 
   // ---- plumbing

@@ -1,0 +1,41 @@
+package hivekeeper;
+
+import sun.misc.Signal;
+import sun.misc.SignalHandler;
+
+/**
+ * Hands the signals that would end this JVM on to the driver's Python process, which ends in good order and takes the JVM with it.
+ *
+ * Compiled at run time by Janino, so: no generics, lambdas or diamonds.
+ */
+public class SignalBridge implements SignalHandler {
+  long python;
+
+  /** A signal that is ignored, such as HUP under nohup, stays so. */
+  public void handOn(long pid, String[] names) {
+    python = pid;
+    for (int i = 0; i < names.length; i++) {
+      try {
+        Signal signal = new Signal(names[i]);
+        if (Signal.handle(signal, this) == SignalHandler.SIG_IGN) Signal.handle(signal, SignalHandler.SIG_IGN);
+      } catch (IllegalArgumentException reserved) {
+        // A JVM with -Xrs leaves signals to the system: it dies of this one, and the next run recovers.
+        continue;
+      }
+    }
+  }
+
+  public void handle(Signal signal) {
+    if (!send(signal.getName())) Runtime.getRuntime().exit(128 + signal.getNumber());
+  }
+
+  /** False where there is no such process any more. */
+  boolean send(String name) {
+    try {
+      String command = "kill -s " + name + " " + python;
+      return new ProcessBuilder(new String[] {"/bin/sh", "-c", command}).start().waitFor() == 0;
+    } catch (Exception error) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,120 @@
+"""Turns TERM, INT and HUP into a request that a run asks for between units, while a session is open.
+
+Under spark-submit most of them reach the JVM only, so it hands them on to us: if it died of them, nothing could be finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+# A terminal and systemd reach the JVM and us at once: what comes so soon is the same wish.
+SAME_WISH_S = 2.0
+CANCEL_EVERY_S = 0.5
+
+
+class Signals:
+    """The signals of one command. A patient one ends by itself when asked to, another is ended by the first signal."""
+
+    def __init__(self, patient: bool) -> None:
+        self.signal = 0
+        self._patient = patient
+        self._received_s = 0.0
+        # Looked at before PySpark puts a handler of its own in place.
+        self._heeded = [number for number in HEEDED if signal.getsignal(number) is not signal.SIG_IGN]
+        self._before: Dict[int, Any] = {}
+        self._wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        self._canceller: Optional[threading.Thread] = None
+
+    def __enter__(self) -> Signals:
+        self._before = {number: signal.getsignal(number) for number in self._heeded}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """A signal that was heeded stays so until the process is gone: the same wish may still come a second time."""
+        if not self.signal:
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+
+    def why(self) -> str:
+        return f"stopped by {signal.Signals(self.signal).name}" if self.signal else ""
+
+    def is_asked(self) -> bool:
+        return self.signal != 0
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        patient, self._patient = self._patient, False
+        try:
+            yield
+        finally:
+            self._patient = patient
+
+    @contextmanager
+    def heeded_by(self, spark: SparkSession) -> Iterator[None]:
+        """For the time of the body signals are ours, not PySpark's, and a request cancels Spark's jobs, which may take hours."""
+        if spark.sparkContext.getConf().get("spark.submit.deployMode") == "cluster":
+            # YARN kills a quarter of a second after it has asked, and the JVM has to tell it goodbye.
+            yield
+            return
+        self._divert(spark)
+        self._canceller = threading.Thread(target=self._cancel_jobs, args=(spark,), daemon=True)
+        self._canceller.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self._wishes.put(0)
+            self._canceller.join()
+
+    def _divert(self, spark: SparkSession) -> None:
+        from hivekeeper.cluster.gateway import Gateway
+
+        gateway = Gateway(spark)
+        names = [signal.Signals(number).name[len("SIG") :] for number in self._heeded]
+        for number in self._heeded:
+            signal.signal(number, self._receive)
+        gateway.bridge("SignalBridge").handOn(os.getpid(), gateway.strings(names))
+
+    def _receive(self, number: int, _frame: Optional[FrameType]) -> None:
+        """No log line and no call to the JVM here: this thread may be in the middle of one."""
+        if not self.signal:
+            if not self._patient:
+                raise SystemExit(128 + number)
+            self.signal, self._received_s = number, time.monotonic()
+            self._wishes.put(number)
+        elif time.monotonic() - self._received_s > SAME_WISH_S:
+            # Somebody does not want to wait: the next run recovers.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def _cancel_jobs(self, spark: SparkSession) -> None:
+        """Again and again: one may have been about to start. On a thread of its own, because PySpark has one connection per thread."""
+        from py4j.protocol import Py4JError
+
+        number = self._wishes.get()
+        if number:
+            log.warning("step=stop begin signal=%s", signal.Signals(number).name)
+        while number and not self._ended.is_set():
+            try:
+                spark.sparkContext.cancelAllJobs()
+            except Py4JError as error:
+                # Java has gone: whatever the run asks of it next fails, and says so.
+                log.warning("step=cancel-jobs failed reason=%r", str(error))
+                return
+            self._ended.wait(CANCEL_EVERY_S)

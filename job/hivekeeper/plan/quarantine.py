@@ -1,0 +1,118 @@
+"""Decide which units are left alone for a while, because their compaction failed several nights in a row.
+
+Pure: the table's log, its units as they are now, and the time in. A unit whose files changed since is tried again at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Dict, Mapping, Optional, Tuple
+
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan.entries import table_id
+from hivekeeper.plan.history import History, LoggedUnit
+from hivekeeper.plan.look import Extent
+from hivekeeper.plan.records import COMPACT_SWAP
+from hivekeeper.plan.settings import Settings
+
+FAILED = frozenset(["failed", "differs"])
+# A run that ended before it came to the unit says nothing of it.
+SILENT = frozenset(["left", "not swapped"])
+# A scheduler tries again half an hour later, a few times: failures no further apart are one night's.
+NIGHT_MS = 12 * 3_600_000
+
+
+@dataclass(frozen=True)
+class Streak:
+    """Failures of one unit with the same files, and nothing else since. `outcome` and `reason` are the last one's; `live` is relative
+    to the table's location.
+    """
+
+    partition: str
+    live: str
+    source: Extent
+    nights: int
+    since_ms: int
+    last_ms: int
+    counted_ms: int
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """A unit that is left alone until a time."""
+
+    streak: Streak
+    until_ms: int
+
+
+def find_streaks(history: History, of_table: str, now_ms: int) -> Mapping[str, Streak]:
+    """Units, by name, whose last compaction failed. A failure whose time cannot be read, or lies in the future, does not count."""
+    streaks: Dict[str, Streak] = {}
+    for run in history.runs:
+        if run.operation != COMPACT_SWAP or run.table_id != of_table:
+            continue
+        for unit in run.units:
+            if unit.outcome in FAILED and unit.source is not None and run.timestamp_ms is not None and run.timestamp_ms <= now_ms:
+                streaks[unit.partition] = _prolong(streaks.get(unit.partition), unit, unit.source, run.timestamp_ms)
+            elif unit.outcome not in SILENT:
+                streaks.pop(unit.partition, None)
+    return streaks
+
+
+def _prolong(streak: Optional[Streak], unit: LoggedUnit, source: Extent, failed_ms: int) -> Streak:
+    if streak is None or (streak.source, streak.live) != (source, unit.live):
+        return Streak(unit.partition, unit.live, source, 1, failed_ms, failed_ms, failed_ms, unit.outcome, unit.reason)
+    another_night = failed_ms - streak.counted_ms >= NIGHT_MS
+    return replace(
+        streak,
+        nights=streak.nights + another_night,
+        last_ms=failed_ms,
+        counted_ms=failed_ms if another_night else streak.counted_ms,
+        outcome=unit.outcome,
+        reason=unit.reason,
+    )
+
+
+def find_quarantined(history: History, of_table: str, settings: Settings, now_ms: int) -> Tuple[Quarantine, ...]:
+    """What the log alone says; whether the files are the same ones still, a listing tells. Ordered by name."""
+    if not settings.quarantine_after:
+        return ()
+    streaks = find_streaks(history, of_table, now_ms)
+    long = [streak for _, streak in sorted(streaks.items()) if streak.nights >= settings.quarantine_after]
+    found = (Quarantine(streak, streak.last_ms + settings.quarantine_for_ms) for streak in long)
+    return tuple(one for one in found if now_ms < one.until_ms)
+
+
+def set_apart(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
+    """The table with the status of units in quarantine changed from compact to quarantined."""
+    found = {one.streak.partition: one for one in find_quarantined(history, table_id(observed.table), observed.settings, now_ms)}
+    units = tuple(_judge(unit, found.get(unit.unit.name)) for unit in observed.units) if found else observed.units
+    return replace(observed, units=units)
+
+
+def _judge(unit: UnitAnalysis, quarantine: Optional[Quarantine]) -> UnitAnalysis:
+    if quarantine is None or unit.status != "compact" or Extent.of(unit.snapshot.entries) != quarantine.streak.source:
+        return unit
+    return replace(unit, status="quarantined", target_files=unit.sizes.files, reason=explain(quarantine))
+
+
+def explain(quarantine: Quarantine) -> Reason:
+    streak = quarantine.streak
+    nights = "one night" if streak.nights == 1 else f"{streak.nights} nights in a row"
+    return Reason(
+        f"its compaction failed {nights} since {day_text(streak.since_ms)}, so it is left alone until {day_text(quarantine.until_ms)}; "
+        f"last: {streak.outcome}: {streak.reason}",
+        "mend the cause; --set quarantine_after=0 tries it at once, and so does a change of its files",
+    )
+
+
+def day_text(time_ms: int) -> str:
+    """`2026-01-01`, in UTC."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return "an unknown day"

@@ -1,0 +1,121 @@
+"""Say of many tables in short what was done, a line each, and last of all what needs a hand, the gravest nearest to the end.
+
+Pure: values in, lines out; `screen.py` puts them together.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+
+from hivekeeper.errors import Exit
+from hivekeeper.report import text
+from hivekeeper.report.backups import MOST_LISTED, plural
+from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, code_of_units
+
+# From so many tables on a paragraph each is too much to read.
+MANY = 12
+# So many units that share their outcome and reason are told in one line.
+ALIKE = 4
+
+COMPACTED = ("swapped", "overwritten", "planned")
+# Of these only the number is told: nobody has anything to do.
+PASSING = ("recent", "empty")
+
+HEADS: Mapping[Exit, str] = {
+    Exit.DONE: "left alone for now",
+    Exit.REFUSED: "refused",
+    Exit.PARTIAL: "not all done, run again",
+    Exit.LOCKED: "held by another run",
+    Exit.UNUSABLE: "the cluster could not be used",
+    Exit.DIFFERENT: "the proof failed",
+    Exit.USAGE: "wrong usage",
+    Exit.BUG: "a bug",
+    Exit.ASK: "a person decides",
+}
+
+Finding = Tuple[Exit, str]
+
+
+def is_many(result: CommandResult) -> bool:
+    return len(result.tables) > MANY
+
+
+def render_compaction(result: CommandResult) -> List[str]:
+    """compact-swap on many tables."""
+    lines = [line for table in result.tables for line in _done_lines(table, result.dry_run)]
+    return [*lines, *render_findings(find_all(result.tables)), "", summarize(result)]
+
+
+def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
+    lines = [f"{table.table}: recovered run {run}" for run, _ in table.recovered]
+    done = [unit for unit in table.units if unit.outcome in COMPACTED]
+    if done:
+        before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
+        verb, spent = ("would compact", "") if dry_run else ("compacted", f", {text.duration_text(table.seconds)}")
+        size = text.bytes_text(sum(unit.bytes_before for unit in done))
+        counts = f"{plural(len(done), 'unit')}: {text.count_text(before)} → {plural(after, 'file')}"
+        lines.append(f"{table.table}: {verb} {counts}, {size}{spent}")
+    return lines
+
+
+def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
+    """What somebody may want to know of each table, with the exit code that it stands for."""
+    found: List[Finding] = []
+    for table in tables:
+        if table.problem is not None:
+            found.append((table.problem.code, f"{table.problem.what} — {table.problem.next}"))
+        left = [unit for unit in table.units if unit.outcome not in (*COMPACTED, *PASSING)]
+        for units in group_alike(left):
+            found.append((code_of_units([units[0].outcome]), describe_units(table, units)))
+    return found
+
+
+def render_findings(findings: Sequence[Finding]) -> List[str]:
+    """The gravest last, where a terminal's reader begins."""
+    lines: List[str] = []
+    for code in reversed(SEVERITY):
+        of_code = [line for found, line in findings if found is code]
+        if of_code:
+            lines += ["", f"{HEADS[code]}:", *(f"  {line}" for line in of_code[:MOST_LISTED])]
+            more = len(of_code) - MOST_LISTED
+            lines += [f"  … and {more} more (all of them with --json)"] if more > 0 else []
+    return lines
+
+
+def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
+    """Units that share outcome and reason together where there are several, in the order of their first ones."""
+    alike: Dict[Tuple[str, str, str], List[UnitOutcome]] = {}
+    for unit in units:
+        alike.setdefault((unit.outcome, unit.reason, unit.next), []).append(unit)
+    return [part for group in alike.values() for part in ([group] if len(group) >= ALIKE else [[unit] for unit in group])]
+
+
+def describe_units(table: TableOutcome, units: Sequence[UnitOutcome]) -> str:
+    """One line for one unit, or for several that are alike."""
+    first = units[0]
+    what = first.outcome + (f": {first.reason}" if first.reason else "") + (f" — {first.next}" if first.next else "")
+    if len(units) == 1:
+        return f"{table.table}/{first.name}: {what}" if first.name else f"{table.table}: {what}"
+    return f"{table.table}: {plural(len(units), 'unit')} {what}"
+
+
+def summarize(result: CommandResult) -> str:
+    """How many tables ended how, and what the exit code is."""
+    counts: Dict[str, int] = {}
+    for table in result.tables:
+        word = _word_of(table, result.dry_run)
+        counts[word] = counts.get(word, 0) + 1
+    units: Dict[str, int] = {}
+    for unit in (unit for table in result.tables for unit in table.units):
+        units[unit.outcome] = units.get(unit.outcome, 0) + 1
+    of_units = ", ".join(f"{text.count_text(count)} {outcome}" for outcome, count in units.items())
+    of_tables = ", ".join(f"{text.count_text(count)} {word}" for word, count in counts.items())
+    return f"{plural(len(result.tables), 'table')}: {of_tables}; units: {of_units or 'none'}; exit code {result.exit_code}"
+
+
+def _word_of(table: TableOutcome, dry_run: bool) -> str:
+    if table.code is not Exit.DONE:
+        return HEADS[table.code]
+    if any(unit.outcome in COMPACTED for unit in table.units):
+        return "would be compacted" if dry_run else "compacted"
+    return "with nothing to do"

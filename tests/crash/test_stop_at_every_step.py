@@ -1,0 +1,227 @@
+"""A stop asked for before every single change of compact-swap, rollback and cleanup: each ends in good order, and the next run goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from builders import a_table
+from desk import Desk, outcomes
+from hivekeeper import names
+from hivekeeper.errors import Exit
+from hivekeeper.names import ControlPaths
+from hivekeeper.seams import NeverStops, RowsError
+from hivekeeper.stopping import LOOK_EVERY_MS, Limits, Watch
+from world import World
+
+STOP = "hdfs://nn/ops/stop"
+UNITS = ["dt=1", "dt=2", "dt=3"]
+SHAPES = {"flat": ([], [""]), "partitioned": (["dt"], UNITS)}
+DONE = {"compact": "swapped", "rollback": "rolled back", "cleanup": "discarded"}
+
+
+def build(shape: str, command: str) -> Desk:
+    """A table on which the command has one step to do for each unit, compactions in batches of two."""
+    columns, units = SHAPES[shape]
+    world = World()
+    world.add_table(a_table(columns), {unit: [1000] * 3 for unit in units})
+    desk = Desk(world, batch_units=2)
+    if command != "compact":
+        assert desk.compact().code is Exit.DONE
+    world.files.namespace.advance(3_600_000)
+    return desk
+
+
+def watch(desk: Desk) -> None:
+    """From now on a command on this desk asks for the stop file."""
+    world = desk.world
+    fresh = replace(world.cluster, stopping=NeverStops())
+    world.cluster = replace(fresh, stopping=Watch(fresh, Limits(stop_file=STOP)))
+
+
+def stop_before(desk: Desk, step: int) -> None:
+    """Somebody makes the stop file, and the time goes by that it takes until it is looked for again."""
+    world, begun = desk.world, desk.world.files.steps
+
+    def make(_what: str) -> None:
+        if world.files.steps - begun == step:
+            world.files.before_step = None
+            world.files.writer.add(STOP, "")
+            world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    world.files.before_step = make
+
+
+def count_steps(shape: str, command: str) -> int:
+    desk = build(shape, command)
+    before = desk.world.files.steps
+    assert getattr(desk, command)().code is Exit.DONE
+    return desk.world.files.steps - before
+
+
+def outcomes_of(result, command: str) -> Counter:
+    """Of units; a cleanup tells those that stay, by backup."""
+    (table,) = result.tables
+    if command != "cleanup":
+        return Counter(unit.outcome for unit in table.units)
+    (backup,) = table.backups
+    left = len(backup.kept_units)
+    return +Counter(left=left, discarded=len(backup.backup.effects) - left)
+
+
+def require_good_order(desk: Desk, rows: Counter) -> None:
+    """No row is missing or double, and no run left anything but backups and records."""
+    assert desk.world.rows_of(desk.table) == rows
+    for directory in desk.run_directories():
+        paths = desk.control.run(directory)
+        for state in ("stage", "ready", "restoring", "discarding", "deleting", "tick"):
+            assert desk.world.files.contents(paths.state(state)) == {}
+        assert directory in desk.log().finished
+
+
+CASES = [(shape, command, step) for shape in SHAPES for command in DONE for step in range(count_steps(shape, command))]
+
+
+@pytest.mark.parametrize(("shape", "command", "step"), CASES)
+def test_a_stop_at_any_step_leaves_good_order_and_the_next_run_does_the_rest(shape, command, step):
+    desk = build(shape, command)
+    rows = desk.world.rows_of(desk.table)
+    watch(desk)
+    stop_before(desk, step)
+    result = getattr(desk, command)()
+    (table,) = result.tables
+    require_good_order(desk, rows)
+    if table.problem:
+        assert (table.code, "not begun: the stop file" in table.problem.what) == (Exit.PARTIAL, True)
+        found = Counter()
+    else:
+        found = outcomes_of(result, command)
+        assert set(found) <= {DONE[command], "left"}
+        assert sum(found.values()) == len(SHAPES[shape][1])
+        assert table.code is (Exit.PARTIAL if found["left"] else Exit.DONE)
+    assert all(unit.reason for unit in table.units if unit.outcome == "left")
+
+    desk.world.files.writer.delete(STOP)
+    watch(desk)
+    # The rest of a stopped rollback is of the run that was named, or was the newest then.
+    again = desk.rollback(undo=desk.runs[0]) if command == "rollback" else getattr(desk, command)()
+    assert again.tables[0].recovered == ()
+    if found[DONE[command]] < len(SHAPES[shape][1]):
+        assert again.code is Exit.DONE
+        assert outcomes_of(again, command)[DONE[command]] == len(SHAPES[shape][1]) - found[DONE[command]]
+    require_good_order(desk, rows)
+
+
+def test_the_unit_in_hand_is_finished():
+    desk = build("partitioned", "compact")
+    rows = desk.world.rows_of(desk.table)
+    watch(desk)
+
+    def stop(what: str) -> None:
+        if "retired/u00001" in what:
+            desk.world.files.before_step = None
+            desk.world.files.writer.add(STOP, "")
+            desk.world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    desk.world.files.before_step = stop
+    result = desk.compact()
+    assert sorted(outcomes(result).values()) == ["left", "left", "swapped"]
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@pytest.mark.parametrize(("shape", "units"), [("flat", 1), ("partitioned", 2)])
+def test_a_cancelled_job_is_no_failure_of_its_units(shape, units):
+    desk = build(shape, "compact")
+    rows = desk.world.rows_of(desk.table)
+    watch(desk)
+    jobs = []
+
+    def cancel(batch):
+        jobs.append(len(batch.units))
+        desk.world.files.writer.add(STOP, "")
+        desk.world.clock.elapsed_ms += LOOK_EVERY_MS
+        raise RowsError("Job 7 cancelled")
+
+    desk.world.rows.write_stage = cancel
+    result = desk.compact()
+    assert (set(outcomes(result).values()), jobs) == ({"left"}, [units])
+    assert result.code is Exit.PARTIAL
+    require_good_order(desk, rows)
+
+
+def test_a_job_cancelled_before_anything_is_begun_is_no_failure_of_the_table():
+    desk = build("partitioned", "compact")
+    watch(desk)
+
+    def cancel(_format, _units):
+        desk.world.files.writer.add(STOP, "")
+        desk.world.clock.elapsed_ms += LOOK_EVERY_MS
+        raise RowsError("Job 7 cancelled")
+
+    desk.world.rows.footers = cancel
+    (table,) = desk.compact().tables
+    assert (table.code, table.problem.what) == (Exit.PARTIAL, f"sales.events: not begun: the stop file {STOP} is there")
+    assert desk.run_directories() == []
+
+
+def test_tables_that_were_not_begun_say_so():
+    world = World()
+    world.add_table(a_table([], name="one"), {"": [1000] * 3})
+    world.add_table(a_table([], name="two"), {"": [1000] * 3})
+    desk = Desk(world, "sales.one")
+    desk._selected = lambda where=None: replace(Desk._selected(desk, where), tables=("sales.one", "sales.two"))
+    watch(desk)
+
+    def stop(what: str) -> None:
+        if "retired/u00001" in what:
+            world.files.before_step = None
+            world.files.writer.add(STOP, "")
+            world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    world.files.before_step = stop
+    result = desk.compact()
+    assert [(table.table, int(table.code)) for table in result.tables] == [("sales.one", 0), ("sales.two", 6)]
+    assert result.tables[1].problem.what.startswith("sales.two: not begun: the stop file")
+    assert world.files.stat(ControlPaths.of(world.table("sales.two").location, False).top) is None
+    assert (result.code, result.exit_code) == (Exit.PARTIAL, 6)
+
+
+@pytest.mark.parametrize("command", DONE)
+def test_a_pause_lets_go_of_hives_lock_and_then_all_is_done(command):
+    desk = build("partitioned", command)
+    world, held, paused = desk.world, [], []
+    hold = world.metastore.hold
+
+    def watch_hold(table, timeout_s):
+        context = hold(table, timeout_s)
+        enter, leave = type(context).__enter__, type(context).__exit__
+
+        class Watched:
+            def __enter__(self):
+                held.append(True)
+                return enter(context)
+
+            def __exit__(self, *error):
+                held.pop()
+                return leave(context, *error)
+
+        return Watched()
+
+    def end_pause(ms):
+        paused.append(list(held))
+        world.clock.elapsed_ms += ms
+        world.files.writer.delete(STOP)
+
+    def begin_pause(what):
+        if names.unit_directory(1) in what and not paused:
+            world.files.before_step = None
+            world.files.writer.add(STOP, "")
+            world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    world.metastore.hold, world.clock.sleep_ms, world.files.before_step = watch_hold, end_pause, begin_pause
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, Limits(pause_file=STOP)))
+    result = getattr(desk, command)()
+    assert (result.code, outcomes_of(result, command)) == (Exit.DONE, Counter({DONE[command]: 3}))
+    assert paused == [[]]

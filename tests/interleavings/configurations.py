@@ -1,0 +1,118 @@
+"""Which runs meet which writers, and how often a run may be killed, lose its lease, or see a rename fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Tuple
+
+from builders import a_partition, a_table
+from interleavings.explorer import CONTROL, Explorer, Runner, State, Writer
+from interleavings.promises import judge_end, judge_now
+from interleavings.world import World, add_file
+from interleavings.writers import LIVE, ORIGINAL, PRIVATE, ROOT, RUNS, UNIT
+from twins.rows import DataFile
+
+COMPACT, RECOVER, ROLLBACK, CLEANUP = "compact", "recover", "rollback", "cleanup"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """`swapped`: a run has compacted the unit before. `coarse`: the clock stands still unless it is told to tick."""
+
+    jobs: Tuple[str, ...]
+    writers: Tuple[Tuple[Any, ...], ...] = ()
+    kills: int = 2
+    lapses: int = 0
+    errors: int = 0
+    swapped: bool = False
+    coarse: bool = False
+
+    def limited(self, most: int) -> Configuration:
+        """With fewer kills, and fewer recoveries to be killed in turn."""
+        jobs = list(self.jobs)
+        while jobs.count(RECOVER) > max(most, 1) and self.kills > most:
+            jobs.remove(RECOVER)
+        kills, lapses, errors = (min(most, times) for times in (self.kills, self.lapses, self.errors))
+        return replace(self, jobs=tuple(jobs), kills=kills, lapses=lapses, errors=errors)
+
+
+def one(*words: Any) -> Tuple[Tuple[Any, ...], ...]:
+    return (words,)
+
+
+APPEND, APPEND_SLOWLY, BESIDE = one("append", "a1"), one("append_slowly", "a1"), one("committer_beside", "a1")
+REPLACE_FILES, REPLACE_DIRECTORY = one("overwrite_files", "o1"), one("overwrite_directory", "o1")
+ONCE, TWICE, THRICE = (COMPACT, RECOVER), (COMPACT, RECOVER, RECOVER), (COMPACT, RECOVER, RECOVER, RECOVER)
+BACK = (ROLLBACK, RECOVER)
+
+CONFIGURATIONS: Dict[str, Configuration] = {
+    "alone": Configuration((*THRICE, RECOVER), kills=4),
+    "append": Configuration(THRICE, APPEND, kills=3),
+    "append twice": Configuration(TWICE, (*APPEND, ("append", "a2"))),
+    "append slowly": Configuration(THRICE, APPEND_SLOWLY, kills=3),
+    "append as Hive": Configuration(THRICE, one("append_hive", "h1"), kills=3),
+    "committer inside": Configuration(ONCE, one("committer_inside"), kills=1),
+    "committer beside": Configuration(THRICE, BESIDE, kills=3),
+    "committer beside, append": Configuration(ONCE, (*BESIDE, ("append", "a2")), kills=1),
+    "overwrite files": Configuration(THRICE, REPLACE_FILES, kills=3),
+    "overwrite directory": Configuration(THRICE, REPLACE_DIRECTORY, kills=3),
+    "overwrite dynamic": Configuration(THRICE, one("overwrite_dynamic", "o1"), kills=3),
+    "append, overwrite files": Configuration(ONCE, APPEND + REPLACE_FILES, kills=1),
+    "append, overwrite directory": Configuration(ONCE, APPEND + REPLACE_DIRECTORY, kills=1),
+    "drop": Configuration(ONCE, one("drop", False)),
+    "drop, purge": Configuration(ONCE, one("drop", True)),
+    "discovery": Configuration(ONCE, one("discovery") + APPEND, kills=1),
+    "coarse clock": Configuration((COMPACT,), REPLACE_FILES + one("ticks", 2), kills=0, coarse=True),
+    "errors": Configuration(ONCE, APPEND, kills=1, errors=2),
+    "pause": Configuration((COMPACT, COMPACT), APPEND, kills=0, lapses=1),
+    "pause, overwrite directory": Configuration((COMPACT, COMPACT), REPLACE_DIRECTORY, kills=0, lapses=1),
+    "pause, kill": Configuration((COMPACT, RECOVER, COMPACT), kills=1, lapses=1),
+    "pause, kill, append": Configuration((COMPACT, RECOVER, RECOVER), APPEND, kills=1, lapses=1),
+    "pause twice": Configuration((COMPACT, RECOVER, COMPACT), kills=0, lapses=2),
+    "rollback": Configuration((*BACK, RECOVER, RECOVER), APPEND, kills=3, swapped=True),
+    "rollback, append slowly": Configuration(BACK, APPEND_SLOWLY, kills=1, swapped=True),
+    "rollback, overwrite files": Configuration(BACK, REPLACE_FILES, kills=1, swapped=True),
+    "rollback, overwrite directory": Configuration(BACK, REPLACE_DIRECTORY, kills=1, swapped=True),
+    "rollback, committer beside": Configuration(BACK, BESIDE, kills=1, swapped=True),
+    "rollback, errors": Configuration(BACK, APPEND, kills=1, errors=2, swapped=True),
+    "rollback, pause, compact": Configuration((ROLLBACK, COMPACT), APPEND, kills=0, lapses=1, swapped=True),
+    "rollback, pause, kill": Configuration((*BACK, COMPACT), kills=1, lapses=1, swapped=True),
+    "compact, rollback, rollback": Configuration((COMPACT, ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
+    "rollback, rollback": Configuration((ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
+    "cleanup, open stream": Configuration((CLEANUP, RECOVER), one("append_to_old", "b1"), kills=1, swapped=True),
+    "cleanup, errors": Configuration((CLEANUP, RECOVER), kills=1, errors=2, swapped=True),
+    "cleanup, pause, rollback": Configuration((CLEANUP, ROLLBACK), APPEND, kills=1, lapses=1, swapped=True),
+}
+
+
+def begin(configuration: Configuration) -> Tuple[Explorer, State]:
+    """An explorer, and the state where nobody has done anything yet."""
+    explorer, world = Explorer(judge_now, judge_end), World()
+    discovered = any(writer[0] == "discovery" for writer in configuration.writers)
+    parameters = {"discover.partitions": "true"} if discovered else {}
+    world.catalog.add_table(a_table(["dt"], parameters=parameters), [a_partition(UNIT, LIVE)])
+    world.catalog.events.clear()
+    add_file(world, f"{PRIVATE}/h1", DataFile(("h1",)))
+    for row in ORIGINAL:
+        add_file(world, f"{LIVE}/{row}.parquet", DataFile((row,)))
+    frozen = explorer.freezer.freeze(world)
+    if configuration.swapped:
+        world = explorer.freezer.thaw(explorer.run_alone(frozen, COMPACT, 80))
+        assert not world.exists(f"{LIVE}/s1.parquet"), "the unit is not compacted"
+        world.namespace.made.clear()
+        if any(writer[0] == "append_to_old" for writer in configuration.writers):
+            (old,) = (node for path, node in world.files_below(RUNS) if path.endswith("/s1.parquet"))
+            old.is_open = True
+    if configuration.coarse:
+        world.namespace.coarse_ms = 0
+        for _, node in world.namespace.walk(ROOT):
+            node.mtime_ms = 0
+    runners = tuple(Runner(number, job) for number, job in enumerate(configuration.jobs, start=1))
+    writers = tuple(
+        Writer(number, name, arguments) for number, (name, *rest) in enumerate(configuration.writers) for arguments in [tuple(rest)]
+    )
+    budget = (configuration.kills, configuration.lapses, configuration.errors)
+    return explorer, (explorer.freezer.freeze(world), (*runners, *writers), budget)
+
+
+__all__ = ["CONFIGURATIONS", "CONTROL", "Configuration", "begin"]

@@ -1,0 +1,233 @@
+"""The real commands as programs of an exploration: each stops before every call to a cluster, and goes on with the answer that it gets.
+
+What a command will do next is a function of the answers that it got so far. So a command's state is that sequence (a Point), and a
+second way to go on from it is had by running the command again with the same answers.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from greenlet import getcurrent, greenlet
+
+from hivekeeper import names
+from hivekeeper.commands import cleanup, compact_swap, recover, rollback
+from hivekeeper.errors import Exit
+from hivekeeper.model import FileInfo, Selection, Snapshot
+from hivekeeper.plan.retention import Policy
+from hivekeeper.plan.settings import Settings
+from hivekeeper.report.results import CommandResult
+from hivekeeper.seams import Cluster, FilesError, MetastoreUnavailable, RowsError
+
+TABLE = "sales.events"
+SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock=False)
+SELECTED = Selection(tables=(TABLE,))
+PREFIX = "__bkp_"
+
+FILES_CHANGES = frozenset(
+    ["make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "release", "dress"]
+)
+CHANGES = {
+    "files": FILES_CHANGES,
+    "metastore": frozenset(["update_sizes", "add_partition"]),
+    "rows": frozenset(["write_stage"]),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a seam, one step of the NameNode or the metastore."""
+
+    seam: str
+    method: str
+    arguments: Tuple[Any, ...]
+
+    @property
+    def changes(self) -> bool:
+        return self.method in CHANGES[self.seam]
+
+    def paths(self) -> List[str]:
+        """The paths that a call to the files names; of others none."""
+        found: List[str] = []
+        for argument in self.arguments if self.seam == "files" else ():
+            found += [argument] if isinstance(argument, str) else list(argument)
+        return [path for path in found if path.startswith("hdfs://")]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code, and the message where there is one."""
+
+    code: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    value: Any = None
+    error: Optional[Exception] = None
+
+
+SeamErrors = (FilesError, MetastoreUnavailable, RowsError)
+
+
+# ---- the seams that a command gets
+
+
+def _ask(seam: str, method: str, *arguments: Any) -> Any:
+    """Hand the call to the explorer, which goes on here when it has the answer."""
+    answer = getcurrent().parent.switch(Call(seam, method, arguments))
+    if answer.error is not None:
+        raise answer.error
+    return answer.value
+
+
+class SteppedFiles:
+    """`seams.Files`: a look at several directories is as many pairs of steps, own status first, as the real one makes them."""
+
+    clock_grain_ms = 1
+
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments: _ask("files", method, *arguments)
+
+    def qualify(self, path: str) -> str:
+        return path
+
+    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        return {directory: self._look_at(directory) for directory in directories}
+
+    def _look_at(self, directory: str) -> Snapshot:
+        own: Optional[FileInfo] = _ask("files", "stat", directory)
+        if own is None or not own.is_dir:
+            return Snapshot(exists=False)
+        listed: Optional[Tuple[FileInfo, ...]] = _ask("files", "list", directory)
+        return Snapshot(exists=False) if listed is None else Snapshot(True, own.file_id, own.mtime_ms, listed)
+
+    def hold(self, path: str, holder: str) -> SteppedLock:
+        _ask("files", "hold", path, holder)
+        return SteppedLock(path)
+
+
+class SteppedLock:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def check(self) -> bool:
+        return bool(_ask("files", "check", self._path))
+
+    def release(self) -> None:
+        _ask("files", "release", self._path)
+
+
+class SteppedMetastore:
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments: _ask("metastore", method, *arguments)
+
+    @contextmanager
+    def hold(self, table: Any, timeout_s: float) -> Iterator[str]:  # noqa: ARG002
+        yield "nobody here takes it"
+
+
+class SteppedRows:
+    def __getattr__(self, method: str) -> Any:
+        return lambda *arguments: _ask("rows", method, *arguments)
+
+
+class StoppedClock:
+    def now_ms(self) -> int:
+        return 1_767_225_600_000
+
+    def monotonic_ms(self) -> float:
+        return 0.0
+
+
+# ---- the commands
+
+
+def run_id(actor: int) -> str:
+    return f"20260101t0203{actor:02d}z-0000"
+
+
+def run_command(job: str, actor: int) -> CommandResult:
+    cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), StoppedClock(), "etl", "edge", "app", "3.5.9", "UTC")  # type: ignore[arg-type]
+    run = run_id(actor)
+    if job == "compact":
+        return compact_swap.compact_swap(cluster, compact_swap.Request(SELECTED, lambda _table: SETTINGS, PREFIX, run))
+    if job == "rollback":
+        return rollback.rollback(cluster, rollback.Request(SELECTED, lambda _table: SETTINGS, PREFIX, run, lambda _planned: True))
+    if job == "cleanup":
+        policy = Policy(min_age_ms=0)
+        return cleanup.clean_up(cluster, cleanup.Request(SELECTED, lambda _table: policy, lambda _table: "delete", PREFIX, run))
+    return recover.recover(cluster, SELECTED, PREFIX, run)
+
+
+def _run_to_end(job: str, actor: int) -> Ended:
+    try:
+        (table,) = run_command(job, actor).tables
+    except Exception as error:  # noqa: BLE001 - a bug, which the promises name
+        return Ended(Exit.BUG, repr(error))
+    return Ended(table.code, table.problem.what if table.problem else "")
+
+
+# ---- where a command stands
+
+
+class Point:
+    """A command after some answers: `next` is the call that it waits with, or how it ended."""
+
+    __slots__ = ("_answer", "_children", "_execution", "_job", "_parent", "next")
+
+    def __init__(self, job: Tuple[str, int], parent: Optional[Point], answer: Optional[Answer], execution: greenlet, waits: Any) -> None:
+        self._job, self._parent, self._answer = job, parent, answer
+        self._execution: Optional[greenlet] = execution
+        self._children: Dict[Any, Point] = {}
+        self.next: Union[Call, Ended] = waits
+
+    @classmethod
+    def begin(cls, job: str, actor: int) -> Point:
+        execution = greenlet(_run_to_end)
+        return cls((job, actor), None, None, execution, execution.switch(job, actor))
+
+    def go_on(self, answer: Answer) -> Point:
+        key = _key_of(answer)
+        if key not in self._children:
+            execution = self._take_execution()
+            self._children[key] = Point(self._job, self, answer, execution, execution.switch(answer))
+        return self._children[key]
+
+    def _take_execution(self) -> greenlet:
+        """The one that waits here, or another one that was brought here by the same answers."""
+        if self._execution is not None:
+            execution, self._execution = self._execution, None
+            return execution
+        execution = greenlet(_run_to_end)
+        execution.switch(*self._job)
+        for answer in self._answers():
+            execution.switch(answer)
+        return execution
+
+    def _answers(self) -> List[Answer]:
+        found: List[Answer] = []
+        point: Optional[Point] = self
+        while point is not None and point._answer is not None:
+            found.append(point._answer)
+            point = point._parent
+        return found[::-1]
+
+
+def _key_of(answer: Answer) -> Any:
+    """Equal for answers that a command cannot tell apart."""
+    if answer.error is not None:
+        return type(answer.error), str(answer.error)
+    try:
+        hash(answer.value)
+    except TypeError:
+        return repr(answer.value)
+    return answer.value
+
+
+def name_of(path: str) -> str:
+    """A path in a schedule, without what all have in common."""
+    return path.replace("hdfs://nn/warehouse/sales/events", "").replace("/.hivekeeper/", "") or names.base(path)

@@ -1,0 +1,30 @@
+"""The safe order, explored: no interleaving breaks a promise, and a line of the order that is taken away is missed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interleavings.configurations import CONFIGURATIONS, begin
+from interleavings.mutations import MUTATIONS, explore_mutated
+from interleavings.promises import ACCEPTED
+
+# The others, and all with more kills, take minutes: `make interleavings`.
+QUICK = [name for name in CONFIGURATIONS if name in ("alone",)]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_no_promise_is_broken_in_any_interleaving(name):
+    explorer, first = begin(CONFIGURATIONS[name].limited(1))
+    found = explorer.explore(first)
+    broken = {kind: schedule for (kind, windows), (_, schedule) in found.broken.items() if not windows and kind not in ACCEPTED}
+    assert found.ends > 1
+    assert not broken, "\n".join([*broken, *next(iter(broken.values()))])
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_line_of_the_order_that_is_taken_away_is_missed(name, tmp_path: Path):
+    ended = explore_mutated(MUTATIONS[name], tmp_path)
+    assert ended.returncode == 1, ended.stderr
+    assert "BROKEN" in ended.stdout

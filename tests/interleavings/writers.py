@@ -1,0 +1,342 @@
+"""Other programs as they are in the field: appenders, committers, overwriters, the metastore's own discovery.
+
+They know nothing of Hivekeeper. Each step is one call of the NameNode. They leave facts for the promises: which rows a writer was told
+are in ("told"), which it meant to replace ("may go"), and which of its steps met the unit between its two places ("window").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Callable, Dict, Generator, Optional, Sequence, Tuple
+
+from builders import a_partition
+from hivekeeper import names
+from hivekeeper.seams import FilesError
+from interleavings.runners import TABLE
+from interleavings.world import World, add_file
+from twins.rows import DataFile
+
+ROOT = "hdfs://nn/warehouse/sales/events"
+UNIT = "dt=1"
+LIVE = f"{ROOT}/{UNIT}"
+RUNS = f"{ROOT}/.hivekeeper/runs"
+PRIVATE = "hdfs://nn/private"
+ORIGINAL = ("s1", "s2")
+
+Fact = Tuple[Any, ...]
+# A step: what it is called in a schedule, and what it does. A program gets the step's result, None where it failed, and ends with facts.
+Step = Tuple[str, Callable[[World], Any]]
+Program = Generator[Step, Any, Sequence[Fact]]
+
+
+# ---- what a reader sees
+
+
+def rows_below(world: World, directory: str) -> Counter:
+    """Rows in the data files directly in a directory, with their multiplicity."""
+    node = world.namespace.find(directory)
+    found: Counter = Counter()
+    for name, child in node.children.items() if node is not None else ():
+        if not child.is_dir and not names.is_hidden(name) and isinstance(child.content, DataFile):
+            found.update(child.content.rows)
+    return found
+
+
+def rows_in_live(world: World) -> Counter:
+    return rows_below(world, LIVE)
+
+
+# ---- facts
+
+
+def tell_window(world: World, what: str) -> None:
+    """This step met the unit between its two places: no order of ours can help it."""
+    when = "after the swap" if rows_in_live(world)[ORIGINAL[0]] else "in an outage" if ("killed",) in world.facts else "in the gap"
+    world.facts.add(("window", f"{what} {when}"))
+
+
+def begin_overwrite(world: World) -> None:
+    """All rows that there are now may be replaced; one that is in and cannot be seen now is a window."""
+    seen = rows_in_live(world)
+    for row in (*ORIGINAL, *(fact[1] for fact in world.facts if fact[0] == "told")):
+        world.facts.add(("may go", row))
+        if not seen[row]:
+            tell_window(world, "overwriter lists")
+
+
+# ---- steps
+
+
+def attempt(change: Callable[[World], Any]) -> Callable[[World], Any]:
+    """None where the NameNode refuses."""
+
+    def step(world: World) -> Any:
+        try:
+            change(world)
+        except FilesError:
+            return None
+        return True
+
+    return step
+
+
+def make_file(path: str, row: str, is_open: bool = False) -> Step:
+    def make(world: World) -> Any:
+        if is_open:
+            return world.namespace.create(path, DataFile((row,)), 100, is_open=True)
+        return add_file(world, path, DataFile((row,)))
+
+    return f"create {path}", attempt(make)
+
+
+def make_directory(path: str) -> Step:
+    return f"mkdirs {path}", attempt(lambda world: world.namespace.make_directory(path))
+
+
+def rename(source: str, target: str) -> Step:
+    return f"rename {source} {target}", attempt(lambda world: world.namespace.rename(source, target))
+
+
+def rename_into(source: str, target: str) -> Step:
+    """FileSystem.rename: below the target where that is a directory."""
+
+    def move(world: World) -> Any:
+        there = world.namespace.find(target)
+        into = names.join(target, names.base(source)) if there is not None and there.is_dir else target
+        return world.namespace.rename(source, into)
+
+    return f"rename {source} into {target}", attempt(move)
+
+
+def delete(path: str) -> Step:
+    return f"delete {path}", attempt(lambda world: world.namespace.delete(path))
+
+
+def ask_whether(path: str) -> Step:
+    return f"exists {path}", lambda world: world.exists(path)
+
+
+def close_row(row: str, more: str = "") -> Step:
+    """A stream follows its inode, wherever the file lies now."""
+
+    def close(world: World) -> Any:
+        for _, node in world.files_below("hdfs://nn"):
+            if isinstance(node.content, DataFile) and node.content.rows == (row,) and node.is_open:
+                node.content = DataFile((row, more)) if more else node.content
+                node.length += 1
+                world.namespace.close(node)
+                return True
+        return None
+
+    return f"close {row}", close
+
+
+# ---- programs
+
+
+def _told(*rows: str) -> Sequence[Fact]:
+    """The writer's job is done: its rows must be in the table from now on."""
+    return [("told", row) for row in rows]
+
+
+def append(row: str) -> Program:
+    return _told(row) if (yield make_file(f"{LIVE}/{row}.parquet", row)) else ()
+
+
+def append_slowly(row: str) -> Program:
+    """A stream that stays open for a while."""
+    opened = yield make_file(f"{LIVE}/{row}.parquet", row, is_open=True)
+    return _told(row) if opened and (yield close_row(row)) else ()
+
+
+def append_hive(row: str) -> Program:
+    """mkdirs, then a rename of one file: Hive's copyFiles, committer version 2."""
+    yield make_directory(LIVE)
+    return _told(row) if (yield rename(f"{PRIVATE}/{row}", f"{LIVE}/{row}.parquet")) else ()
+
+
+def append_to_old(row: str) -> Program:
+    """A stream that was opened for append on a file of the snapshot before the swap."""
+    return [("kept", row)] if (yield close_row(ORIGINAL[0], row)) else ()
+
+
+def _commit_task(temporary: str, number: str) -> Step:
+    """No attempt directory is no output: FileOutputCommitter goes on without a word."""
+    source = f"{temporary}/x{number}"
+
+    def commit(world: World) -> Any:
+        if not world.exists(source):
+            tell_window(world, "committer commits a task")
+            return "no output"
+        return attempt(lambda space: space.namespace.rename(source, f"{temporary}/T{number}"))(world)
+
+    return f"rename {source} {temporary}/T{number}", commit
+
+
+def _list_committed(temporary: str) -> Step:
+    def look(world: World) -> Optional[Tuple[str, ...]]:
+        world.facts.add(("the job commits",))
+        node = world.namespace.find(temporary)
+        if node is None:
+            return None
+        if len([path for path, _ in world.files_below(temporary)]) < 2:
+            tell_window(world, "committer commits the job")
+        return tuple(sorted(name for name in node.children if name.startswith("T")))
+
+    return f"list {temporary}", look
+
+
+def committer_inside() -> Program:
+    """FileOutputCommitter version 1, its _temporary inside the unit, two tasks."""
+    temporary = f"{LIVE}/_temporary"
+    yield make_directory(temporary)
+    for number in "12":
+        if not (yield make_file(f"{temporary}/x{number}/t{number}.parquet", f"t{number}")):
+            return ()
+        if not (yield _commit_task(temporary, number)):
+            return ()
+    tasks = yield _list_committed(temporary)
+    if tasks is None:
+        return ()
+    for task in tasks:
+        done = yield from _publish(f"{temporary}/{task}", f"t{task[1:]}.parquet")
+        if not done:
+            yield delete(temporary)
+            return ()
+    yield delete(temporary)
+    return _told("t1", "t2")
+
+
+def _publish(directory: str, name: str) -> Generator[Step, Any, Any]:
+    """mergePaths: file by file into a target that is there, else the directory becomes the target."""
+    if (yield ask_whether(LIVE)):
+        return (yield rename(f"{directory}/{name}", f"{LIVE}/{name}"))
+    return (yield rename_into(directory, LIVE))
+
+
+def committer_beside(row: str) -> Program:
+    """FileOutputCommitter version 1, its _temporary in the table's root."""
+    temporary = f"{ROOT}/_temporary"
+    yield make_file(f"{temporary}/d/{row}.parquet", row)
+    done = yield from _publish(f"{temporary}/d", f"{row}.parquet")
+    yield delete(temporary)
+    return _told(row) if done else ()
+
+
+def _overwrote(row: str) -> Sequence[Fact]:
+    return [("told", row), ("overwrote",)]
+
+
+def _delete_listed(path: str) -> Step:
+    def remove(world: World) -> Any:
+        if not world.exists(path):
+            tell_window(world, "overwriter deletes what it listed")
+        return world.namespace.delete(path)
+
+    return f"delete {path}", remove
+
+
+def overwrite_files(row: str) -> Program:
+    """Lists, deletes what it listed, adds its own: Hive's replaceFiles."""
+
+    def look(world: World) -> Tuple[str, ...]:
+        begin_overwrite(world)
+        return tuple(path for path, _ in world.files_below(LIVE))
+
+    for path in (yield f"list {LIVE}", look):
+        yield _delete_listed(path)
+    return _overwrote(row) if (yield make_file(f"{LIVE}/{row}.parquet", row)) else ()
+
+
+def _delete_live() -> Step:
+    def remove(world: World) -> Any:
+        begin_overwrite(world)
+        return world.namespace.delete(LIVE)
+
+    return f"delete {LIVE}", remove
+
+
+def overwrite_directory(row: str) -> Program:
+    """Deletes the directory, then writes: Spark's static overwrite."""
+    yield _delete_live()
+    return _overwrote(row) if (yield make_file(f"{LIVE}/{row}.parquet", row)) else ()
+
+
+def overwrite_dynamic(row: str) -> Program:
+    """Deletes the directory, renames its own to the place: Spark's dynamic overwrite."""
+    staging = f"{ROOT}/.spark-staging-1"
+    yield make_file(f"{staging}/d/{row}.parquet", row)
+    yield _delete_live()
+    done = yield rename_into(f"{staging}/d", LIVE)
+    yield delete(staging)
+    return _overwrote(row) if done else ()
+
+
+def drop(purge: bool) -> Program:
+    def drop_partition(world: World) -> None:
+        if _is_in_a_swap(world):
+            tell_window(world, "drop")
+        begin_overwrite(world)
+        world.catalog.partitions[TABLE].pop(UNIT, None)
+        world.facts.add(("dropped",))
+
+    yield "drop the partition", drop_partition
+    if purge:
+        yield delete(LIVE)
+    return ()
+
+
+def _is_in_a_swap(world: World) -> bool:
+    """A run that is not in the log has a copy of the unit aside."""
+    finished = "".join(node.content for path, node in world.files_below(f"{ROOT}/.hivekeeper/log"))
+    copies = [path for path, node in world.files_below(RUNS) if "/ready/u" in path or "/retired/u" in path]
+    return any(path[len(RUNS) + 1 :].partition("/")[0].partition(".")[0] not in finished for path in copies)
+
+
+def discovery() -> Program:
+    """The metastore's own task: a partition without a directory is dropped, a directory without a partition added."""
+    there = yield ask_whether(LIVE)
+    known = yield "ask for the partition", lambda world: UNIT in world.catalog.partitions[TABLE]
+    if there and not known:
+        yield "add the partition", lambda world: world.catalog.add_partition(TABLE, a_partition(UNIT, LIVE))
+    if known and not there:
+        yield "drop the partition", _drop_undiscovered
+    return ()
+
+
+def _drop_undiscovered(world: World) -> None:
+    if world.exists(LIVE):
+        tell_window(world, "discovery")
+    world.catalog.partitions[TABLE].pop(UNIT, None)
+
+
+def ticks(times: int) -> Program:
+    """A coarse clock goes on."""
+
+    def tick(world: World) -> None:
+        assert world.namespace.coarse_ms is not None
+        world.namespace.coarse_ms += 10
+
+    for _ in range(times):
+        yield "the clock ticks", tick
+    return ()
+
+
+PROGRAMS: Dict[str, Callable[..., Program]] = {
+    program.__name__: program
+    for program in (
+        append,
+        append_slowly,
+        append_hive,
+        append_to_old,
+        committer_inside,
+        committer_beside,
+        overwrite_files,
+        overwrite_directory,
+        overwrite_dynamic,
+        drop,
+        discovery,
+        ticks,
+    )
+}
+TOUCH_METASTORE = frozenset(["drop", "discovery"])

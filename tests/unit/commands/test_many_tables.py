@@ -1,0 +1,458 @@
+"""A night over 200 tables, some of which are refused, locked, broken or killed before: the rest is done and each one is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from builders import a_table
+from desk import Desk, outcomes
+from hivekeeper import names
+from hivekeeper.commands import each
+from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.errors import Exit
+from hivekeeper.model import Selection
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan.settings import Settings
+from hivekeeper.report import document, overview, properties, screen
+from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
+from hivekeeper.seams import MetastoreUnavailable
+from twins.metastore import FakeMetastore
+from twins.rows import FakeRows
+from world import World
+
+TABLES = 200
+QUIET = Settings(min_quiet_ms=0)
+
+# What is the matter with some of them; the others are fit.
+ACID, VIEWS = range(10), range(10, 20)
+OVERLAPPING = (20, 21)
+LOCKED = range(30, 40)
+KILLED = range(50, 55)
+FINE = range(60, 80)
+BREAKS, FORBIDDEN, UNREADABLE, FAILS, ASKS = 90, 91, 92, 93, 94
+
+
+def name_of(number: int) -> str:
+    return f"t{number:03d}"
+
+
+def full(number: int) -> str:
+    return f"sales.{name_of(number)}"
+
+
+class BrokenMetastore(FakeMetastore):
+    """Does not answer for the partitions of one table."""
+
+    def partitions(self, table):
+        if table.full_name == full(BREAKS):
+            raise MetastoreUnavailable("the metastore does not answer (TTransportException)")
+        return super().partitions(table)
+
+
+class BrokenRows(FakeRows):
+    """The job of one table fails; units are told by where they are written."""
+
+    def write_stage(self, batch):
+        self.fail = lambda one: "no executors" if f"{name_of(FAILS)}/" in one.target else None
+        return super().write_stage(batch)
+
+
+def build() -> World:
+    world = World()
+    for number in range(TABLES):
+        more: Dict[str, Any] = {"parameters": {"transactional": "true"}} if number in ACID else {}
+        more = {"kind": "VIRTUAL_VIEW", "location": ""} if number in VIEWS else more
+        more = {"location": f"{world.table(full(OVERLAPPING[0])).location}/inside"} if number == OVERLAPPING[1] else more
+        table = a_table(["dt"] if number in (BREAKS, FAILS) else (), name=name_of(number), **more)
+        lengths = [1000] if number in FINE else [1000] * 3
+        world.add_table(table, {} if number in VIEWS else {"dt=1" if table.partitioned else "": lengths})
+    spoil(world)
+    return world
+
+
+def spoil(world: World) -> None:
+    for number in KILLED:
+        desk = Desk(world, full(number), **vars(QUIET))
+        desk.kill_before(["rename_exact", "/ready/u00001 "], desk.compact)
+    for number in LOCKED:
+        world.files.another_client().hold(control_of(world, number).lock, "run X of bob on edge2")
+    world.files.namespace.unreadable.add(world.files.qualify(world.table(full(FORBIDDEN)).location))
+    world.files.writer.add(f"{world.table(full(UNREADABLE)).location}/broken.parquet", "not a data file")
+    world.files.writer.add(f"{control_of(world, ASKS).log}/{names.log_entry(0)}", "no JSON")
+    world.files.namespace.advance(3_600_000)
+
+
+def control_of(world: World, number: int) -> ControlPaths:
+    table = world.table(full(number))
+    return ControlPaths.of(table.location, table.partitioned)
+
+
+def compact(world: World, cluster: Any = None, run: int = 1, dry_run: bool = False, settings: Settings = QUIET, **selected: Any):
+    selection = Selection(**(selected or {"database": "sales"}))
+    request = Request(selection, lambda _table: settings, "__bkp_", f"20260201t0203{run:02d}z-0000", dry_run)
+    return compact_swap(cluster or world.cluster, request)
+
+
+EXPECTED: Dict[int, Exit] = {
+    **dict.fromkeys([*ACID, *VIEWS, *OVERLAPPING, FORBIDDEN, UNREADABLE], Exit.REFUSED),
+    **dict.fromkeys(LOCKED, Exit.LOCKED),
+    BREAKS: Exit.UNUSABLE,
+    FAILS: Exit.PARTIAL,
+    ASKS: Exit.ASK,
+}
+
+
+@pytest.fixture(scope="module")
+def night():
+    """The world after the night, what its readers saw before, and the result."""
+    world = build()
+    rows = {number: world.rows_of(full(number)) for number in range(TABLES)}
+    broken = world.cluster_of(world.files, BrokenMetastore(world.files, world.catalog), BrokenRows(world.files))
+    return world, rows, compact(world, broken)
+
+
+def test_each_table_has_its_own_code_and_the_gravest_is_the_commands(night):
+    _, _, result = night
+    codes = {table.table: table.code for table in result.tables}
+    assert codes == {full(number): EXPECTED.get(number, Exit.DONE) for number in range(TABLES)}
+    assert result.code is Exit.ASK
+
+
+def test_every_table_that_is_fit_was_done_and_no_row_of_any_is_lost_or_doubled(night):
+    world, rows, result = night
+    done = {table.table for table in result.tables if any(unit.outcome == "swapped" for unit in table.units)}
+    recovered = {full(number) for number in KILLED}
+    expected = {full(number) for number in range(TABLES) if number not in EXPECTED and number not in FINE}
+    assert done | recovered == expected
+    # A run that was killed in the gap is finished, so there is nothing left to compact.
+    assert {table.table for table in result.tables if table.recovered} == recovered
+    for number in set(range(TABLES)) - set(KILLED):
+        assert world.rows_of(full(number)) == rows[number], full(number)
+    for number in KILLED:
+        assert world.rows_of(full(number)) == Counter(f"{name_of(number)}//{nth}" for nth in range(3))
+
+
+def test_every_table_that_was_not_done_says_why_and_what_to_do(night):
+    _, _, result = night
+    for table in document.build(result)["tables"]:
+        if table["exit_code"]:
+            said = [table["error"]] if table["error"] else [{"what": unit["reason"], "next": unit["next"]} for unit in table["units"]]
+            assert said
+            assert all(one["what"] and one["next"] for one in said), table["table"]
+
+
+def test_the_document_counts_the_tables_by_their_codes(night):
+    _, _, result = night
+    counts = Counter(EXPECTED.get(number, Exit.DONE) for number in range(TABLES))
+    totals = document.build(result)["totals"]
+    assert totals["exit_codes"] == {str(int(code)): count for code, count in sorted(counts.items())}
+    assert sum(totals["exit_codes"].values()) == totals["tables"] == TABLES
+
+
+def test_the_text_has_a_line_for_each_table_done_and_ends_with_what_needs_a_hand(night):
+    _, _, result = night
+    lines = screen.render(result).splitlines()
+    done = [line for line in lines if ": compacted 1 unit: 3 → 1 file" in line]
+    assert len(done) == len({line.partition(":")[0] for line in done}) == TABLES - len(EXPECTED) - len(FINE) - len(KILLED)
+    heads = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert heads == ["refused", "not all done, run again", "held by another run", "the cluster could not be used", "a person decides"]
+    assert f"{name_of(ASKS)}/log: log entry 0 cannot be read" in " ".join(lines[-5:])
+    assert lines[-1].startswith("200 tables: ")
+    assert lines[-1].endswith("; exit code 7")
+    assert len(lines) < TABLES + 60
+
+
+def test_all_of_it_is_told_where_partitions_are_asked_for(night):
+    _, _, result = night
+    assert f"{full(UNREADABLE)}: refused: a file cannot be read" in screen.render(result, partitions=True)
+    assert len(screen.render(result, partitions=True).splitlines()) > 2 * TABLES
+
+
+def test_the_properties_stay_small_and_name_the_gravest_trouble(night):
+    _, _, result = night
+    text = properties.render(result)
+    assert len(text.encode()) < properties.LIMIT
+    assert f"hivekeeper.tables={TABLES}" in text
+    assert "log entry 0 cannot be read" in text
+
+
+def test_the_next_night_does_what_could_not_be_done_and_nothing_twice():
+    world = build()
+    compact(world)
+    world.files.expire_locks()
+    world.files.namespace.unreadable.clear()
+    second = compact(world, run=2)
+    done = {table.table for table in second.tables if any(unit.outcome == "swapped" for unit in table.units)}
+    assert done == {full(number) for number in [*LOCKED, FORBIDDEN]}
+
+
+def test_a_dry_run_over_all_of_them_changes_nothing():
+    world = build()
+    before = world.picture()
+    result = compact(world, dry_run=True)
+    assert world.picture() == before
+    assert screen.render(result).splitlines()[-1].startswith("200 tables: ")
+
+
+def test_many_named_tables_that_are_refused_are_a_line_each_and_no_more_than_twenty():
+    world = build()
+    result = compact(world, tables=tuple(full(number) for number in [*ACID, *VIEWS, *OVERLAPPING, 100]))
+    lines = screen.render(result).splitlines()
+    assert len([line for line in lines if line.startswith("  sales.t0")]) == 20
+    assert "  … and 2 more (all of them with --json)" in lines
+    assert result.code is Exit.PARTIAL
+
+
+def test_every_code_has_a_place_in_the_order_and_a_head():
+    assert sorted(SEVERITY) == sorted(Exit)
+    assert set(overview.HEADS) == set(Exit)
+
+
+def test_the_order_of_the_codes_is_that_of_the_docs():
+    page = (Path(__file__).parents[3] / "docs" / "many-tables.md").read_text("utf-8")
+    assert ", ".join(str(int(code)) for code in SEVERITY) + "." in page
+
+
+# -- what it costs ------------------------------------------------------------------------------------------
+
+
+class Counted:
+    """A seam whose calls are counted."""
+
+    def __init__(self, seam: Any, calls: Counter) -> None:
+        self._seam, self._calls = seam, calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._seam, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any, **more: Any) -> Any:
+            self._calls[name] += 1
+            return found(*arguments, **more)
+
+        return call
+
+
+def count_calls(tables: int, partitions: int = 1, runs: int = 1) -> Counter:
+    """Of the last of several runs."""
+    world = World()
+    for number in range(tables):
+        world.add_table(a_table(["dt"], name=name_of(number)), {f"dt={nth}": [1000] * 3 for nth in range(partitions)})
+    for run in range(1, runs):
+        compact(world, run=run)
+    calls: Counter = Counter()
+    seams = [Counted(seam, calls) for seam in (world.files, world.metastore, world.rows)]
+    result = compact(world, world.cluster_of(*seams), run=runs)
+    assert result.code is Exit.DONE
+    return calls
+
+
+def test_calls_grow_with_the_tables_and_not_with_their_square():
+    few, many = count_calls(10), count_calls(100)
+    for name in many:
+        assert many[name] <= 10 * few[name], name
+    assert sum(many.values()) < 100 * 100
+
+
+def test_a_table_with_nothing_to_do_costs_few_calls():
+    calls = count_calls(10, runs=2)
+    assert sum(calls.values()) < 10 * 30, calls
+
+
+def test_calls_that_only_look_do_not_grow_with_the_partitions():
+    one, many = count_calls(1, partitions=5), count_calls(1, partitions=50)
+    for name in ("room", "ties", "attributes", "footers", "read_texts", "partitions", "locations_below", "tables", "update_sizes"):
+        assert many[name] == one[name], name
+
+
+# -- units that fail night after night ----------------------------------------------------------------------
+
+
+DAY_MS = 86_400_000
+FAILURE = "its compaction failed 3 nights in a row since 2026-01-"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    desk = Desk(world)
+    world.rows.fail = lambda batch: "disk is full" if any("/dt=2/" in file.path for unit in batch.units for file in unit.files) else None
+    return desk
+
+
+def pass_night(desk: Desk) -> CommandResult:
+    result = desk.compact()
+    desk.world.files.namespace.advance(DAY_MS)
+    return result
+
+
+def test_a_unit_that_failed_three_nights_is_left_alone_and_that_is_no_error(desk):
+    assert [pass_night(desk).code for _ in range(3)] == [Exit.PARTIAL] * 3
+    fourth = pass_night(desk)
+    assert (fourth.code, outcomes(fourth)) == (Exit.DONE, {"dt=2": "quarantined"})
+    (unit,) = fourth.tables[0].units
+    assert unit.reason.startswith(FAILURE)
+    assert unit.reason.endswith("last: failed: disk is full")
+    assert unit.reason in screen.render(fourth)
+    assert "hivekeeper.units_quarantined=1" in properties.render(fourth)
+    assert document.build(fourth)["totals"]["outcomes"] == {"quarantined": 1}
+    assert desk.log().next_version == 3
+
+
+def test_a_dry_run_analyze_and_history_show_it(desk):
+    for _ in range(3):
+        pass_night(desk)
+    assert outcomes(desk.compact(dry_run=True)) == {"dt=2": "quarantined"}
+    (table,) = desk.analyze().tables
+    assert table.observed.statuses == {"fine": 1, "quarantined": 1}
+    assert FAILURE in screen.render(desk.analyze())
+    (shown,) = document.build(desk.history())["tables"][0]["quarantined"]
+    assert (shown["partition"], shown["nights"], shown["reason"]) == ("dt=2", 3, "disk is full")
+    assert shown["until_ms"] - shown["since_ms"] > 9 * DAY_MS - 3_600_000
+    assert f"sales.events/dt=2: in quarantine: {FAILURE}" in screen.render(desk.history())
+
+
+def test_a_new_file_brings_it_back_at_once_and_a_success_ends_it(desk):
+    for _ in range(3):
+        pass_night(desk)
+    desk.append("dt=2", "new")
+    assert desk.history().tables[0].quarantined == ()
+    assert outcomes(desk.compact()) == {"dt=2": "failed"}
+    desk.world.rows.fail = None
+    assert outcomes(desk.compact()) == {"dt=2": "swapped"}
+
+
+def test_it_is_tried_again_when_its_time_is_over_and_left_alone_again_when_it_fails(desk):
+    for _ in range(3):
+        pass_night(desk)
+    desk.world.files.namespace.advance(6 * DAY_MS)
+    assert outcomes(pass_night(desk)) == {"dt=2": "failed"}
+    assert outcomes(pass_night(desk)) == {"dt=2": "quarantined"}
+
+
+def test_zero_tries_it_at_once(desk):
+    for _ in range(3):
+        pass_night(desk)
+    desk.world.rows.fail = None
+    desk.settings = replace(desk.settings, quarantine_after=0)
+    assert outcomes(desk.compact()) == {"dt=2": "swapped"}
+
+
+def test_analyze_shows_the_files_of_a_table_whose_log_cannot_be_read(desk):
+    desk.compact()
+    desk.world.files.writer.delete(f"{desk.control.log}/{names.log_entry(0)}")
+    desk.world.files.writer.add(f"{desk.control.log}/{names.log_entry(0)}", "no JSON")
+    (table,) = desk.analyze().tables
+    assert (table.code, table.observed.statuses) == (Exit.DONE, {"fine": 1, "compact": 1})
+
+
+# -- no room ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three() -> Desk:
+    """Three units; dt=3 gains most, then dt=2."""
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * (2 + day) for day in (1, 2, 3)})
+    return Desk(world)
+
+
+def limit_backups(desk: Desk, **limits: int) -> None:
+    desk.settings = replace(desk.settings, **limits)
+
+
+def reasons(result: CommandResult) -> List[str]:
+    return [unit.reason for unit in result.tables[0].units if unit.outcome == "left"]
+
+
+def test_units_are_compacted_until_the_backups_hold_what_they_may(three):
+    limit_backups(three, max_backup_bytes=9000)
+    before = three.world.rows_of(three.table)
+    result = three.compact()
+    assert (result.code, outcomes(result)) == (Exit.PARTIAL, {"dt=3": "swapped", "dt=2": "swapped", "dt=1": "left"})
+    assert reasons(result) == ["its backups hold 0 of 9,000 bytes (max_backup_bytes), 12,000 more are wanted"]
+    assert three.world.rows_of(three.table) == before
+    again = three.compact()
+    assert (again.code, outcomes(again)) == (Exit.PARTIAL, {"dt=1": "left"})
+    assert reasons(again) == ["its backups hold 9,000 of 9,000 bytes (max_backup_bytes), 3,000 more are wanted"]
+    assert reasons(again)[0] in screen.render(again)
+
+
+def test_a_cleanup_makes_room_again_and_a_dry_run_tells_the_same_as_the_run(three):
+    limit_backups(three, max_backup_bytes=9000)
+    assert outcomes(three.compact(dry_run=True)) == {"dt=3": "planned", "dt=2": "planned", "dt=1": "left"}
+    three.compact()
+    three.cleanup()
+    assert (outcomes(three.compact()), three.compact().code) == ({"dt=1": "swapped"}, Exit.DONE)
+
+
+def test_pinned_backups_count_and_are_named(three):
+    limit_backups(three, max_backup_bytes=9000)
+    three.pin(three.compact().run)
+    (reason,) = reasons(three.compact())
+    assert "9,000 of them are pinned" in reason
+
+
+def test_backups_may_be_limited_by_objects(three):
+    # dt=3: five files with a block each, and a directory; dt=2: nine.
+    limit_backups(three, max_backup_objects=20)
+    assert outcomes(three.compact()) == {"dt=3": "swapped", "dt=2": "swapped", "dt=1": "left"}
+
+
+def test_an_unfit_unit_takes_no_room_from_the_others(three):
+    three.world.files.writer.add(f"{three.live('dt=3')}/broken.parquet", "not a data file", 1000)
+    three.world.files.namespace.advance(DAY_MS)
+    limit_backups(three, max_backup_bytes=7000)
+    assert outcomes(three.compact()) == {"dt=3": "refused", "dt=2": "swapped", "dt=1": "swapped"}
+
+
+def test_what_fits_into_a_quota_of_names_is_done_and_the_rest_is_left(three):
+    world = three.world
+    root, top = three.live(), names.parent(three.live())
+    three.backup()
+    used = 1 + len([path for path, _ in world.files.namespace.walk(root)])
+    # The control directory is there: thirteen names are ours, and each unit takes three.
+    world.files.namespace.quotas[root] = (used + 18, None)
+    world.files.namespace.quotas[top] = (10**6, 10**12)
+    result = three.compact()
+    assert (result.code, outcomes(result)) == (Exit.PARTIAL, {"dt=3": "swapped", "dt=2": "left", "dt=1": "left"})
+    assert reasons(result)[0] == f"not enough names: 22 are needed, 18 are left in the quota of {root}"
+
+
+@pytest.mark.parametrize("quota", [(3, None), (None, 1000)], ids=["names", "space"])
+def test_a_table_for_which_nothing_fits_is_untouched_and_says_the_numbers(three, quota):
+    three.world.files.namespace.quotas[names.parent(three.live())] = quota
+    before = three.world.picture()
+    for dry_run in (True, False):
+        result = three.compact(dry_run=dry_run)
+        assert result.code is Exit.UNUSABLE
+        assert "are left in the quota of hdfs://nn/warehouse/sales" in result.tables[0].problem.what
+    assert three.world.picture() == before
+
+
+def test_a_quota_further_up_is_known_where_the_site_names_its_directory(three):
+    three.world.files.namespace.quotas["hdfs://nn/warehouse"] = (2, None)
+    assert outcomes(three.compact(dry_run=True)) == {f"dt={day}": "planned" for day in (1, 2, 3)}
+    limit_backups(three, quota_directories=("/warehouse", "/elsewhere"))
+    assert three.compact().code is Exit.UNUSABLE
+
+
+def test_a_table_with_nothing_to_do_asks_for_no_room():
+    world = World()
+    world.add_table(a_table(), {"": [1000]})
+    world.files.namespace.quotas["hdfs://nn/warehouse/sales"] = (0, 0)
+    assert Desk(world).compact().code is Exit.DONE
+
+
+def test_for_each_gives_one_outcome_per_table_in_their_order():
+    world = World()
+    tables = [a_table(name=name_of(number)) for number in range(3)]
+    found = each.for_each(world.cluster, tables, lambda table: TableOutcome(table.full_name))
+    assert [outcome.table for outcome in found] == [table.full_name for table in tables]
