@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo test test-unit cluster-up cluster-down test-cluster bench-swap lint clean
+.PHONY: help venv dist bundle env demo test test-unit cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -42,8 +42,17 @@ cluster-down: venv ## stop it
 test-cluster: dist ## run the tests that need a cluster, starting one where none runs (ALL=yes: the slowest too)
 	@$(IN_VENV) tests/cluster/with tests/cluster/run
 
+test-matrix: venv ## kill every subcommand after every change on HDFS, and write what was seen to docs/swap.md (an hour; ALL=no: each change once)
+	@$(IN_VENV) env HKTEST_MATRIX=$(if $(filter no,$(ALL)),once,all) SECURE=no tests/cluster/with tests/faults/run
+
+interleavings: venv ## explore every interleaving of runs and writers on the twins, and print what stays open (MOST=1: few kills; else an hour)
+	@cd tests && PYTHONPATH=../job:. ../$(IN_VENV) python -m interleavings --traces --most $(or $(MOST),9)
+
 bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3)
+
+bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster
+	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),2000) --units $(or $(UNITS),10)
 
 lint: venv ## check style: ruff and shellcheck
 	@$(IN_VENV) packaging/lint

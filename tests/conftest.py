@@ -14,6 +14,7 @@ import pytest
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session: with an embedded metastore in a directory of its own, or with the cluster that HADOOP_CONF_DIR describes."""
     from hivekeeper.cluster.session import open_session
+    from storage import login_options
 
     home: Path = tmp_path_factory.mktemp("spark")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -26,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.shuffle.partitions": "2",
         # On HDFS: else a client sleeps 0.4 s where the DataNode's report is not there at its first question.
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
-        **(_on_cluster() if os.environ.get("HADOOP_CONF_DIR") else _embedded(home)),
+        **(login_options() if os.environ.get("HADOOP_CONF_DIR") else _embedded(home)),
     }
     session = open_session(options, log_level="ERROR")
     yield session
@@ -39,12 +40,6 @@ def _embedded(home: Path) -> Dict[str, str]:
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
     }
-
-
-def _on_cluster() -> Dict[str, str]:
-    """The keytab carries its principal's name, as `tests/cluster/cluster env` gives it; none on a cluster without Kerberos."""
-    keytab = os.environ.get("HKTEST_KEYTAB")
-    return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 
 @pytest.fixture(scope="session")

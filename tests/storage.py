@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
-from typing import Any, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple
 
 import pytest
 
@@ -16,6 +17,12 @@ TEST_FS = os.environ.get("HKTEST_FS", "")
 
 # For a case that a cluster would only make slower: it is about a format, a text or the gateway.
 local_only = pytest.mark.skipif(bool(TEST_FS), reason="local: it says the same on every file system and metastore")
+
+
+def login_options() -> Dict[str, str]:
+    """How Spark logs in: the keytab that `tests/cluster/cluster env` names carries its principal's name; none without Kerberos."""
+    keytab = os.environ.get("HKTEST_KEYTAB")
+    return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 
 class Found(NamedTuple):
@@ -135,6 +142,23 @@ class HadoopStorage(Storage):
             # The last argument: without checksum files beside the copies.
             self._fs.copyToLocalFile(False, self._path(location), self._path(f"file:{target}"), True)
         return target
+
+    def end_lease(self, location: str) -> None:
+        """As an administrator does for a writer that died, who would not wait a minute."""
+        while not self._fs.recoverLease(self._path(location)):
+            time.sleep(0.2)
+
+    def open(self, location: str) -> Any:
+        """A new file's stream, for a writer that takes its time: write(bytearray), hflush(), close()."""
+        return self._fs.create(self._path(location), False)
+
+    def append(self, location: str) -> Any:
+        """The stream of a file that is there."""
+        return self._fs.append(self._path(location))
+
+    def rename_as_committers_do(self, source: str, target: str) -> None:
+        """FileSystem.rename: below the target where that is a directory."""
+        assert self._fs.rename(self._path(source), self._path(target)), f"{source} was not renamed"
 
     def close(self) -> None:
         self._fs.delete(self._path(self.root), True)

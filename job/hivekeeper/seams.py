@@ -85,6 +85,9 @@ class Files(Protocol):
         A missing directory gives `Snapshot(exists=False)`. One gateway call, whatever the number.
         """
 
+    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        """As look, of the entries only those with a hidden name: beside them a table's root may hold tens of thousands of partitions."""
+
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         """Everything below a directory, at any depth, parents before children; () where it is missing."""
 

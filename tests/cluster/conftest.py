@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 import pytest
 
 from cluster.edge import Edge
+from cluster.long_run import LongRun
 from cluster.servers.bring_up import runs_whole
 from cluster.servers.kerberos import get_ticket
-from cluster.servers.layout import Layout, choose_run, read_layout
+from cluster.servers.layout import CHECKOUT, Layout, choose_run, read_layout
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +53,22 @@ def database(layout: Layout, spark: Any, tmp_path: Path) -> Iterator[str]:
     spark.sql(f"CREATE DATABASE {name} LOCATION '{layout.namenode}/user/etl/{name}'")
     yield name
     spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+@pytest.fixture
+def start(edge: Edge, table: str) -> Iterator[Callable[..., LongRun]]:
+    """Starts a run that can be stopped; none is left behind."""
+    started = []
+
+    def start_run(stop_after: str = "nowhere", user: Optional[str] = "etl", **spark: Any) -> LongRun:
+        edge.configure(user, spark={"archive": str(CHECKOUT / "tests" / "cluster" / "stopping.py"), **spark})
+        started.append(LongRun(edge, table, stop_after))
+        return started[-1]
+
+    yield start_run
+    for run in started:
+        if run.process.poll() is None:
+            for pid in (run.driver, run.process.pid):
+                if pid is not None:
+                    os.kill(pid, signal.SIGKILL)
+            run.process.wait()

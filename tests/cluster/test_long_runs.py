@@ -8,16 +8,16 @@ import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Iterator, List
 
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from cluster.edge import Edge
+from cluster.long_run import LongRun
 from cluster.servers import process
 from cluster.servers.bring_up import start_server
 from cluster.servers.kerberos import add_principals
-from cluster.servers.layout import CHECKOUT, Layout
+from cluster.servers.layout import Layout
 from desk import Desk
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.errors import Exit
@@ -26,8 +26,6 @@ DAYS = ("1", "2", "3")
 ROWS_A_DAY = 40
 IN_THE_GAP = "/retired/u"
 PROVED = "/ready/u"
-# A run on this machine, with all that Hadoop's clients try again.
-RUNS_WITHIN_SECONDS = 400
 # A lock whose holder died is free after a minute.
 LOCK_FREE_WITHIN_SECONDS = 120
 # The life of a ticket: long enough to start a run with it on a busy machine. Then that of a principal whose keytab is at hand.
@@ -62,78 +60,6 @@ def whole(layout: Layout) -> Iterator[Layout]:
     yield layout
     for name in ("namenode", "metastore"):
         start_server(layout.run, name)
-
-
-class LongRun:
-    """compact-swap in the background, a batch a partition, that stops once after a rename to a path that holds `stop_after`."""
-
-    def __init__(self, edge: Edge, table: str, stop_after: str = "nowhere") -> None:
-        self.edge, self.table = edge, table
-        self.process = edge.start("compact-swap", "--table", table, "--set", "batch_units=1", STOP_AFTER=stop_after)
-
-    @property
-    def stderr(self) -> str:
-        return (self.edge.home / "stderr").read_text()
-
-    @property
-    def output(self) -> str:
-        """The log, then the answer."""
-        return self.stderr + (self.edge.home / "stdout").read_text()
-
-    def wait_for(self, what: str, there: Callable[[], bool]) -> None:
-        until = time.monotonic() + RUNS_WITHIN_SECONDS
-        while not there():
-            assert self.process.poll() is None and time.monotonic() < until, f"no {what}:\n{self.stderr}"
-            time.sleep(0.05)
-
-    def wait_for_line(self, text: str) -> None:
-        self.wait_for(f"line {text!r}", lambda: text in self.stderr)
-
-    def wait_until_stopped(self) -> None:
-        self.wait_for("stop", lambda: self.driver is not None and _state(self.driver) == "T")
-
-    @property
-    def driver(self) -> Optional[int]:
-        """The process that has stopped itself."""
-        mark = self.edge.home / "stopped"
-        return int(mark.read_text()) if mark.exists() and mark.read_text() else None
-
-    def go_on(self) -> int:
-        """Let a stopped run go on, to its end; its exit code."""
-        self.resume()
-        return self.wait()
-
-    def resume(self) -> None:
-        assert self.driver is not None
-        os.kill(self.driver, signal.SIGCONT)
-
-    def wait(self) -> int:
-        """Its exit code."""
-        return self.process.wait(RUNS_WITHIN_SECONDS)
-
-
-def _state(pid: int) -> str:
-    """Field 3 of /proc/PID/stat; T where it is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-@pytest.fixture
-def start(edge: Edge, table: str) -> Iterator[Callable[..., LongRun]]:
-    """Starts a run that can be stopped; none is left behind."""
-    started = []
-
-    def start_run(stop_after: str = "nowhere", user: Optional[str] = "etl", **spark: Any) -> LongRun:
-        edge.configure(user, spark={"archive": str(CHECKOUT / "tests" / "cluster" / "stopping.py"), **spark})
-        started.append(LongRun(edge, table, stop_after))
-        return started[-1]
-
-    yield start_run
-    for run in started:
-        if run.process.poll() is None:
-            for pid in (run.driver, run.process.pid):
-                if pid is not None:
-                    os.kill(pid, signal.SIGKILL)
-            run.process.wait()
 
 
 def find_containers(layout: Layout, main_class: str) -> List[int]:
@@ -247,6 +173,7 @@ def test_where_hdfs_is_asked_again_a_restart_of_the_namenode_in_the_gap_is_only_
     require_finished(spark, gateway, table)
 
 
+@pytest.mark.thorough
 def test_safe_mode_in_the_gap_of_a_swap_is_a_cluster_that_is_not_usable_and_no_question_for_a_person(
     start, table, spark, gateway, superuser
 ):
@@ -277,6 +204,7 @@ def test_a_metastore_that_stays_away_ends_the_run_after_the_swap_that_was_begun_
     require_finished(spark, gateway, table)
 
 
+@pytest.mark.thorough
 def test_a_ticket_that_ends_in_a_run_without_keytab_is_one_clear_error(start, edge, table, spark, gateway):
     edge.login("etl", f"{TICKET_SECONDS}s")
     ends = time.monotonic() + TICKET_SECONDS

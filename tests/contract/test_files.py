@@ -110,6 +110,22 @@ def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(file
     assert not seen[paths[39] + "/"].exists
 
 
+def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world):
+    """A NameNode gives so many names at a time (dfs.ls.limit), in the order of their bytes."""
+    hidden = [".hivekeeper", "._", "_", "_temporary", "_x"]
+    many = [*(f"DT={number}" for number in range(300)), *(f"dt={number}" for number in range(250))]
+    others = [*many, "0", "-", "^", "`", "~", "\u00e9", "ZZ"]
+    for name in [*hidden, *others]:
+        files_world.writer.make_directory(files_world.path("d", name))
+    files_world.writer.add(files_world.path("d", ".done"), "x")
+    whole = files_world.files.look([files_world.path("d")])[files_world.path("d")]
+    seen = files_world.files.look_hidden([files_world.path("d"), files_world.path("absent")])
+    assert sorted(names_in(seen[files_world.path("d")])) == sorted([*hidden, ".done"])
+    assert (seen[files_world.path("d")].file_id, seen[files_world.path("d")].mtime_ms) == (whole.file_id, whole.mtime_ms)
+    assert {entry.path for entry in seen[files_world.path("d")].entries} <= {entry.path for entry in whole.entries}
+    assert not seen[files_world.path("absent")].exists
+
+
 def test_an_entry_tells_length_time_and_id(files_world):
     before = files_world.files.stat(files_world.root)
     wait_a_tick(files_world)

@@ -11,7 +11,6 @@ import pytest
 
 from builders import a_table
 from desk import Desk
-from hivekeeper import names
 from hivekeeper.plan.recovery import Undo, next_undo
 from twins.rows import DataFile
 from world import World
@@ -37,41 +36,22 @@ def desk() -> Desk:
     return Desk(world)
 
 
-def word_of(desk: Desk, path: str) -> str:
-    """A place as the tables call it: live, a state, a file of either, log, or the base name of a record."""
-    short = path[len(desk.live("dt=1")) :] if path.startswith(desk.live("dt=1")) else None
-    if short is not None:
-        return "live" if short == "" else "live/FILE"
-    state = re.search(r"/runs/[^/]+/(\w+)/(?:u\d+|b\d+/\w+=\d+)(/.+)?$", path)
-    if state:
-        return state[1] + ("/FILE" if state[2] else "")
-    if names.log_version(names.base(path)) is not None:
-        return "log"
-    return re.sub(r"-\d+\.jsonl$", "-N.jsonl", names.base(path))
-
-
-def change_of(desk: Desk, step: str) -> Optional[str]:
-    """A step of the twins as the first column says it; None for what is not a rename and deletes no backup."""
-    method, *paths = step.split(" ")
-    if method == "rename_exact":
-        source, target = (word_of(desk, path) for path in paths)
-        return target if paths[0] == paths[1] + ".part" else f"{source} → {target.partition('/')[0]}"
-    if method == "move_to_trash":
-        return f"{word_of(desk, paths[0])} → trash"
-    return "deleting → nothing" if method == "delete_tree" and "/deleting/u" in step else None
+def told_name(name: str) -> Optional[str]:
+    """A change as the first column says it; None for what is not a rename and deletes no backup."""
+    is_renamed = " → " in name and not name.endswith(" → nothing")
+    return name if is_renamed or name in ("plan.json", "certificates-N.jsonl", "deleting → nothing") else None
 
 
 def changes_of(desk: Desk, act: Callable[[], object], late_at: str = "") -> Set[str]:
     """What a command changes, with a writer that adds a file just before the step that ends with `late_at`."""
     seen: Set[str] = set()
 
-    def watch(step: str) -> None:
-        change = change_of(desk, step)
-        seen.update([change] if change else [])
-        if late_at and step.startswith("rename_exact") and change == late_at:
+    def watch(name: str) -> None:
+        seen.update([name] if told_name(name) else [])
+        if name == late_at:
             desk.world.files.writer.add(f"{desk.live('dt=1')}/late-{len(desk.runs)}.parquet", DataFile(("late",)), 10)
 
-    desk.world.files.before_step = watch
+    desk.world.watch(desk.table, watch)
     act()
     desk.world.files.before_step = None
     return seen

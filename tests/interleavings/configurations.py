@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, Tuple
 
 from builders import a_partition, a_table
-from interleavings.explorer import CONTROL, Explorer, Runner, State, Writer
+from interleavings.explorer import CONTROL, Budget, Explorer, Runner, State, Writer
 from interleavings.promises import judge_end, judge_now
 from interleavings.world import World, add_file
 from interleavings.writers import LIVE, ORIGINAL, PRIVATE, ROOT, RUNS, UNIT
@@ -24,6 +24,7 @@ class Configuration:
     kills: int = 2
     lapses: int = 0
     errors: int = 0
+    switches: int = 3
     swapped: bool = False
     coarse: bool = False
 
@@ -33,7 +34,7 @@ class Configuration:
         while jobs.count(RECOVER) > max(most, 1) and self.kills > most:
             jobs.remove(RECOVER)
         kills, lapses, errors = (min(most, times) for times in (self.kills, self.lapses, self.errors))
-        return replace(self, jobs=tuple(jobs), kills=kills, lapses=lapses, errors=errors)
+        return replace(self, jobs=tuple(jobs), kills=kills, lapses=lapses, errors=errors, switches=min(self.switches, most + 1))
 
 
 def one(*words: Any) -> Tuple[Tuple[Any, ...], ...]:
@@ -64,6 +65,7 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "discovery": Configuration(ONCE, one("discovery") + APPEND, kills=1),
     "coarse clock": Configuration((COMPACT,), REPLACE_FILES + one("ticks", 2), kills=0, coarse=True),
     "errors": Configuration(ONCE, APPEND, kills=1, errors=2),
+    "pause, recover": Configuration((COMPACT, RECOVER), kills=0, lapses=1),
     "pause": Configuration((COMPACT, COMPACT), APPEND, kills=0, lapses=1),
     "pause, overwrite directory": Configuration((COMPACT, COMPACT), REPLACE_DIRECTORY, kills=0, lapses=1),
     "pause, kill": Configuration((COMPACT, RECOVER, COMPACT), kills=1, lapses=1),
@@ -111,7 +113,7 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
     writers = tuple(
         Writer(number, name, arguments) for number, (name, *rest) in enumerate(configuration.writers) for arguments in [tuple(rest)]
     )
-    budget = (configuration.kills, configuration.lapses, configuration.errors)
+    budget = Budget(configuration.kills, configuration.lapses, configuration.errors, configuration.switches)
     return explorer, (explorer.freezer.freeze(world), (*runners, *writers), budget)
 
 

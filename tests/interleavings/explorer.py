@@ -70,8 +70,26 @@ class Writer:
 
 
 Actor = Union[Runner, Writer]
-# How often a run may be killed, lose its lease, see a rename fail.
-Budget = Tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How often a run may be killed, lose its lease, see a rename fail; and how often, where two are at work, it may be the other's turn.
+
+    `turn` is the index of the run that acted last.
+    """
+
+    kills: int
+    lapses: int
+    errors: int
+    switches: int
+    turn: int = -1
+
+    def after_turn(self, index: int) -> Budget:
+        is_switch = self.turn not in (-1, index)
+        return replace(self, turn=index, switches=self.switches - is_switch)
+
+
 State = Tuple[Frozen, Tuple[Actor, ...], Budget]
 Move = Tuple[str, State]
 
@@ -141,25 +159,28 @@ class Explorer:
         return all(is_below(path, CONTROL.top) and not any(is_below(one, path) for one in open_files) for path in call.paths())
 
     def _moves_of_runner(self, state: State, index: int) -> Iterator[Move]:
-        frozen, actors, (kills, lapses, errors) = state
+        frozen, actors, budget = state
         runner = actors[index]
         assert isinstance(runner, Runner)
-        if runner.status == "waits":
-            if self._may_begin(frozen, actors, index):
-                yield self._begin(state, index)
-            return
-        if runner.status != "runs":
+        if runner.status == "waits" and self._may_begin(frozen, actors, index) and self._may_act(budget, index):
+            yield self._begin(state, index)
+        if runner.status != "runs" or not self._may_act(budget, index):
             return
         assert runner.point is not None
         call = runner.point.next
         assert isinstance(call, Call)
-        if kills and runner.last in ALL_CHANGES:
+        if budget.kills and runner.last in ALL_CHANGES:
             yield self._kill(state, index)
-        if lapses and frozen[2] == runner.number and runner.last in LOCK_TOLD:
+        if budget.lapses and frozen[2] == runner.number and runner.last in LOCK_TOLD:
             yield self._lapse(state, index)
-        for done in (False, True) if errors and call.method == "rename_exact" else ():
-            yield self._perform(state, index, (kills, lapses, errors - 1), failing=True, done=done)
-        yield self._perform(state, index, (kills, lapses, errors))
+        after = budget.after_turn(index)
+        for done in (False, True) if budget.errors and call.method == "rename_exact" else ():
+            yield self._perform(state, index, replace(after, errors=budget.errors - 1), failing=True, done=done)
+        yield self._perform(state, index, after)
+
+    def _may_act(self, budget: Budget, index: int) -> bool:
+        """Whether it is this run's turn, or may become so."""
+        return budget.switches > 0 or budget.turn in (-1, index)
 
     def _may_begin(self, frozen: Frozen, actors: Sequence[Actor], index: int) -> bool:
         """One after the other, when the lock is free; beside one that lost its lease unnoticed."""
@@ -172,7 +193,7 @@ class Explorer:
         runner = actors[index]
         assert isinstance(runner, Runner)
         point = self._first_point(runner.job, runner.number)
-        return f"{runner.name} begins", (frozen, put(actors, index, replace(runner, point=point, status="runs")), budget)
+        return f"{runner.name} begins", (frozen, put(actors, index, replace(runner, point=point, status="runs")), budget.after_turn(index))
 
     def _first_point(self, job: str, number: int) -> Point:
         if (job, number) not in self._begun:
@@ -180,7 +201,7 @@ class Explorer:
         return self._begun[job, number]
 
     def _kill(self, state: State, index: int) -> Move:
-        frozen, actors, (kills, lapses, errors) = state
+        frozen, actors, budget = state
         runner, world = actors[index], self.freezer.thaw(frozen)
         assert isinstance(runner, Runner)
         if world.holder == runner.number:
@@ -188,16 +209,16 @@ class Explorer:
         if not writers.rows_in_live(world)[writers.ORIGINAL[0]]:
             world.facts.add(("killed",))
         actors = put(actors, index, replace(runner, point=None, status="dead"))
-        return f"{runner.name} KILLED", (self._frozen_after(world, actors), actors, (kills - 1, lapses, errors))
+        return f"{runner.name} KILLED", (self._frozen_after(world, actors), actors, replace(budget, kills=budget.kills - 1, turn=-1))
 
     def _lapse(self, state: State, index: int) -> Move:
         """The run pauses for so long that its lease ends, and does not know. Only `check` could tell when, so it happens just after one."""
-        frozen, actors, (kills, lapses, errors) = state
+        frozen, actors, budget = state
         runner, world = actors[index], self.freezer.thaw(frozen)
         assert isinstance(runner, Runner)
         world.end_lease(CONTROL.lock)
         actors = put(actors, index, replace(runner, lapsed=True))
-        return f"{runner.name} PAUSED, its lease ends", (self.freezer.freeze(world), actors, (kills, lapses - 1, errors))
+        return f"{runner.name} PAUSED, its lease ends", (self.freezer.freeze(world), actors, replace(budget, lapses=budget.lapses - 1))
 
     def _perform(self, state: State, index: int, budget: Budget, failing: bool = False, done: bool = False) -> Move:
         frozen, actors, _ = state
@@ -216,6 +237,7 @@ class Explorer:
         while lone and after.status == "runs" and self._is_unwatched(after, world, actors, budget):
             after = self._make_next_call(world, after, said)
         actors = put(actors, index, after)
+        budget = budget if after.status == "runs" else replace(budget, turn=-1)
         return "\n".join(said), (self._frozen_after(world, actors), actors, budget)
 
     def _make_next_call(self, world: World, runner: Runner, said: List[str]) -> Runner:
@@ -238,12 +260,13 @@ class Explorer:
 
     def _is_unwatched(self, runner: Runner, world: World, actors: Sequence[Actor], budget: Budget) -> bool:
         """Whether nothing can come between the last call and the next, and no promise is to be asked for between them."""
-        kills, lapses, errors = budget
         assert runner.point is not None
         call = runner.point.next
         assert isinstance(call, Call)
         may_branch = (
-            (kills and runner.last in ALL_CHANGES) or (lapses and runner.last in LOCK_TOLD) or (errors and call.method == "rename_exact")
+            (budget.kills and runner.last in ALL_CHANGES)
+            or (budget.lapses and runner.last in LOCK_TOLD)
+            or (budget.errors and call.method == "rename_exact")
         )
         return not may_branch and runner.last not in MOVES_ROWS and self._is_private(runner, world, actors)
 

@@ -42,8 +42,15 @@ MUTATIONS = {
         "append, overwrite files",
     ),
     "the look of the recovery": Mutation("steps/swap.py", LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
-    "asking whether the run was taken over": Mutation(
-        "steps/swap.py", "    if not seen[run.paths.top].exists:\n        raise fenced(run)\n", "", "pause", most=1
+    "asking whether a run was taken over where ready is not as proved": Mutation(
+        "steps/swap.py", "        require_own_directory(run)\n        raise", "        raise", "pause, recover", most=1
+    ),
+    "asking whether a run was taken over where its stage differs": Mutation(
+        "steps/stage.py",
+        "                require_own_directory(self.run)\n                staged.differing",
+        "                staged.differing",
+        "pause, recover",
+        most=1,
     ),
     "setting aside what was recreated": Mutation("steps/moves.py", "            set_aside(run, unit)\n", "            raise\n", "append"),
     "lifting a nested directory": Mutation(
@@ -52,19 +59,16 @@ MUTATIONS = {
         "        pass\n\n",
         "committer beside",
     ),
-    "asking for the lock": Mutation("steps/checks.py", "if not run.lock.check():", "if False:", "pause", most=1),
     "the directory's time before its listing": Mutation(
         "plan/look.py", "same = now.file_id == mark.file_id and", "same =", "overwrite directory"
     ),
     "fencing": Mutation(
-        "steps/journal.py", "    for directory in find_runs(files, control):", "    for directory in ():", "pause, kill", most=1
+        "steps/journal.py", "    for directory in find_runs(files, control):", "    for directory in ():", "pause, recover", most=1
     ),
-    "reading the log after fencing": Mutation("steps/journal.py", "if run_of(directory) not in finished]", "]", "pause", most=1),
     "the rollback's look": Mutation("steps/undo.py", LOOK_OF_ROLLBACK, 'why = ""', "rollback, append slowly"),
     "the rollback's check": Mutation(
         "steps/undo.py", "why = checked.why or look.judge(unit.expected, checked.incoming).why", 'why = ""', "rollback, overwrite files"
     ),
-    "asking whether a backup's files are closed": Mutation("steps/discard.py", "if still_open:", "if False:", "cleanup, open stream"),
 }
 
 

@@ -7,7 +7,7 @@ second way to go on from it is had by running the command again with the same an
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from greenlet import getcurrent, greenlet
@@ -97,6 +97,10 @@ class SteppedFiles:
 
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         return {directory: self._look_at(directory) for directory in directories}
+
+    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        seen = self.look(directories)
+        return {path: replace(one, entries=tuple(e for e in one.entries if names.is_hidden(e.name))) for path, one in seen.items()}
 
     def _look_at(self, directory: str) -> Snapshot:
         own: Optional[FileInfo] = _ask("files", "stat", directory)

@@ -11,7 +11,21 @@ from interleavings.mutations import MUTATIONS, explore_mutated
 from interleavings.promises import ACCEPTED
 
 # The others, and all with more kills, take minutes: `make interleavings`.
-QUICK = [name for name in CONFIGURATIONS if name in ("alone",)]
+QUICK = [
+    "alone",
+    "append",
+    "append as Hive",
+    "overwrite directory",
+    "drop",
+    "drop, purge",
+    "pause, recover",
+    "rollback",
+    "rollback, append slowly",
+    "rollback, overwrite directory",
+    "rollback, rollback",
+    "cleanup, open stream",
+    "cleanup, errors",
+]
 
 
 @pytest.mark.parametrize("name", QUICK)

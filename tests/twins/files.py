@@ -286,6 +286,11 @@ class FakeFiles:
         self._require_alive()
         return {directory: self._snapshot(self.qualify(directory)) for directory in directories}
 
+    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        seen = self.look(directories)
+        hidden = {path: tuple(entry for entry in one.entries if names.is_hidden(entry.name)) for path, one in seen.items()}
+        return {path: dataclasses.replace(one, entries=hidden[path]) for path, one in seen.items()}
+
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         self._require_alive()
         return tuple(info(path, node) for path, node in self.namespace.walk(self.qualify(top)))

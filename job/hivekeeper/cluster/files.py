@@ -64,6 +64,11 @@ class HadoopFiles:
             return {}
         return {found[0]: _snapshot(found) for found in json.loads(_ask(self._bridge.look, json.dumps(list(directories))))}
 
+    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        if not directories:
+            return {}
+        return {found[0]: _snapshot(found) for found in json.loads(_ask(self._bridge.lookHidden, json.dumps(list(directories))))}
+
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         found = json.loads(_ask(self._bridge.tree, top))
         return tuple(entry for directory in found for entry in _snapshot(directory).entries)

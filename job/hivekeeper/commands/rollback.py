@@ -94,7 +94,7 @@ def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request
     refused = {name: _why_not(history, table, target, name) for name in chosen if request.undo and name not in chains}
     units = {unit.name: unit for unit in find_units(cluster, table)[0] if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
-    seen = look_at(cluster.files, [*(unit.live for unit in units.values()), *places])
+    seen = look_at(cluster.files.look, [*(unit.live for unit in units.values()), *places])
     undoing = unwind.plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})

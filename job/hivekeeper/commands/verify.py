@@ -92,7 +92,7 @@ def compare(
 ) -> List[UnitOutcome]:
     """List what is to be compared in one call, then read it in few."""
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
-    seen = look_at(cluster.files, [*(units[subject.partition].live for subject in subjects), *places.values()])
+    seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
     proofs = {
         one.partition: proof.plan_proof(one.manifest, one.effects, seen[units[one.partition].live], seen, places.__getitem__)
         for one in subjects

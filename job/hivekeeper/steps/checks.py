@@ -71,9 +71,9 @@ def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
         raise fenced(run)
     clock_ms = read_clock(run)
     began_ms = run.cluster.clock.monotonic_ms()
-    seen = run.files.look([live, incoming, *above])
-    checked = Checked({directory: seen[directory] for directory in (live, *above)}, clock_ms, began_ms, seen[incoming].entries)
-    writer = eligible.find_writer(entry for directory in above for entry in seen[directory].entries)
+    seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
+    checked = Checked({live: seen[live], **seen_above}, clock_ms, began_ms, seen[incoming].entries)
+    writer = eligible.find_writer(entry for directory in above for entry in seen_above[directory].entries)
     why = moved or ("" if seen[live].exists else "its directory is gone") or look.judge(unit.manifest, seen[live].entries).why
     return replace(checked, why=why or (f"a writer is at work in the table ({writer})" if writer else ""))
 

@@ -225,7 +225,8 @@ def commit(run: Run, record: RunRecord, actor: Actor, parameters: Dict[str, obje
         history = read_history(run.cluster, run.control)
         written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
         if written:
-            # A former try succeeded although the client saw an error.
+            # A former try succeeded although the client saw an error; or another run took this one over and finished it.
+            require_own_directory(run)
             return written[0].version
         text = entry_to_text(record, run.table, actor, parameters, first=history.next_version == 0)
         target = names.join(run.control.log, names.log_entry(history.next_version))

@@ -21,6 +21,7 @@ from hivekeeper.seams import Cluster, Files, NoPermission
 LOOK_AT_ONCE = 2000
 
 Wanted = Callable[[Sequence[str]], bool]
+Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
 
 
 def qualify_table(files: Files, table: Table) -> Table:
@@ -40,7 +41,7 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     units, refusals = find_units(cluster, table)
     if wanted is not None:
         units = [unit for unit in units if wanted(unit.values)]
-    seen = look_at(cluster.files, [control.top, *_above(table, units)])
+    seen = look_at(cluster.files.look_hidden, [control.top, *_above(table, units)])
     of_units, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
     refusals.update({unit.name: eligible.refuse_unreadable(unreadable[unit.live]) for unit in units if unit.live in unreadable})
     writer = eligible.find_writer(entry for place in _above(table, units) for entry in seen[place].entries)
@@ -101,10 +102,10 @@ def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
     return tuple(found)
 
 
-def look_at(files: Files, places: Sequence[str]) -> Mapping[str, Snapshot]:
+def look_at(look: Look, places: Sequence[str]) -> Mapping[str, Snapshot]:
     seen: Dict[str, Snapshot] = {}
     for start in range(0, len(places), LOOK_AT_ONCE):
-        seen.update(files.look(places[start : start + LOOK_AT_ONCE]))
+        seen.update(look(places[start : start + LOOK_AT_ONCE]))
     return seen
 
 
@@ -114,7 +115,7 @@ def look_where_allowed(files: Files, places: Sequence[str]) -> Tuple[Mapping[str
     One that is forbidden spoils the answer for all that were asked for together, so they are halved until it is alone.
     """
     try:
-        return look_at(files, places), {}
+        return look_at(files.look, places), {}
     except NoPermission as error:
         if len(places) == 1:
             return {places[0]: Snapshot(exists=True)}, {places[0]: str(error)}

@@ -16,7 +16,7 @@ from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.records import Certificate, certificates_to_text, certify
 from hivekeeper.seams import RowsError
 from hivekeeper.steps.attributes import dress
-from hivekeeper.steps.journal import Run, write_durably
+from hivekeeper.steps.journal import Run, require_own_directory, write_durably
 
 
 @dataclass
@@ -48,6 +48,7 @@ class Stager:
                 digests = self.run.cluster.rows.read_stage(batch)
                 self._prove(number, batch, result, digests, staged)
             except RowsError as error:
+                require_own_directory(self.run)
                 self.run.files.delete_tree(batch.target)
                 if self.run.cluster.stopping.why():
                     break
@@ -85,6 +86,7 @@ class Stager:
             differences = compare.compare_unit(source, output, listed, batch.codec, unit.outputs, digest)
             differences += suspects.get(unit.number, [])
             if differences:
+                require_own_directory(self.run)
                 staged.differing[unit.number] = "; ".join(differences[:3])
                 continue
             directory = _staged_directory(batch, unit.number)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import List
+from typing import List, Sequence
 
 from cluster.servers.layout import JARS
 
@@ -64,9 +64,9 @@ def install_programs() -> None:
             raise Missing(f"apt-get {' '.join(words)} failed; please install: {' '.join(packages)}")
 
 
-def fetch_jars() -> None:
-    """Copy the jars of both poms to JARS, unless they are there already."""
-    for name in ("hadoop", "metastore"):
+def fetch_jars(names: Sequence[str] = ("hadoop", "metastore")) -> None:
+    """Copy the jars of these poms to JARS, unless they are there already."""
+    for name in names:
         pom, target = POMS / f"pom-{name}.xml", JARS / name
         mark, pins = target / "pins", hashlib.sha256(pom.read_bytes()).hexdigest()
         if mark.exists() and mark.read_text() == pins:
@@ -93,5 +93,6 @@ def _unpack(archive: Path, target: Path) -> None:
     archive.unlink()
 
 
-def metastore_home() -> Path:
-    return next((JARS / "metastore" / "unpacked").iterdir())
+def unpacked_home(name: str = "metastore") -> Path:
+    """Where the archive that a pom names was unpacked."""
+    return next((JARS / name / "unpacked").iterdir())

@@ -135,6 +135,8 @@ def _hdfs(layout: Layout) -> Dict[str, object]:
         "dfs.namenode.fs-limits.min-block-size": 4096,
         "dfs.namenode.edits.noeditlogchannelflush": "true",
         "dfs.namenode.safemode.extension": 0,
+        # Far below the default, so that a listing of some hundred names comes in parts.
+        "dfs.ls.limit": 200,
         "dfs.permissions.superusergroup": "supergroup",
         "dfs.namenode.delegation.token.always-use": str(layout.secure).lower(),
     }

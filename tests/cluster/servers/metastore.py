@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import List, Mapping, Optional
 
-from cluster.servers.artifacts import find_program, metastore_home
+from cluster.servers.artifacts import find_program, unpacked_home
 from cluster.servers.hadoop import java_options, write_xml
 from cluster.servers.layout import JARS, REALM, Layout
 from cluster.servers.process import Server
@@ -108,14 +108,14 @@ def _server_conf(layout: Layout) -> Path:
 def make_schema(layout: Layout) -> None:
     """Needs PostgreSQL."""
     command = [*_java(layout), f"{TOOLS}.tools.MetastoreSchemaTool", "-initSchema", "-dbType", "postgres"]
-    environment = {**os.environ, "METASTORE_HOME": str(metastore_home())}
+    environment = {**os.environ, "METASTORE_HOME": str(unpacked_home())}
     result = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if result.returncode != 0:
         raise RuntimeError("the metastore's schema cannot be made:\n" + "\n".join((result.stdout + result.stderr).splitlines()[-12:]))
 
 
 def make_metastore(layout: Layout) -> Server:
-    environment = {"METASTORE_HOME": str(metastore_home()), "METASTORE_CONF_DIR": str(_server_conf(layout)), "HADOOP_USER_NAME": "hive"}
+    environment = {"METASTORE_HOME": str(unpacked_home()), "METASTORE_CONF_DIR": str(_server_conf(layout)), "HADOOP_USER_NAME": "hive"}
     return Server("metastore", [*_java(layout), f"{TOOLS}.HiveMetaStore"], r"Started the new metaserver on port", environment)
 
 
@@ -126,7 +126,7 @@ def _java(layout: Layout) -> List[str]:
         layout.run / "server-conf",
         layout.conf,
         JARS / "hadoop" / "*",
-        metastore_home() / "lib" / "*",
+        unpacked_home() / "lib" / "*",
         JARS / "metastore" / "*",
     ]
     return [find_program("java"), *java_options(layout, "512m"), "-cp", os.pathsep.join(map(str, places))]

@@ -54,8 +54,10 @@ import org.apache.hadoop.fs.permission.AclUtil;
 import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.fs.viewfs.ViewFileSystem;
+import org.apache.hadoop.hdfs.DFSClient;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.client.HdfsDataOutputStream;
+import org.apache.hadoop.hdfs.protocol.DirectoryListing;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
@@ -72,6 +74,7 @@ import org.apache.hadoop.security.UserGroupInformation;
  */
 public class HadoopBridge {
   static final int THREADS = 16;
+  static final byte[] LAST_BEFORE_UNDERSCORE = new byte[] {(byte) 0x5e, (byte) 0x7f};
 
   Configuration conf;
   final ObjectMapper json = new ObjectMapper();
@@ -118,6 +121,15 @@ public class HadoopBridge {
     }));
   }
 
+  /** As look(), of the entries only those with a hidden name. */
+  public String lookHidden(String directories) throws Exception {
+    return json.writeValueAsString(inParallel(read(directories), new Task() {
+      Object of(Object item) throws Exception {
+        return snapshot((String) item, true);
+      }
+    }));
+  }
+
   /** As look(), for all directories from top downwards, parents first. */
   public String tree(String top) throws Exception {
     List found = new ArrayList();
@@ -156,13 +168,17 @@ public class HadoopBridge {
 
   /** The directory's own id and time are read before its listing: what comes in between is in the listing or changes the time. */
   Object[] snapshot(String text) throws Exception {
+    return snapshot(text, false);
+  }
+
+  Object[] snapshot(String text, boolean hiddenOnly) throws Exception {
     Object[] absent = new Object[] {text};
     Place place = place(text);
     if (place.real == null) return absent;
     Object[] own = ownEntry(place);
     if (own == null || !((Boolean) own[4]).booleanValue()) return absent;
     try {
-      List entries = place.local() ? localEntries(place) : entries(place);
+      List entries = hiddenOnly ? hiddenEntries(place) : allEntries(place);
       return new Object[] {text, place.path.toString(), place.uri(), own[5], own[3], entries};
     } catch (FileNotFoundException removedMeanwhile) {
       return absent;
@@ -178,6 +194,42 @@ public class HadoopBridge {
     } catch (FileNotFoundException absent) {
       return null;
     }
+  }
+
+  List allEntries(Place place) throws IOException {
+    return place.local() ? localEntries(place) : entries(place);
+  }
+
+  /**
+   * A NameNode lists names in the order of their bytes, so many at a time: what lies between those that begin with a dot and those
+   * that begin with an underscore is passed over, and so is what comes after. A root of ten thousand partitions costs two calls.
+   */
+  List hiddenEntries(Place place) throws IOException {
+    List found = new ArrayList();
+    if (place.local() || !(place.fs instanceof DistributedFileSystem)) {
+      for (Iterator each = allEntries(place).iterator(); each.hasNext();) {
+        Object[] entry = (Object[]) each.next();
+        if (isHidden((String) entry[0])) found.add(entry);
+      }
+      return found;
+    }
+    DFSClient client = ((DistributedFileSystem) place.fs).getClient();
+    byte[] after = HdfsFileStatus.EMPTY_NAME;
+    while (true) {
+      DirectoryListing part = client.listPaths(place.real.toUri().getPath(), after, false);
+      if (part == null) throw new FileNotFoundException(place.path.toString());
+      HdfsFileStatus[] statuses = part.getPartialListing();
+      for (int i = 0; i < statuses.length; i++) {
+        if (isHidden(statuses[i].getLocalName())) found.add(entry(statuses[i].makeQualified(place.fs.getUri(), place.real)));
+      }
+      if (!part.hasMore() || part.getLastName()[0] > '_') return found;
+      boolean between = part.getLastName()[0] > '.' && part.getLastName()[0] < '_';
+      after = between ? LAST_BEFORE_UNDERSCORE : part.getLastName();
+    }
+  }
+
+  boolean isHidden(String name) {
+    return name.startsWith(".") || name.startsWith("_");
   }
 
   List entries(Place place) throws IOException {

@@ -1,0 +1,18 @@
+"""Readers beside swaps: all rows of a unit, or none, or an error. `make bench-readers` does it at length, with rates."""
+
+from __future__ import annotations
+
+from bench.readers import ALL_ROWS, make_readers, swap_under
+from cluster.tables import SmallTable
+
+DAYS = tuple(str(day) for day in range(12))
+# Two rounds of compact-swap, rollback and cleanup.
+SWAPS = 48
+
+
+def test_no_reader_ever_sees_a_part_of_a_unit_or_old_and_new_rows_together(spark, database):
+    tables = [SmallTable(spark, database, DAYS), SmallTable(spark, database, name="flat")]
+    readers = [reader for table in tables for reader in make_readers(table)]
+    assert len(swap_under(tables, readers, SWAPS)) >= SWAPS
+    assert [text for reader in readers for text in reader.wrong] == []
+    assert all(reader.seen[ALL_ROWS] for reader in readers), [reader.line() for reader in readers]

@@ -1,0 +1,39 @@
+"""Tables to hurt, and the kill matrix of a test session, written to docs/swap.md where HKTEST_MATRIX is `once` or `all`."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from typing import Any, Callable, Iterator, List
+
+import pytest
+
+from desk import Desk
+from faults.matrix import Matrix, write_section
+from faults.scenarios import SHAPES
+from real_world import RealWorld
+from storage import TEST_FS
+
+
+@pytest.fixture
+def make_desk(spark: Any, storage: Any) -> Iterator[Callable[[str], Desk]]:
+    """Makes a table of a shape, with files, and the commands on it."""
+    made: List[str] = []
+
+    def make(shape: str) -> Desk:
+        made.append(f"m{len(made)}_{abs(hash(storage.root)) % 10**8}")
+        return Desk(RealWorld.make(spark, made[-1], storage, SHAPES[shape]), f"{made[-1]}.events")
+
+    yield make
+    for database in made:
+        spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def matrix(spark: Any) -> Iterator[Matrix]:
+    found = Matrix()
+    yield found
+    if os.environ.get("HKTEST_MATRIX"):
+        hadoop = spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        where = "on HDFS" if TEST_FS else "on local files"
+        write_section(found.as_text(f"{datetime.now(timezone.utc):%Y-%m-%d}, {where}, Spark {spark.version}, Hadoop client {hadoop}"))

@@ -1,0 +1,70 @@
+"""The results of a kill matrix, and the section of docs/swap.md that shows them."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Dict, List, Tuple
+
+from faults.scenarios import Point
+
+if TYPE_CHECKING:
+    from real_world import Picture
+
+PAGE = Path(__file__).parents[2] / "docs" / "swap.md"
+BEGIN, END = "<!-- begin: made by make test-matrix -->", "<!-- end: made by make test-matrix -->"
+HEAD = "| subcommand | at the change | shapes | times | rows of live: then → after recovery | settled as |\n" + "| --- " * 6 + "|"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault: rows that readers saw just after it, and after the next command."""
+
+    point: Point
+    kind: str
+    rows_then: int
+    rows_after: int
+    settled: str
+    seconds: float
+
+
+@dataclass
+class Matrix:
+    """What a test session has seen so far."""
+
+    rows: List[Row] = field(default_factory=list)
+    gaps_ms: List[float] = field(default_factory=list)
+
+    def add(self, point: Point, kind: str, then: Picture, after: Picture, settled: str, seconds: float) -> None:
+        self.rows.append(Row(point, kind, sum(then.rows.values()), sum(after.rows.values()), settled, seconds))
+
+    def as_text(self, versions: str) -> str:
+        """The section between the two marks: a line for each change of each subcommand, all faults at it together."""
+        kinds = Counter(row.kind for row in self.rows)
+        seconds = sum(row.seconds for row in self.rows)
+        told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        lines = [f"{len(self.rows)} faults ({told}) in {seconds:.0f} s of tests, {versions}. Not one row was lost or doubled."]
+        if self.gaps_ms:
+            middle, worst = statistics.median(self.gaps_ms), max(self.gaps_ms)
+            gap = f"{middle:.1f} ms (median of {len(self.gaps_ms)} swaps), {worst:.1f} ms at most"
+            lines.append(f"The gap, in which an overwriter is not seen: {gap}.")
+        lines += ["", HEAD]
+        by_change: Dict[Tuple[str, str], List[Row]] = {}
+        for row in self.rows:
+            by_change.setdefault((row.point.scenario.subcommand, row.point.name), []).append(row)
+        return "\n".join([*lines, *(_line(*key, rows) for key, rows in by_change.items())])
+
+
+def _line(subcommand: str, name: str, rows: List[Row]) -> str:
+    shapes = " ".join(sorted({row.point.shape for row in rows}))
+    counts = ", ".join(f"{then} → {after}" for then, after in sorted({(row.rows_then, row.rows_after) for row in rows}))
+    settled = "; ".join(sorted({row.settled for row in rows}))
+    return f"| {subcommand} | `{name}` | {shapes} | {len(rows)} | {counts} | {settled} |"
+
+
+def write_section(text: str) -> None:
+    page = PAGE.read_text("utf-8")
+    PAGE.write_text(re.sub(f"{BEGIN}.*{END}", lambda _found: f"{BEGIN}\n\n{text}\n\n{END}", page, flags=re.DOTALL), "utf-8")

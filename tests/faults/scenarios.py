@@ -1,0 +1,168 @@
+"""What is killed: each command in a situation of its own, on the twins or a real cluster, with the writers that make it do all it can."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from builders import a_table
+from desk import Desk, outcomes
+from twins.files import Killed
+from world import World
+
+SHAPES: Mapping[str, Sequence[str]] = {"flat": [""], "partitioned": ["dt=1", "dt=2"]}
+LATE, RECREATED = "late row", "row in the gap"
+
+Act = Callable[[Desk], Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command, what happened before it, and who writes while it works: an act just before the first change of a name.
+
+    `arrivals` are the rows that writers bring to the first unit.
+    """
+
+    name: str
+    command: Act
+    prepare: Act = lambda _desk: None
+    writers: Mapping[str, Act] = field(default_factory=dict)
+    arrivals: Tuple[str, ...] = ()
+
+    @property
+    def subcommand(self) -> str:
+        return self.name.partition(",")[0]
+
+    def run(self, desk: Desk) -> Any:
+        waiting = dict(self.writers)
+        desk.world.watch(desk.table, lambda name: waiting.pop(name, lambda _desk: None)(desk))
+        return self.command(desk)
+
+
+def first_live(desk: Desk) -> str:
+    return desk.live(sorted(desk.world.partitions(desk.table) or [""])[0])
+
+
+def append_late(desk: Desk) -> None:
+    desk.world.add_file(f"{first_live(desk)}/late.parquet", [LATE])
+
+
+def append_in_gap(desk: Desk) -> None:
+    desk.world.add_file(f"{first_live(desk)}/gap.parquet", [RECREATED])
+
+
+def start_committer(desk: Desk) -> None:
+    desk.world.start_committer(first_live(desk))
+
+
+def compact(desk: Desk) -> None:
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+
+
+def compact_and_append_to_backup(desk: Desk) -> None:
+    """As a file that was open across the swap and is closed now."""
+    compact(desk)
+    backup = desk.control.run(desk.runs[-1]).unit("retired", 1)
+    desk.world.add_file(f"{backup}/late.parquet", [LATE])
+
+
+def killed(scenario: Scenario, name: str) -> Act:
+    """Prepare: a command was killed just after the first change of this name."""
+
+    def prepare(desk: Desk) -> None:
+        scenario.prepare(desk)
+        waiting = dict(scenario.writers)
+
+        def act(seen: str) -> None:
+            waiting.pop(seen, lambda _desk: None)(desk)
+            if seen == name:
+                desk.world.die_after(1, at_once=True)
+
+        desk.world.watch(desk.table, act)
+        with suppress(Killed):
+            scenario.command(desk)
+            raise AssertionError(f"{scenario.name} does not do: {name}")
+        desk.world.revive()
+
+    return prepare
+
+
+COMPACT = Scenario("compact-swap", Desk.compact, writers={"live → retired": append_late}, arrivals=(LATE,))
+PUT_BACK = Scenario(
+    "compact-swap, put back",
+    Desk.compact,
+    writers={"live → retired": start_committer, "retired → live": append_in_gap},
+    arrivals=(RECREATED,),
+)
+ROLLBACK = Scenario("rollback", Desk.rollback, compact, {"live → discarded": append_late}, (LATE,))
+CLEANUP = Scenario("cleanup", Desk.cleanup, compact_and_append_to_backup, arrivals=(LATE,))
+TO_TRASH = Scenario("cleanup, to the trash", lambda desk: desk.cleanup(how="trash"), compact_and_append_to_backup, arrivals=(LATE,))
+
+SCENARIOS = (
+    COMPACT,
+    PUT_BACK,
+    ROLLBACK,
+    CLEANUP,
+    TO_TRASH,
+    Scenario("recover, after compact-swap", Desk.recover, killed(COMPACT, "live → retired"), arrivals=(LATE,)),
+    Scenario("recover, after rollback", Desk.recover, killed(ROLLBACK, "live → discarded"), arrivals=(LATE,)),
+    Scenario("recover, after cleanup", Desk.recover, killed(CLEANUP, "retired → discarding"), arrivals=(LATE,)),
+)
+
+
+def changes_on_twins(scenario: Scenario, shape: str) -> List[str]:
+    """What the command changes, in order: found by letting it run once, undisturbed but for the writers."""
+    world = World()
+    units = SHAPES[shape]
+    world.add_table(a_table(["dt"] if units[0] else []), {unit: [1000] * 3 for unit in units})
+    desk = Desk(world)
+    scenario.prepare(desk)
+    found: List[str] = []
+    waiting = dict(scenario.writers)
+
+    def note(name: str) -> None:
+        waiting.pop(name, lambda _desk: None)(desk)
+        found.append(name)
+
+    world.watch(desk.table, note)
+    scenario.command(desk)
+    world.files.before_step = None
+    return found
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment: just after, or at, the nth change of a name."""
+
+    scenario: Scenario
+    shape: str
+    name: str
+    nth: int
+
+    def __str__(self) -> str:
+        return f"{self.scenario.name}, {self.shape}: {self.name} {self.nth}"
+
+
+def all_points() -> List[Point]:
+    """Every change of every scenario on every shape."""
+    points = []
+    for scenario in SCENARIOS:
+        for shape in SHAPES:
+            seen: Dict[str, int] = {}
+            for name in changes_on_twins(scenario, shape):
+                seen[name] = seen.get(name, 0) + 1
+                points.append(Point(scenario, shape, name, seen[name]))
+    return points
+
+
+def every_name_once(points: Sequence[Point]) -> List[Point]:
+    """Each change of a subcommand once, on one shape and then on the other; where there are several of a name, the last."""
+    by_name: Dict[Tuple[str, str], Dict[str, Point]] = {}
+    for point in points:
+        found = by_name.setdefault((point.scenario.subcommand, point.name), {})
+        # Of two situations in which a subcommand makes the same change, the first.
+        if point.shape not in found or found[point.shape].scenario is point.scenario:
+            found[point.shape] = point
+    shapes = list(SHAPES)
+    return [found.get(shapes[number % 2]) or next(iter(found.values())) for number, found in enumerate(by_name.values())]

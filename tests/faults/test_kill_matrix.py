@@ -1,0 +1,100 @@
+"""Every command killed after every change that lasts, on real files and a real metastore; rows are counted by pyarrow afterwards.
+
+The process that dies is an exception between two calls of a warm JVM; test_real_kills.py kills real processes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import suppress
+
+import pytest
+
+from desk import Desk
+from faults.checks import require_rows_are_somewhere, settle
+from faults.matrix import Matrix
+from faults.scenarios import SCENARIOS, SHAPES, Point, all_points, changes_on_twins, every_name_once
+from hivekeeper.errors import Exit
+from real_world import FAILED, KILLED, LOST_ANSWER, Fault
+from twins.files import Killed
+
+EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
+POINTS = all_points()
+ONCE = POINTS if EVERYTHING else every_name_once(POINTS)
+# A call that fails: what a client sees when a connection breaks, before its request arrives or after.
+ERRORS = [(point, kind) for point in POINTS for kind in (LOST_ANSWER, FAILED)]
+PAIRS = 200 if EVERYTHING else 16
+SANE = {Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE}
+
+
+def run_again(desk: Desk, point: Point) -> None:
+    """The same command once more, as a scheduler starts it the next night."""
+    result = point.scenario.command(desk)
+    assert result.code in (Exit.DONE, Exit.REFUSED if "put back" in point.scenario.name else Exit.DONE), result.tables[0]
+    seen = desk.world.picture()
+    assert seen.rows == desk.world.written
+    if point.scenario.subcommand == "cleanup":
+        assert seen.held == {}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_real_seams_make_the_same_changes_in_the_same_order_as_the_twins(make_desk, scenario, shape):
+    desk = make_desk(shape)
+    scenario.prepare(desk)
+    desk.world.revive()
+    scenario.run(desk)
+    assert desk.world.process.changed == changes_on_twins(scenario, shape)
+
+
+@pytest.mark.parametrize("point", ONCE, ids=str)
+def test_a_command_killed_after_any_change_loses_nothing_and_the_next_one_settles_it(make_desk, matrix: Matrix, point: Point):
+    begin = time.monotonic()
+    desk = make_desk(point.shape)
+    point.scenario.prepare(desk)
+    desk.world.process.fault = fault = Fault(point.name, point.nth, KILLED)
+    with suppress(Killed):
+        point.scenario.run(desk)
+    assert fault.happened
+    killed = desk.world.picture()
+    require_rows_are_somewhere(desk.world, killed)
+    settled = settle(desk, point)
+    if EVERYTHING or point.scenario.subcommand == "cleanup" or ONCE.index(point) % 4 == 0:
+        run_again(desk, point)
+    matrix.add(point, KILLED, killed, desk.world.picture(), settled, time.monotonic() - begin)
+
+
+@pytest.mark.parametrize(("point", "kind"), ERRORS if EVERYTHING else ERRORS[::29], ids=str)
+def test_a_call_that_fails_anywhere_loses_nothing(make_desk, matrix: Matrix, point: Point, kind: str):
+    begin = time.monotonic()
+    desk = make_desk(point.shape)
+    point.scenario.prepare(desk)
+    desk.world.process.fault = fault = Fault(point.name, point.nth, kind)
+    result = point.scenario.run(desk)
+    assert fault.happened
+    assert result.code in SANE, result.tables[0]
+    failed = desk.world.picture()
+    require_rows_are_somewhere(desk.world, failed)
+    settled = settle(desk, point)
+    matrix.add(point, kind, failed, desk.world.picture(), settled, time.monotonic() - begin)
+
+
+@pytest.mark.parametrize("seed", range(PAIRS))
+def test_a_recovery_that_is_killed_too_is_settled_by_the_one_after(make_desk, matrix: Matrix, seed: int):
+    begin, chance = time.monotonic(), random.Random(seed)
+    point = chance.choice(POINTS)
+    desk = make_desk(point.shape)
+    point.scenario.prepare(desk)
+    desk.world.process.fault = Fault(point.name, point.nth, KILLED)
+    with suppress(Killed):
+        point.scenario.run(desk)
+    desk.world.revive()
+    desk.world.die_after(chance.randint(1, 16), chance.random() < 0.5)
+    with suppress(Killed):
+        desk.recover()
+    killed = desk.world.picture()
+    require_rows_are_somewhere(desk.world, killed)
+    settled = settle(desk, point)
+    matrix.add(point, f"{KILLED} twice", killed, desk.world.picture(), settled, time.monotonic() - begin)

@@ -1,0 +1,152 @@
+"""Real processes killed by SIGKILL, Python and JVM, just after a change that lasts; the next command runs in a warm JVM on HDFS.
+
+The dead process's lock is ended by hand, as an administrator could, but for one test that waits for HDFS to do it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+import pytest
+
+from desk import Desk
+from faults import doomed
+from faults.checks import require_rows_are_somewhere, require_settled, settle
+from faults.matrix import Matrix
+from faults.scenarios import Point, all_points, every_name_once
+from hivekeeper.errors import Exit
+from storage import TEST_FS
+
+pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file's lock ends with its process, and nothing else differs")
+
+MOST_IMPORTANT = {
+    ("compact-swap", "stage → ready"),
+    ("compact-swap", "live → retired"),
+    ("compact-swap", "ready → live"),
+    ("rollback", "live → discarded"),
+    ("rollback", "entry.json → log"),
+    ("cleanup", "discarding → deleting"),
+}
+VICTIMS = [point for point in every_name_once(all_points()) if point.scenario.subcommand != "recover"]
+if os.environ.get("HKTEST_MATRIX") != "all":
+    VICTIMS = [point for point in VICTIMS if (point.scenario.subcommand, point.name) in MOST_IMPORTANT]
+IN_THE_GAP = next(point for point in all_points() if point.name == "live → retired")
+STARTS_WITHIN_S = 300
+# HDFS ends the lease of a dead client after a minute; a busy machine's NameNode looks a little later.
+LEASE_S = range(20, 181)
+
+
+class Driver:
+    """A process of doomed.py."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(parents=True)
+        self._home, self._said = home, home / "stderr"
+        with self._said.open("w") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, doomed.__file__, str(home)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                cwd=home,
+            )
+
+    def die_at(self, desk: Desk, point: Point) -> None:
+        """Let it run the scenario's command and kill itself."""
+        assert self._process.stdin and self._process.stdout
+        assert self._process.stdout.readline() == "ready\n", self._said.read_text()
+        order = {
+            "scenario": point.scenario.name,
+            "shape": point.shape,
+            "name": point.name,
+            "nth": point.nth,
+            "database": desk.world.database,
+            "place": desk.world.place,
+            "runs": desk.runs,
+            "written": desk.world.written,
+        }
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.close()
+        code = self._process.wait(STARTS_WITHIN_S)
+        assert code == -signal.SIGKILL, f"exit code {code}:\n{self._said.read_text()}"
+        desk.world.written = Counter(json.loads((self._home / doomed.WRITTEN).read_text()))
+        # It has had the next id.
+        desk._new_run()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+
+
+class Drivers:
+    """The next one starts while the present one works."""
+
+    def __init__(self, top: Path, wanted: int) -> None:
+        self._top, self._left, self._made = top, wanted, 0
+        self._next: Optional[Driver] = self._start()
+
+    def _start(self) -> Optional[Driver]:
+        if not self._left:
+            return None
+        self._left -= 1
+        self._made += 1
+        return Driver(self._top / f"driver-{self._made}")
+
+    def take(self) -> Driver:
+        taken, self._next = self._next, None
+        assert taken is not None
+        self._next = self._start()
+        return taken
+
+    def close(self) -> None:
+        if self._next is not None:
+            self._next.kill()
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+    found = Drivers(tmp_path_factory.mktemp("doomed") / "drivers", len(VICTIMS) + 1)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("point", VICTIMS, ids=str)
+def test_a_process_killed_after_any_change_loses_nothing_and_the_next_command_settles_it(
+    make_desk: Callable[[str], Desk], matrix: Matrix, drivers: Drivers, point: Point
+):
+    begin = time.monotonic()
+    desk = make_desk(point.shape)
+    point.scenario.prepare(desk)
+    drivers.take().die_at(desk, point)
+    desk.world.storage.end_lease(desk.control.lock)
+    killed = desk.world.picture()
+    require_rows_are_somewhere(desk.world, killed)
+    settled = settle(desk, point)
+    matrix.add(point, "SIGKILL", killed, desk.world.picture(), settled, time.monotonic() - begin)
+
+
+@pytest.mark.thorough
+def test_a_killed_process_keeps_its_lock_for_about_a_minute_and_then_the_next_command_needs_no_hand(
+    make_desk: Callable[[str], Desk], drivers: Drivers
+):
+    desk = make_desk(IN_THE_GAP.shape)
+    drivers.take().die_at(desk, IN_THE_GAP)
+    begin, result = time.monotonic(), desk.recover()
+    while result.code is Exit.LOCKED and time.monotonic() - begin < LEASE_S.stop:
+        assert f"run {desk.runs[0]} of" in result.tables[0].problem.what
+        time.sleep(1)
+        result = desk.recover()
+    assert result.code is Exit.DONE, result.tables[0].problem
+    assert int(time.monotonic() - begin) in LEASE_S
+    require_settled(desk.world, desk.world.picture(), IN_THE_GAP.scenario.subcommand)

@@ -1,0 +1,266 @@
+"""Writers between any two calls of a command, on HDFS: named schedules, random ones that are counted, and the windows that stay open."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from typing import Any, Callable, Dict, List, Mapping, Tuple
+
+import pytest
+
+from desk import Desk, outcomes
+from faults.matrix import Matrix
+from faults.scenarios import SHAPES, compact, first_live
+from faults.writers import APPENDERS, COMMITTERS, OVERWRITERS, Place, Step, overwrite_directory
+from hivekeeper.errors import Exit
+from real_world import RealWorld, spec_of
+from storage import TEST_FS
+
+pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file system keeps other promises to writers")
+
+EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
+SCHEDULES = 300 if EVERYTHING else 40
+# What must have happened in every hundred random schedules: kinds of writers, their moments, what became of units.
+OFTEN_ENOUGH = {
+    **dict.fromkeys(APPENDERS, 8),
+    "before the check": 15,
+    "between check and rename": 8,
+    "in the gap": 8,
+    "after the swap": 15,
+    "swapped": 20,
+    "put back": 4,
+    "rolled back": 4,
+}
+COMMANDS: Mapping[str, Callable[[Desk], Any]] = {"compact": Desk.compact, "rollback": Desk.rollback, "cleanup": Desk.cleanup}
+# First what leaves live, then what takes its place.
+EXCHANGE = {"compact": ("live → retired", "ready → live"), "rollback": ("live → discarded", "restoring → live")}
+
+MakeDesk = Callable[[str], Desk]
+# So many calls after the one just before the first change of this name.
+Moment = Tuple[str, int]
+MOMENTS: Dict[str, Moment] = {
+    "before the stage": ("write stage", 0),
+    "between check and rename": ("live → retired", 0),
+    "in the gap before the look": ("live → retired", 1),
+    "in the gap after the look": ("ready → live", 0),
+    "between promotion and carrying over": ("ready → live", 1),
+    "before the log entry": ("entry.json → log", 0),
+}
+APPENDS = [(kind, moment, is_whole) for kind in APPENDERS for moment in MOMENTS for is_whole in (True, False)]
+OVERWRITES = [(kind, moment) for kind in OVERWRITERS for moment in MOMENTS]
+IN_THE_METASTORE = [(kind, moment) for kind in ("drop", "move") for moment in list(MOMENTS)[1:5]]
+
+
+def some(cases: List[Any], every: int) -> List[Any]:
+    return cases if EVERYTHING else cases[::every]
+
+
+def act_at(desk: Desk, moment: Moment, act: Step) -> None:
+    """Let somebody act once, at this moment of the next command."""
+    calls: List[str] = []
+    name, later = moment
+
+    def tell(call: str) -> None:
+        calls.append(call)
+        if name in calls and len(calls) == calls.index(name) + later + 1:
+            act()
+
+    desk.world.process.before_call = tell
+
+
+def recover(desk: Desk) -> None:
+    """The next command, which has nothing else to do."""
+    desk.world.revive()
+    result = desk.recover()
+    assert result.code is Exit.DONE, result.tables[0].problem
+
+
+def take(steps: List[Step], number: int) -> None:
+    """The writer's next steps."""
+    for step in [steps.pop(0) for _ in range(min(number, len(steps)))]:
+        step()
+
+
+@pytest.mark.parametrize(("kind", "moment", "is_whole"), some(APPENDS, 5))
+def test_a_row_appended_at_any_moment_is_in_live_exactly_once(make_desk: MakeDesk, kind: str, moment: str, is_whole: bool):
+    """A writer of several steps makes all of them at once; or half of them, and the others when we are gone."""
+    shape = list(SHAPES)[(list(MOMENTS).index(moment) + is_whole) % 2]
+    desk = make_desk(shape)
+    steps = APPENDERS[kind](Place(desk.world, SHAPES[shape][0], "appended"))
+    act_at(desk, MOMENTS[moment], lambda: take(steps, len(steps) if is_whole else (len(steps) + 1) // 2))
+    assert desk.compact().code in (Exit.DONE, Exit.PARTIAL)
+    recover(desk)
+    take(steps, len(steps))
+    recover(desk)
+    assert desk.world.picture().rows == desk.world.written
+    assert not desk.world.unpromised
+
+
+@pytest.mark.parametrize(("kind", "moment"), some(OVERWRITES, 2))
+def test_rows_that_an_overwriter_found_and_replaced_never_come_back(make_desk: MakeDesk, kind: str, moment: str):
+    """In the gap it finds nothing to replace: then the old rows stay beside the new ones, which docs/swap.md says."""
+    desk = make_desk("partitioned")
+    steps = OVERWRITERS[kind](Place(desk.world, "dt=1", "new"))
+    act_at(desk, MOMENTS[moment], lambda: take(steps, len(steps)))
+    result = desk.compact()
+    take(steps, len(steps))
+    recover(desk)
+    assert desk.world.picture().rows == desk.world.written
+    assert outcomes(result)["dt=2"] == "swapped"
+    assert "events/dt=1/0" not in desk.world.written or moment.startswith("in the gap")
+
+
+@pytest.mark.parametrize(("kind", "moment"), some(IN_THE_METASTORE, 3))
+def test_a_partition_dropped_or_moved_meanwhile_is_not_made_again_and_its_rows_are_kept(make_desk: MakeDesk, kind: str, moment: str):
+    desk = make_desk("partitioned")
+    world = desk.world
+    elsewhere = f"{world.place}/elsewhere"
+
+    def act() -> None:
+        if kind == "drop":
+            world.drop_partition(desk.table, "dt=1", purge=False)
+        else:
+            world.spark.sql(f"ALTER TABLE {desk.table} PARTITION ({spec_of('dt=1')}) SET LOCATION '{elsewhere}'")
+
+    act_at(desk, MOMENTS[moment], act)
+    desk.compact()
+    recover(desk)
+    there = world.partitions(desk.table).get("dt=1")
+    assert (there.location if there else None) == (None if kind == "drop" else world.files.qualify(elsewhere))
+    assert world.picture().rows == world.written
+
+
+@pytest.mark.parametrize("closed", ["before the cleanup", "during the cleanup", "after the cleanup"])
+def test_an_old_file_that_was_open_for_append_across_the_swap_is_never_deleted(make_desk: MakeDesk, closed: str):
+    """Appending to a file changes nothing in its directory, so nobody sees it; the stream follows the file into the backup."""
+    desk = make_desk("flat")
+    storage, opened = desk.world.storage, []
+
+    def begin() -> None:
+        opened.append(storage.append(f"{first_live(desk)}/part-00000.parquet"))
+        opened[0].write(bytearray(b"first"))
+        opened[0].hflush()
+
+    def end() -> None:
+        opened[0].write(bytearray(b"second"))
+        opened[0].close()
+
+    act_at(desk, MOMENTS["between check and rename"], begin)
+    assert outcomes(desk.compact()) == {"": "swapped"}
+    end() if closed == "before the cleanup" else act_at(desk, ("retired → discarding", 1 if closed == "during the cleanup" else 999), end)
+    backup = f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/part-00000.parquet"
+    assert [found.outcome for found in desk.cleanup().tables[0].backups] == ["partly"]
+    if closed == "after the cleanup":
+        end()
+    desk.world.revive()
+    assert [found.outcome for found in desk.cleanup().tables[0].backups] == ["partly"]
+    assert storage.copy(backup).read_bytes().endswith(b"firstsecond")
+
+
+def test_an_overwriter_that_comes_in_the_gap_leaves_the_old_rows_beside_its_own_and_the_gap_is_measured(
+    make_desk: MakeDesk, matrix: Matrix
+):
+    """The window that stays open: no trace of it is left, because it found nothing that it could have replaced."""
+    desk = make_desk("partitioned")
+    steps = overwrite_directory(Place(desk.world, "dt=1", "new"))
+    act_at(desk, MOMENTS["in the gap after the look"], lambda: take(steps, 1))
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert desk.world.picture().live["dt=1"] == Counter(["new", *(f"events/dt=1/{nth}" for nth in range(3))])
+    desk.world.revive()
+    for number in range(30):
+        desk.world.make_partition(desk.table, f"dt=more{number}")
+        for nth in range(2):
+            desk.world.add_file(f"{desk.live(f'dt=more{number}')}/{nth}.parquet", [f"{number}/{nth}"])
+    result = desk.compact("dt > 'more'")
+    gaps = [unit.gap_ms for unit in result.tables[0].units if unit.gap_ms is not None]
+    assert len(gaps) == 30
+    matrix.gaps_ms += gaps
+
+
+class Schedule:
+    """Writers' steps by the number of our call that they come before; those of later numbers come when the command is over."""
+
+    def __init__(self, world: RealWorld, steps: Mapping[int, List[Step]]) -> None:
+        self._steps = dict(steps)
+        self.calls: List[str] = []
+        world.process.before_call = self._tell
+
+    def _tell(self, name: str) -> None:
+        for step in self._steps.pop(len(self.calls), []):
+            step()
+        self.calls.append(name)
+
+    def finish(self) -> None:
+        for number in sorted(self._steps):
+            for step in self._steps[number]:
+                step()
+
+    def moment_of(self, number: int, command: str) -> str:
+        """When a call was made, seen from the exchange of the first unit; "" where there was none."""
+        leaves, comes = (self.calls.index(name) if name in self.calls else len(self.calls) for name in EXCHANGE.get(command, ("", "")))
+        if leaves == len(self.calls):
+            return ""
+        checked = len(self.calls[:leaves]) - self.calls[:leaves][::-1].index("write tick")
+        if number <= checked:
+            return "before the check"
+        return "between check and rename" if number <= leaves else "in the gap" if number <= comes else "after the swap"
+
+
+def calls_of(make_desk: MakeDesk, command: str, shape: str) -> List[str]:
+    """All calls of a command that nobody disturbs."""
+    desk = begin(make_desk, command, shape)
+    schedule = Schedule(desk.world, {})
+    assert COMMANDS[command](desk).code is Exit.DONE
+    return schedule.calls
+
+
+def begin(make_desk: MakeDesk, command: str, shape: str) -> Desk:
+    desk = make_desk(shape)
+    if command != "compact":
+        compact(desk)
+    desk.world.revive()
+    return desk
+
+
+def choose_number(chance: random.Random, calls: List[str], command: str) -> int:
+    """Most moments are near the exchange, the others anywhere, after the end too."""
+    if command in EXCHANGE and chance.random() < 0.7:
+        return calls.index(EXCHANGE[command][0]) + chance.randint(-2, 3)
+    return chance.randint(0, len(calls) + 5)
+
+
+def choose_writers(chance: random.Random) -> List[str]:
+    chosen = chance.choices(list(APPENDERS), k=chance.randint(1, 3))
+    committers = [kind for kind in chosen if kind in COMMITTERS]
+    return [kind for kind in chosen if kind not in COMMITTERS] + committers[:1]
+
+
+def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk: MakeDesk):
+    happened: Counter = Counter()
+    known = {(command, shape): calls_of(make_desk, command, shape) for command in COMMANDS for shape in SHAPES}
+    for seed in range(SCHEDULES):
+        chance = random.Random(seed)
+        command, shape = chance.choices(list(COMMANDS), [6, 2, 1])[0], chance.choice(list(SHAPES))
+        desk = begin(make_desk, command, shape)
+        steps: Dict[int, List[Step]] = {}
+        for nth, kind in enumerate(choose_writers(chance)):
+            happened[kind] += 1
+            made = APPENDERS[kind](Place(desk.world, chance.choice(SHAPES[shape]), f"row_{nth}"))
+            numbers = sorted(choose_number(chance, known[command, shape], command) for _ in made)
+            for number, step in zip(numbers, made):
+                steps.setdefault(number, []).append(step)
+        schedule = Schedule(desk.world, steps)
+        result = COMMANDS[command](desk)
+        assert result.code in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED), (seed, result.tables[0])
+        happened.update(schedule.moment_of(number, command) for number in steps)
+        happened.update(unit.outcome for unit in result.tables[0].units)
+        schedule.finish()
+        recover(desk)
+        seen, world = desk.world.picture().rows, desk.world
+        assert not world.written - seen, f"seed {seed} lost rows"
+        assert not seen - world.written - world.unpromised, f"seed {seed} doubled rows"
+        happened["failed"] += bool(world.unpromised)
+    rare = {what: happened[what] for what, wanted in OFTEN_ENOUGH.items() if happened[what] * 100 < wanted * SCHEDULES}
+    assert happened["failed"] <= SCHEDULES // 10, "writers that fail prove nothing"
+    assert not rare, f"too seldom to prove anything: {rare} of {happened}"

@@ -1,0 +1,54 @@
+"""The names that tests give to changes that last."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import changes
+from hivekeeper import seams
+
+ROOT = "hdfs://nn/w/events"
+RUN = f"{ROOT}/.hivekeeper/runs/20260101t020304z-0000"
+# `hold` of the metastore is Hive's own lock, and `analyze` numbers that nothing of ours reads.
+CHANGE_NOTHING = {
+    seams.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_texts", "attributes", "ties", "room"},
+    seams.Metastore: {
+        *("databases", "table_names", "tables", "partitions", "partitions_named", "locations_below", "hold", "analyze"),
+    },
+    seams.Rows: {"footers", "read_stage", "digests", "differences", "hazards"},
+}
+CHANGE = {seams.Files: changes.FILES, seams.Metastore: changes.METASTORE, seams.Rows: changes.ROWS}
+
+
+@pytest.mark.parametrize("seam", CHANGE)
+def test_every_method_of_a_seam_is_known_to_change_something_or_not(seam):
+    methods = {name for name, _ in inspect.getmembers(seam, inspect.isfunction) if not name.startswith("_")}
+    assert methods == {*CHANGE[seam], *CHANGE_NOTHING[seam]}
+
+
+@pytest.mark.parametrize(
+    ("method", "paths", "name"),
+    [
+        ("rename_exact", [f"{ROOT}/dt=1", f"{RUN}/retired/u00001"], "live → retired"),
+        ("rename_exact", [f"{RUN}/retired/u00001/a.parquet", f"{ROOT}/dt=1/a.parquet"], "retired/FILE → live"),
+        ("rename_exact", [f"{RUN}/plan.json.part", f"{RUN}/plan.json"], "plan.json"),
+        ("rename_exact", [f"{RUN}/entry.json", f"{ROOT}/.hivekeeper/log/{0:020d}.json"], "entry.json → log"),
+        ("rename_exact", [RUN, f"{RUN}.t1"], "run directory → run.tN"),
+        ("rename_exact", [ROOT, "hdfs://nn/w/.hivekeeper-events/runs/20260101t020304z-0000/retired/u00001"], "live → retired"),
+        ("write_new", [f"{RUN}/certificates-3.jsonl.part"], "write certificates-N.jsonl.part"),
+        ("delete_tree", [f"{RUN}/ready/u00012"], "ready → nothing"),
+        ("make_directory", [f"{RUN}/stage/b00001"], "make stage/BATCH"),
+        ("remove_empty", [f"{RUN}/recreated/u00001.0"], "remove empty recreated"),
+        ("hold", [f"{ROOT}/.hivekeeper/lock"], "hold lock"),
+        ("make_backup_table", [], "make backup table"),
+    ],
+)
+def test_a_change_is_named_by_what_it_does(method, paths, name):
+    assert changes.name_change(method, paths, ROOT) == name
+
+
+@pytest.mark.parametrize("step", ["write_new hdfs://nn/w/events/.hivekeeper/lock", "metastore.hold sales.events", "release hdfs://nn/w/lock"])
+def test_half_a_change_of_the_twins_and_what_does_not_last_have_no_name(step):
+    assert changes.name_step(step, ROOT) is None
