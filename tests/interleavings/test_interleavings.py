@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from interleavings.configurations import CONFIGURATIONS, begin
 from interleavings.mutations import MUTATIONS, explore_mutated
 from interleavings.promises import ACCEPTED
 
+PAGE = (Path(__file__).parents[2] / "docs" / "swap.md").read_text("utf-8")
+WHEN = re.compile(" (in the gap|in an outage|after the swap)$")
 # The others, and all with more kills, take minutes: `make interleavings`.
 QUICK = [
     "alone",
@@ -35,6 +38,8 @@ def test_no_promise_is_broken_in_any_interleaving(name):
     broken = {kind: schedule for (kind, windows), (_, schedule) in found.broken.items() if not windows and kind not in ACCEPTED}
     assert found.ends > 1
     assert not broken, "\n".join([*broken, *next(iter(broken.values()))])
+    for window in {window for _, windows in found.broken for window in windows}:
+        assert f"`{WHEN.sub('', window)}" in PAGE, "a window stays open of which docs/swap.md does not tell"
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
