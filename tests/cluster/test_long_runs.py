@@ -190,6 +190,7 @@ def test_safe_mode_in_the_gap_of_a_swap_is_a_cluster_that_is_not_usable_and_no_q
     require_finished(spark, gateway, table)
 
 
+@pytest.mark.thorough
 def test_a_metastore_that_stays_away_ends_the_run_after_the_swap_that_was_begun_and_the_next_run_goes_on(
     start, whole, table, spark, gateway
 ):

@@ -236,6 +236,7 @@ def choose_writers(chance: random.Random) -> List[str]:
     return [kind for kind in chosen if kind not in COMMITTERS] + committers[:1]
 
 
+@pytest.mark.thorough
 def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk: MakeDesk):
     happened: Counter = Counter()
     known = {(command, shape): calls_of(make_desk, command, shape) for command in COMMANDS for shape in SHAPES}

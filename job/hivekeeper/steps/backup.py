@@ -89,13 +89,13 @@ def follow_units(run: Run, backup_table: str, units: Iterable[UnitRecord]) -> No
 
 
 def trim_units(run: Run, plan: RecordedPlan, units: Sequence[UnitRecord]) -> str:
-    """At a compaction's end its own backup table keeps what was swapped; gives its name, "" where nothing was."""
+    """At a compaction's end its own backup table keeps what was swapped; gives its name, "" where nothing was and it is gone."""
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table if any(unit.exchanged for unit in units) else ""
     left = [unit.recorded.unit.name for unit in units if not unit.exchanged]
     if len(left) == len(units):
-        drop_table(run, plan.backup_table)
-        return ""
+        # One that could not be dropped stays in the log, for drop_unused to try again.
+        return "" if drop_table(run, plan.backup_table) else plan.backup_table
     if left:
         trim = run.cluster.metastore.trim_backup_table
         _attempt(run.table, "trim", plan.backup_table, lambda: trim(plan.backup_table, _marks(run.table), left))
@@ -148,9 +148,10 @@ def _drop_present(cluster: Cluster, table: Table, database: str, names_there: Se
         cluster.metastore.drop_backup_table(f"{database}.{name}", _marks(table))
 
 
-def drop_table(run: Run, table: str) -> None:
-    if table:
-        _attempt(run.table, "drop", table, lambda: run.cluster.metastore.drop_backup_table(table, _marks(run.table)))
+def drop_table(run: Run, table: str) -> bool:
+    """False where it may still be there."""
+    drop = run.cluster.metastore.drop_backup_table
+    return not table or _attempt(run.table, "drop", table, lambda: drop(table, _marks(run.table)))
 
 
 def _marks(table: Table) -> Dict[str, str]:

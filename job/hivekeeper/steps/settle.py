@@ -48,8 +48,8 @@ def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[Uni
     refuse_strangers(run, plan)
     if plan.operation == BACKUP:
         # A record that is not in the log was never promised to anybody.
-        backup.drop_table(run, plan.backup_table)
-        run.files.delete_tree(run.paths.top)
+        if backup.drop_table(run, plan.backup_table):
+            run.files.delete_tree(run.paths.top)
         return ()
     units, backup_table = SETTLERS[plan.operation](run, plan)
     for unit in units:

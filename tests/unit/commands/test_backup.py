@@ -374,6 +374,33 @@ def test_a_backup_table_that_could_not_be_dropped_is_dropped_later(desk, world):
     assert backup_tables(desk) == {}
 
 
+def test_a_backup_table_of_a_run_that_swapped_nothing_is_dropped_later_if_it_could_not_be_dropped_at_once(desk, world):
+    """Its log entry still names it: what the log does not know nobody would ever drop."""
+    live = desk.live("dt=1")
+
+    def come_before_the_swap(what):
+        if what.startswith("write_new ") and "certificates" in what:
+            world.add_file(f"{live}/_temporary/x", ["x"])
+
+    world.files.before_step = come_before_the_swap
+    world.metastore.fail_next("drop_backup_table", MetastoreUnavailable("timeout"))
+    assert "swapped" not in {unit.outcome for unit in desk.compact(where="dt = '1'").tables[0].units}
+    world.files.before_step = None
+    assert backup_tables(desk) != {}
+    desk.recover()
+    assert backup_tables(desk) == {}
+
+
+def test_a_killed_backup_whose_table_cannot_be_dropped_is_settled_by_the_run_after(desk, world):
+    desk.kill_before(["entry.json"], desk.backup)
+    world.metastore.fail_next("drop_backup_table", MetastoreUnavailable("timeout"))
+    desk.recover()
+    assert backup_tables(desk) != {}
+    desk.recover()
+    assert backup_tables(desk) == {}
+    assert desk.run_directories() == []
+
+
 @pytest.mark.parametrize("command", ["backup", "compact", "rollback", "cleanup"])
 def test_whatever_is_killed_no_backup_table_outlives_its_files(command):
     for steps in range(200):
