@@ -45,13 +45,6 @@ MUTATIONS = {
     "asking whether a run was taken over where ready is not as proved": Mutation(
         "steps/swap.py", "        require_own_directory(run)\n        raise", "        raise", "pause, recover", most=1
     ),
-    "asking whether a run was taken over where its stage differs": Mutation(
-        "steps/stage.py",
-        "                require_own_directory(self.run)\n                staged.differing",
-        "                staged.differing",
-        "pause, recover",
-        most=1,
-    ),
     "setting aside what was recreated": Mutation("steps/moves.py", "            set_aside(run, unit)\n", "            raise\n", "append"),
     "lifting a nested directory": Mutation(
         "steps/moves.py",
