@@ -47,11 +47,18 @@ class Administrator:
         self.dfs.setPermission(path, self.jvm.org.apache.hadoop.fs.permission.FsPermission(mode))
 
     def free_lock(self) -> None:
-        """What HDFS does by itself a minute after a run has ended that could not give its lock back: the process of this one lives on."""
-        until = time.monotonic() + WITHIN_SECONDS
-        while not self.dfs.recoverLease(self.table.path(f"{self.table.control}/lock")):
+        """What HDFS does by itself a minute after a run has ended that could not give its lock back: the process of this one lives on.
+
+        A DataNode that was away tells of its blocks a little later than it is there, and only then can one be appended to.
+        """
+        lock, until = self.table.path(f"{self.table.control}/lock"), time.monotonic() + WITHIN_SECONDS
+        while not (self.dfs.recoverLease(lock) and self._is_reported(lock)):
             assert time.monotonic() < until
             time.sleep(0.5)
+
+    def _is_reported(self, path: Any) -> bool:
+        status = self.dfs.getFileStatus(path)
+        return all(len(block.getHosts()) for block in self.dfs.getFileBlockLocations(status, 0, status.getLen()))
 
     def give(self, directory: str, owner: str) -> None:
         self.dfs.setOwner(self.table.path(directory), owner, owner)
