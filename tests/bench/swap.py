@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 from hivekeeper.cluster.connect import connect
+from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
@@ -58,7 +59,8 @@ def main() -> None:
     asked = parser.parse_args()
     begin = time.perf_counter()
     # FIXED is what bin/hivekeeper gives to spark-submit.
-    with connect({**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", **log_in()}, "warning") as cluster:
+    options = {**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **log_in()}
+    with Signals(patient=False) as signals, connect(options, signals, "warning") as cluster:
         opened = time.perf_counter() - begin
         from pyspark.sql import SparkSession
 
