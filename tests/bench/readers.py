@@ -24,6 +24,7 @@ from pyspark.sql.utils import CapturedException
 from bench.swap import log_in
 from cluster.tables import SmallTable
 from hivekeeper.cluster.connect import connect
+from hivekeeper.cluster.signals import Signals
 from hivekeeper.errors import Exit
 
 DATABASE = "bench_readers"
@@ -187,7 +188,7 @@ def main() -> int:
     parser.add_argument("--swaps", type=int, default=2000)
     parser.add_argument("--units", type=int, default=10, help="partitions of the partitioned table")
     asked = parser.parse_args()
-    with connect({**OPTIONS, **log_in()}, "error"):
+    with Signals(patient=False) as signals, connect({**OPTIONS, **log_in()}, signals, "error"):
         from pyspark.sql import SparkSession
 
         spark = SparkSession.getActiveSession()
