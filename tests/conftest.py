@@ -27,6 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.shuffle.partitions": "2",
         # On HDFS: else a client sleeps 0.4 s where the DataNode's report is not there at its first question.
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
+        "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
         **(login_options() if os.environ.get("HADOOP_CONF_DIR") else _embedded(home)),
     }
     session = open_session(options, log_level="ERROR")

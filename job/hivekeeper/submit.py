@@ -23,8 +23,10 @@ FIXED = {
     "spark.speculation": "false",
     # Version 2 shows files of tasks before the job has succeeded.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
-    # HDFS sleeps 400 ms when a DataNode's report is late: 220 ms per small file instead of 23 ms.
+    # HDFS sleeps 400 ms when a DataNode's report is late: 220 ms per small file instead of 23 ms. Each sleep is twice as long as the
+    # one before, so it takes more of them to wait as long as HDFS does by itself (12 s) before a file cannot be closed.
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
     "spark.ui.showConsoleProgress": "false",
 }
 
