@@ -26,6 +26,7 @@ OPTIONS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
 }
 NOT_KILLED = 3
 # In its directory: the rows that writers have added until its death.
