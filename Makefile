@@ -49,7 +49,7 @@ interleavings: venv ## explore every interleaving of runs and writers on the twi
 	@cd tests && PYTHONPATH=../job:. ../$(IN_VENV) python -m interleavings --traces --most $(or $(MOST),9)
 
 bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files
-	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3)
+	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3)
 
 bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),2000) --units $(or $(UNITS),10)

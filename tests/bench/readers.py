@@ -21,11 +21,11 @@ import pyarrow.parquet
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.utils import CapturedException
 
-from bench.swap import log_in
 from cluster.tables import SmallTable
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.errors import Exit
+from storage import login_options
 
 DATABASE = "bench_readers"
 OPTIONS = {
@@ -188,7 +188,7 @@ def main() -> int:
     parser.add_argument("--swaps", type=int, default=2000)
     parser.add_argument("--units", type=int, default=10, help="partitions of the partitioned table")
     asked = parser.parse_args()
-    with Signals(patient=False) as signals, connect({**OPTIONS, **log_in()}, signals, "error"):
+    with Signals(patient=False) as signals, connect({**OPTIONS, **login_options()}, signals, "error"):
         from pyspark.sql import SparkSession
 
         spark = SparkSession.getActiveSession()

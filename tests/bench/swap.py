@@ -8,7 +8,6 @@ Beside it, in the same run: two bare renames of HDFS with nothing between, which
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import statistics
 import time
@@ -24,6 +23,7 @@ from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.submit import FIXED
+from storage import login_options
 
 SEAMS = ("files", "metastore", "rows")
 DATABASE = "bench_swap"
@@ -59,7 +59,7 @@ def main() -> None:
     asked = parser.parse_args()
     begin = time.perf_counter()
     # FIXED is what bin/hivekeeper gives to spark-submit.
-    options = {**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **log_in()}
+    options = {**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **login_options()}
     with Signals(patient=False) as signals, connect(options, signals, "warning") as cluster:
         opened = time.perf_counter() - begin
         from pyspark.sql import SparkSession
@@ -78,12 +78,6 @@ def main() -> None:
         )
         spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
         cluster.files.delete_tree(asked.place)
-
-
-def log_in() -> Dict[str, str]:
-    """By the keytab that `tests/cluster/cluster env` names; elsewhere with the ticket at hand."""
-    keytab = os.environ.get("HKTEST_KEYTAB")
-    return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 
 def make_table(spark: Any, place: str, units: int, files: int) -> None:

@@ -21,7 +21,7 @@ from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedPlan, Rec
 from hivekeeper.plan.room import Limit
 from hivekeeper.plan.settings import Engine, Settings
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster, Files, Lock
+from hivekeeper.seams import Cluster, Files, Lock, Stopping
 from hivekeeper.steps import attributes, backup, journal, record, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
@@ -191,7 +191,7 @@ def carry_out(
         backup.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
-    units.extend(_not_begun(known, units, cluster.stopping.why()))
+    units.extend(_not_begun(known, units, cluster.stopping))
     backup_table = backup.trim_units(run, known, units)
     version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings), backup_table=backup_table)
     if settings.analyze_stats and not cluster.stopping.is_asked():
@@ -235,10 +235,12 @@ def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
     return differing + failed
 
 
-def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], why: str) -> List[UnitRecord]:
-    """The units that are in none of the others, because the run was asked to end."""
+def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], stopping: Stopping) -> List[UnitRecord]:
+    """The units that are in none of the others, because the run was asked to end. A run that has done all is not paused at its end."""
     numbers = {unit.recorded.number for unit in handled}
-    return [leave_unit(unit, why) for unit in known.units if unit.number not in numbers]
+    left = [unit for unit in known.units if unit.number not in numbers]
+    why = stopping.why() if left else ""
+    return [leave_unit(unit, why) for unit in left]
 
 
 def parameters_of(settings: Settings) -> Dict[str, object]:

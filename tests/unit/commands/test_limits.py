@@ -88,3 +88,22 @@ def test_statistics_are_not_recomputed_when_the_run_is_to_end():
     world.cluster = replace(world.cluster, stopping=Watch(world.cluster, Limits(max_duration_s=60)))
     assert outcomes(desk.compact()) == {"dt=1": "swapped", "dt=2": "left"}
     assert world.metastore.analyzed == []
+
+
+def test_a_run_that_has_done_all_is_not_kept_by_a_pause_at_its_end(caplog):
+    caplog.set_level("INFO")
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    desk, pause = Desk(world), "hdfs://nn/ops/pause"
+
+    def pause_after_the_swap(what):
+        if what.startswith("metastore.update_sizes"):
+            world.files.writer.add(pause, "")
+            world.clock.elapsed_ms += 2 * LOOK_EVERY_MS
+
+    world.files.before_step = pause_after_the_swap
+    watch = Watch(world.cluster, Limits(max_duration_s=3600, pause_file=pause))
+    result = desk.compact(cluster=replace(world.cluster, stopping=watch))
+    assert outcomes(result) == {"dt=1": "swapped"}
+    assert "step=pause" not in caplog.text
+    assert watch.is_asked()

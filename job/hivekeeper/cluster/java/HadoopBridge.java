@@ -223,7 +223,7 @@ public class HadoopBridge {
         if (isHidden(statuses[i].getLocalName())) found.add(entry(statuses[i].makeQualified(place.fs.getUri(), place.real)));
       }
       if (!part.hasMore() || part.getLastName()[0] > '_') return found;
-      boolean between = part.getLastName()[0] > '.' && part.getLastName()[0] < '_';
+      boolean between = part.getLastName()[0] > '.' && part.getLastName()[0] < LAST_BEFORE_UNDERSCORE[0];
       after = between ? LAST_BEFORE_UNDERSCORE : part.getLastName();
     }
   }
