@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 
 import changes
+import step_by_step
 from hivekeeper.cluster.connect import WallClock, assemble
 from hivekeeper.model import Partition, Table
 from hivekeeper.seams import Cluster, FilesUnavailable, Lock, MetastoreUnavailable, RowsError
@@ -134,6 +135,8 @@ class Mortal:
         self._seam, self._methods, self._process, self._root = seam, methods, process, root
 
     def __getattr__(self, name: str) -> Any:
+        if name == "exchange":
+            return partial(step_by_step.exchange, self)
         found = getattr(self._seam, name)
         if not callable(found):
             return found

@@ -104,6 +104,13 @@ class Files(Protocol):
         (FileContext.rename without OVERWRITE; plain FileSystem.rename moves into an existing directory.)
         """
 
+    def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
+        """Rename live to aside; and incoming to live, if aside has the id and the time of `mark`. Gives None where both were done.
+
+        Else the status of aside, with the old directory there: it differs, or somebody has made live anew. Three NameNode steps, in one
+        gateway call because readers find nothing at live in between. Raises as rename_exact does, after any of them.
+        """
+
     def remove_empty(self, path: str) -> bool:
         """Delete a directory only if it is empty. False where it is not empty or not there."""
 

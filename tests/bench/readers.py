@@ -33,7 +33,10 @@ OPTIONS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    # Else a compaction waits for the jobs of all readers that came before, and little is swapped.
+    "spark.scheduler.mode": "FAIR",
 }
+POOL_OF_READERS = "readers"
 ALL_ROWS, ABSENT, GONE, WRONG = "all rows", "absent", "file gone", "WRONG"
 # What Spark and HDFS say of a file or directory that went, or of a block of a file that cleanup deleted under a reader.
 IS_GONE = re.compile(r"FileNotFoundException|PATH_NOT_FOUND|does not exist|BlockMissingException|Could not obtain block")
@@ -46,11 +49,12 @@ class Reader(threading.Thread):
 
     def __init__(self, name: str, table: SmallTable, read: Read) -> None:
         super().__init__(name=name, daemon=True)
-        self.read, self.units, self.ended = read, table.units, threading.Event()
+        self.context, self.read, self.units, self.ended = table.spark.sparkContext, read, table.units, threading.Event()
         self.wanted = (table.rows_a_unit, sum(range(table.rows_a_unit)))
         self.reads, self.seen, self.wrong = 0, Counter(), []  # type: Tuple[int, Counter, List[str]]
 
     def run(self) -> None:
+        self.context.setLocalProperty("spark.scheduler.pool", POOL_OF_READERS)
         while not self.ended.is_set():
             try:
                 self._judge(self.read())

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "job"))
+sys.path[:0] = [str(CHECKOUT / "job"), str(CHECKOUT / "tests")]
 
+import step_by_step  # noqa: E402
 from hivekeeper.cli import main  # noqa: E402
 from hivekeeper.cluster.files import HadoopFiles  # noqa: E402
 
@@ -29,4 +30,5 @@ def rename_and_stop(files: HadoopFiles, source: str, target: str) -> None:
 
 if __name__ == "__main__":
     HadoopFiles.rename_exact = rename_and_stop  # type: ignore[method-assign]
+    HadoopFiles.exchange = step_by_step.exchange  # type: ignore[method-assign,assignment]
     sys.exit(main())

@@ -24,12 +24,11 @@ class Mutation:
     most: int = 0
 
 
-LOOK = 'why = look_at_leaving(run, unit, checked, run.paths.unit("retired", unit.number))'
-LOOK_OF_ROLLBACK = "why = look_at_leaving(run, unit, checked, discarded)"
+LOOK = "why = look_at_leaving(run, unit, checked, left)"
 LOOK_OF_RECOVERY = 'why = look.judge(unit.manifest, seen[run.paths.unit("retired", unit.number)].entries).why'
 
 MUTATIONS = {
-    "the look after the first rename": Mutation("steps/swap.py", LOOK, 'why = ""', "append slowly"),
+    "the look after the first rename": Mutation("steps/moves.py", LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation("steps/swap.py", "if checked.why:", "if False:", "overwrite files"),
     "carrying over": Mutation("steps/swap.py", "late = carry_over(run, unit, certificate)", "late = ()", "append"),
     "merging what was set aside": Mutation(
@@ -58,7 +57,7 @@ MUTATIONS = {
     "fencing": Mutation(
         "steps/journal.py", "    for directory in find_runs(files, control):", "    for directory in ():", "pause, recover", most=1
     ),
-    "the rollback's look": Mutation("steps/undo.py", LOOK_OF_ROLLBACK, 'why = ""', "rollback, append slowly"),
+    "the rollback's look": Mutation("steps/moves.py", LOOK, 'why = ""', "rollback, append slowly"),
     "the rollback's check": Mutation(
         "steps/undo.py", "why = checked.why or look.judge(unit.expected, checked.incoming).why", 'why = ""', "rollback, overwrite files"
     ),

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from greenlet import getcurrent, greenlet
 
+import step_by_step
 from hivekeeper import names
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
 from hivekeeper.errors import Exit
@@ -108,6 +109,9 @@ class SteppedFiles:
             return Snapshot(exists=False)
         listed: Optional[Tuple[FileInfo, ...]] = _ask("files", "list", directory)
         return Snapshot(exists=False) if listed is None else Snapshot(True, own.file_id, own.mtime_ms, listed)
+
+    def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
+        return step_by_step.exchange(self, live, aside, incoming, mark)
 
     def hold(self, path: str, holder: str) -> SteppedLock:
         _ask("files", "hold", path, holder)

@@ -27,7 +27,8 @@ ENDS_WITHIN_SECONDS = 90
 # The driver, with a file system that takes its time over every rename to a directory of backups once the file `slow` is there.
 APPLICATION = f"""
 import os, sys, time
-sys.path.insert(0, {str(ROOT / "job")!r})
+sys.path[:0] = [{str(ROOT / "job")!r}, {str(ROOT / "tests")!r}]
+import step_by_step
 from hivekeeper.cli import main
 from hivekeeper.cluster.files import HadoopFiles
 
@@ -39,6 +40,7 @@ def rename_slowly(files, source, target):
         time.sleep(8)
 
 HadoopFiles.rename_exact = rename_slowly
+HadoopFiles.exchange = step_by_step.exchange
 sys.exit(main())
 """
 

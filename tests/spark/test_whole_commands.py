@@ -11,6 +11,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
+import step_by_step
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import Request, compact_swap
@@ -250,6 +251,7 @@ def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, data
             raise Stopped
 
     monkeypatch.setattr(type(cluster.files), "rename_exact", rename_and_die)
+    monkeypatch.setattr(type(cluster.files), "exchange", step_by_step.exchange)
     with pytest.raises(Stopped):
         compact(cluster, database)
     monkeypatch.undo()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 from urllib.parse import quote
 
+import step_by_step
 from hivekeeper import names
 from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
 from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
@@ -307,6 +308,9 @@ class FakeFiles:
     def rename_exact(self, source: str, target: str) -> None:
         source, target = self.qualify(source), self.qualify(target)
         self._change("rename_exact", [source, target], lambda: self.namespace.rename(source, target))
+
+    def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
+        return step_by_step.exchange(self, live, aside, incoming, mark)
 
     def remove_empty(self, path: str) -> bool:
         path = self.qualify(path)

@@ -74,8 +74,7 @@ class HadoopFiles:
         return tuple(entry for directory in found for entry in _snapshot(directory).entries)
 
     def stat(self, path: str) -> Optional[FileInfo]:
-        found = json.loads(_ask(self._bridge.stat, path))
-        return _entry(found[0], found[1], found[2]) if found else None
+        return _found(_ask(self._bridge.stat, path))
 
     def make_directory(self, path: str) -> None:
         _ask(self._bridge.makeDirectory, path)
@@ -83,6 +82,9 @@ class HadoopFiles:
     def rename_exact(self, source: str, target: str) -> None:
         """HDFS does this in one step. For a local directory the target is looked for first, which two writers could race."""
         _ask(self._bridge.rename, source, target)
+
+    def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
+        return _found(_ask(self._bridge.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
 
     def remove_empty(self, path: str) -> bool:
         return bool(_ask(self._bridge.removeEmpty, path))
@@ -243,6 +245,11 @@ def _snapshot(found: Sequence[Any]) -> Snapshot:
     below, uri_below = path.rstrip("/") + "/", uri.rstrip("/") + "/"
     infos = (_entry(below + entry[0], uri_below + (entry[1] or entry[0]), entry) for entry in entries)
     return Snapshot(True, file_id, mtime_ms, tuple(infos))
+
+
+def _found(answer: str) -> Optional[FileInfo]:
+    found = json.loads(answer)
+    return _entry(*found) if found else None
 
 
 def _entry(path: str, uri: str, entry: Sequence[Any]) -> FileInfo:

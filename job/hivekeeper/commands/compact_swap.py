@@ -21,7 +21,7 @@ from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedPlan, Rec
 from hivekeeper.plan.room import Limit
 from hivekeeper.plan.settings import Engine, Settings
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster, Files, Lock, Stopping
+from hivekeeper.seams import Cluster, Files, Lock
 from hivekeeper.steps import attributes, backup, journal, record, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
@@ -180,7 +180,7 @@ def carry_out(
     stager = Stager(run, plan, settings.owner)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
     for number, batch in enumerate(plan.batches, start=1):
-        if cluster.stopping.why():
+        if stager.why_end():
             break
         log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
         of_batch = stager.stage(number, batch)
@@ -191,7 +191,7 @@ def carry_out(
         backup.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
-    units.extend(_not_begun(known, units, cluster.stopping))
+    units.extend(_not_begun(known, units, stager))
     backup_table = backup.trim_units(run, known, units)
     version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings), backup_table=backup_table)
     if settings.analyze_stats and not cluster.stopping.is_asked():
@@ -235,11 +235,11 @@ def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
     return differing + failed
 
 
-def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], stopping: Stopping) -> List[UnitRecord]:
-    """The units that are in none of the others, because the run was asked to end. A run that has done all is not paused at its end."""
+def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], stager: Stager) -> List[UnitRecord]:
+    """The units that are in none of the others, because the run ended before. A run that has done all is not paused at its end."""
     numbers = {unit.recorded.number for unit in handled}
     left = [unit for unit in known.units if unit.number not in numbers]
-    why = stopping.why() if left else ""
+    why = stager.why_end() if left else ""
     return [leave_unit(unit, why) for unit in left]
 
 

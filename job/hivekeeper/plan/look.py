@@ -133,13 +133,13 @@ def find_late(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> 
     return tuple(e for e in entries if not (e.is_dir or e.is_open or names.is_hidden(e.name) or e.name in known))
 
 
-def is_young(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
-    """Whether the directory's time cannot prove that nothing came after it.
+def can_tell(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
+    """Whether the directory's id and time, met again, prove that nothing came into it meanwhile: not where it is too young.
 
     `clock_ms` is a time that the same NameNode gave before the directory was looked at, so no two clocks
     are compared.
     """
-    return mark.mtime_ms >= clock_ms - grain_ms
+    return mark.file_id != 0 and mark.mtime_ms < clock_ms - grain_ms
 
 
 def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) -> bool:
@@ -149,7 +149,7 @@ def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) ->
     in it changes the time (measured on 3.3.6).
     """
     same = now.file_id == mark.file_id and now.mtime_ms == mark.mtime_ms
-    return same and mark.file_id != 0 and not is_young(mark, clock_ms, grain_ms)
+    return same and can_tell(mark, clock_ms, grain_ms)
 
 
 def holds(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:

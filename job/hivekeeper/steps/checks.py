@@ -12,7 +12,6 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligible, look
 from hivekeeper.plan.records import RecordedUnit
-from hivekeeper.seams import SourceMissing
 from hivekeeper.steps.journal import Run, fenced, read_clock
 
 # A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
@@ -101,14 +100,11 @@ def _directories_above(live: str, root: str) -> Sequence[str]:
     return found
 
 
-def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, aside: str) -> str:
+def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, left: FileInfo) -> str:
     """Why the directory that was live is not what was checked; "" when it is, or when only complete files came.
 
-    It lies at `aside` now. Nobody can reach it by its old path any more, so the answer stays true.
+    It was renamed, and `left` is its status since. Nobody can reach it by its old path any more, so the answer stays true.
     """
-    now = run.files.stat(aside)
-    if now is None:
-        raise SourceMissing(aside)
-    if look.is_untouched(checked.seen[unit.unit.live], now, checked.clock_ms, run.files.clock_grain_ms):
+    if look.is_untouched(checked.seen[unit.unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
         return ""
-    return look.judge(unit.manifest, run.files.look([aside])[aside].entries).why
+    return look.judge(unit.manifest, run.files.look([left.path])[left.path].entries).why

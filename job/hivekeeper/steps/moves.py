@@ -1,4 +1,4 @@
-"""Renames that the swap and the rollback of one unit share: bring to live, set aside, merge back, lift.
+"""Renames that the swap and the rollback of one unit share: exchange, bring to live, set aside, merge back, lift.
 
 A file is only ever renamed, never over another one; nothing is deleted but empty directories.
 """
@@ -13,6 +13,7 @@ from hivekeeper.model import FileInfo
 from hivekeeper.plan import look
 from hivekeeper.plan.records import RecordedUnit
 from hivekeeper.seams import Files, FilesError, FilesUnavailable, SourceMissing, TargetExists
+from hivekeeper.steps.checks import Checked, look_at_leaving
 from hivekeeper.steps.journal import Run
 
 MOST_TRIES = 4
@@ -23,6 +24,27 @@ UNIT_STATES = ("ready", "retired", "restoring", "discarded", "discarding", "dele
 def backup_path(run: Run, unit: RecordedUnit) -> str:
     assert unit.backup is not None
     return names.join(run.control.top, unit.backup.path)
+
+
+def exchange(run: Run, unit: RecordedUnit, checked: Checked, aside: str, incoming: str) -> str:
+    """Step 5: live → aside, a look at it there, incoming → live. Else aside → live again, and why: what left is not what was checked.
+
+    One call does it where the directory's id and time can tell. A kill leaves live absent, and recovery does the rest.
+    """
+    live, files = unit.unit.live, run.files
+    before = checked.seen[live]
+    if look.can_tell(before, checked.clock_ms, files.clock_grain_ms):
+        left = files.exchange(live, aside, incoming, before)
+        if left is None:
+            return ""
+    else:
+        files.rename_exact(live, aside)
+        left = files.stat(aside)
+        if left is None:
+            raise SourceMissing(aside)
+    why = look_at_leaving(run, unit, checked, left)
+    bring(run, unit, aside if why else incoming)
+    return why
 
 
 def bring(run: Run, unit: RecordedUnit, source: str) -> None:

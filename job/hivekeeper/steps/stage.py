@@ -19,6 +19,10 @@ from hivekeeper.steps.attributes import dress
 from hivekeeper.steps.journal import Run, require_own_directory, write_durably
 
 
+# Halving a batch of a thousand units down to one bad unit takes twenty jobs, of which every second one succeeds.
+MOST_FAILED_JOBS_IN_A_ROW = 32
+
+
 @dataclass
 class Staged:
     """What came of the batches so far. `differing` are units whose proof failed, `failed` those whose job failed."""
@@ -36,22 +40,33 @@ class Stager:
         self.plan = plan
         self.owner = owner
         self.next_number = len(plan.batches) + 1
+        self._failed_in_a_row = 0
+        self._last_failure = ""
+
+    def why_end(self) -> str:
+        """Why nothing more is staged, "" where it is: the run is to end, or job after job fails, which is not the units' fault."""
+        if self._failed_in_a_row >= MOST_FAILED_JOBS_IN_A_ROW:
+            return f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
+        return self.run.cluster.stopping.why()
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
-        """Steps 2 and 3 for one batch of the plan. Once the run is to end, nothing more is staged: a job that failed then was cancelled."""
+        """Steps 2 and 3 for one batch of the plan, or a part of it: a job that failed when the run is to end was cancelled."""
         staged = Staged()
         waiting: Deque[Tuple[int, StageBatch]] = deque([(number, batch)])
-        while waiting and not self.run.cluster.stopping.why():
+        while waiting and not self.why_end():
             number, batch = waiting.popleft()
             try:
                 result = self._write(batch)
                 digests = self.run.cluster.rows.read_stage(batch)
                 self._prove(number, batch, result, digests, staged)
+                self._failed_in_a_row = 0
             except RowsError as error:
                 require_own_directory(self.run)
                 self.run.files.delete_tree(batch.target)
                 if self.run.cluster.stopping.why():
                     break
+                self._failed_in_a_row += 1
+                self._last_failure = str(error)
                 if len(batch.units) == 1:
                     staged.failed[batch.units[0].number] = str(error)
                 waiting.extend(self._halve(batch))

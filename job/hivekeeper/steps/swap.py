@@ -15,16 +15,26 @@ from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import Certificate, RecordedUnit
 from hivekeeper.plan.recovery import Live, Move, next_move
 from hivekeeper.seams import FilesError, FilesUnavailable
-from hivekeeper.steps.checks import check_often, look_at_leaving
+from hivekeeper.steps.checks import check_often
 from hivekeeper.steps.journal import Run, fenced, require_own_directory
-from hivekeeper.steps.moves import MOST_TRIES, ask_person, bring, interrupted, lift_nested, merge_recreated, move_late, require_answers
+from hivekeeper.steps.moves import (
+    MOST_TRIES,
+    ask_person,
+    bring,
+    exchange,
+    interrupted,
+    lift_nested,
+    merge_recreated,
+    move_late,
+    require_answers,
+)
 from hivekeeper.steps.turns import leave_unit
 
 NOT_BEGUN = "the run ended before its swap"
 
 
 def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRecord:
-    """Steps 4 to 7 for one unit. Undo: put_back, which happens by itself when somebody wrote in between."""
+    """Steps 4 to 7 for one unit. Undo: the old files come back by themselves when somebody wrote in between; later by rollback."""
     ready = run.paths.unit("ready", unit.number)
     checked = check_often(run, unit, ready)
     if checked.why:
@@ -38,14 +48,8 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
         )
     clock = run.cluster.clock
     began = clock.monotonic_ms()
-    why = ""
     try:
-        retire_live(run, unit)
-        why = look_at_leaving(run, unit, checked, run.paths.unit("retired", unit.number))
-        if why:
-            put_back(run, unit)
-        else:
-            promote_ready(run, unit)
+        why = exchange(run, unit, checked, run.paths.unit("retired", unit.number), ready)
     except FilesError as error:
         # Whether the rename happened is not known; where the directories lie tells.
         return settle_unit(run, unit, certificate, str(error))
@@ -54,21 +58,6 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
         return finish_put_back(run, unit, why, gap_ms) if why else finish_unit(run, unit, certificate, gap_ms)
     except FilesError as error:
         return settle_unit(run, unit, certificate, str(error))
-
-
-def retire_live(run: Run, unit: RecordedUnit) -> None:
-    """Move live aside. Undo: put_back. Killed after it, both copies exist and recovery promotes or puts back."""
-    run.files.rename_exact(unit.unit.live, run.paths.unit("retired", unit.number))
-
-
-def promote_ready(run: Run, unit: RecordedUnit) -> None:
-    """Put the proved files in live's place. Undo: rollback."""
-    bring(run, unit, run.paths.unit("ready", unit.number))
-
-
-def put_back(run: Run, unit: RecordedUnit) -> None:
-    """Put the old files back: the unit is as it was."""
-    bring(run, unit, run.paths.unit("retired", unit.number))
 
 
 def finish_unit(run: Run, unit: RecordedUnit, certificate: Certificate, gap_ms: Optional[float] = None) -> UnitRecord:
@@ -154,8 +143,7 @@ def _carry_out(
         return UnitRecord(unit, "overwritten", certificate, reason="somebody replaced or removed its files after the swap")
     if move is Move.FINISH_GAP:
         why = look.judge(unit.manifest, seen[run.paths.unit("retired", unit.number)].entries).why
+        bring(run, unit, run.paths.unit("retired" if why else "ready", unit.number))
         if why:
-            put_back(run, unit)
             return finish_put_back(run, unit, why)
-        promote_ready(run, unit)
     return finish_unit(run, unit, certificate)

@@ -14,13 +14,14 @@ from hivekeeper.plan.entries import UnitRecord
 from hivekeeper.plan.records import RecordedUnit
 from hivekeeper.plan.recovery import Undo, next_undo
 from hivekeeper.seams import FilesError, FilesUnavailable
-from hivekeeper.steps.checks import check_often, look_at_leaving
+from hivekeeper.steps.checks import check_often
 from hivekeeper.steps.journal import Run, fenced
 from hivekeeper.steps.moves import (
     MOST_TRIES,
     ask_person,
     backup_path,
     bring,
+    exchange,
     interrupted,
     lift_nested,
     merge_recreated,
@@ -55,7 +56,6 @@ def undo_unit(run: Run, unit: RecordedUnit) -> UnitRecord:
     """One step. Undo: a rollback of this rollback."""
     restoring, discarded = (run.paths.unit(state, unit.number) for state in ("restoring", "discarded"))
     clock = run.cluster.clock
-    why = ""
     try:
         claim_backup(run, unit)
         checked = check_often(run, unit, restoring)
@@ -63,9 +63,7 @@ def undo_unit(run: Run, unit: RecordedUnit) -> UnitRecord:
         if why:
             return give_back(run, unit, why)
         began = clock.monotonic_ms()
-        discard_live(run, unit)
-        why = look_at_leaving(run, unit, checked, discarded)
-        bring(run, unit, discarded if why else restoring)
+        why = exchange(run, unit, checked, discarded, restoring)
         gap_ms = clock.monotonic_ms() - began
         return give_back(run, unit, why, "put back", gap_ms) if why else finish_undo(run, unit, gap_ms)
     except FilesError as error:
@@ -76,11 +74,6 @@ def undo_unit(run: Run, unit: RecordedUnit) -> UnitRecord:
 def claim_backup(run: Run, unit: RecordedUnit) -> None:
     """Move the backup below our own directory, so that a run that is taken over can do nothing with it. Undo: give_back."""
     run.files.rename_exact(backup_path(run, unit), run.paths.unit("restoring", unit.number))
-
-
-def discard_live(run: Run, unit: RecordedUnit) -> None:
-    """Move live aside. Undo: bring it back from discarded."""
-    run.files.rename_exact(unit.unit.live, run.paths.unit("discarded", unit.number))
 
 
 def give_back(run: Run, unit: RecordedUnit, why: str, outcome: str = "not rolled back", gap_ms: Optional[float] = None) -> UnitRecord:

@@ -17,6 +17,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
 from hivekeeper.seams import MetastoreUnavailable, NoPermission
 from hivekeeper.steps import journal
+from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from twins.files import FakeFiles, Killed
 from twins.rows import FORM, DataFile, FakeRows
 from world import World
@@ -188,6 +189,34 @@ def test_a_run_whose_jobs_all_fail_leaves_only_its_log_entry(world):
     new = set(world.picture()) - set(before)
     assert {names.base(path) for path in new} == {"lock", names.log_entry(0)}
     assert {path: world.picture()[path] for path in before} == before
+
+
+def test_where_job_after_job_fails_the_rest_is_left_and_tried_by_the_next_run():
+    """A cluster that takes no writes would fail twice as many jobs as there are units, each after minutes of Hadoop's patience."""
+    world, jobs = World(), []
+    world.add_table(a_table(["dt"]), {f"dt={number:03d}": [1000] * 3 for number in range(200)})
+    before = world.rows_of("sales.events")
+    world.rows.fail = lambda batch: jobs.append(len(batch.units)) or "no DataNode"
+    result = compact(world, replace(QUIET, batch_units=100))
+    assert result.code is Exit.PARTIAL
+    assert jobs[:4] == [100, 50, 50, 25]
+    assert len(jobs) == MOST_FAILED_JOBS_IN_A_ROW
+    assert set(outcomes(result).values()) == {"left"}
+    (reason,) = {unit.reason for unit in result.tables[0].units}
+    assert reason == "32 jobs failed one after the other; the last one: no DataNode"
+    assert not [path for path in world.picture() if "/stage/" in path]
+    world.rows.fail = None
+    assert set(outcomes(compact(world, run=2)).values()) == {"swapped"}
+    assert world.rows_of("sales.events") == before
+
+
+def test_a_few_bad_units_among_many_are_found_and_the_others_swapped():
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={number:03d}": [1000] * 3 for number in range(200)})
+    bad = {17, 80, 81, 199}
+    world.rows.fail = lambda batch: "corrupt" if bad & {unit.number for unit in batch.units} else None
+    found = Counter(outcomes(compact(world, replace(QUIET, batch_units=100))).values())
+    assert found == {"swapped": 200 - len(bad), "failed": len(bad)}
 
 
 @pytest.mark.parametrize(

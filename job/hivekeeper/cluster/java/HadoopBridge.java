@@ -325,6 +325,23 @@ public class HadoopBridge {
     }
   }
 
+  /** "null" where incoming is at live's place now. Else as stat() of aside, where the former live is. */
+  public String exchange(String live, String aside, String incoming, long fileId, long mtime) throws Exception {
+    rename(live, aside);
+    Place place = place(aside);
+    Object[] left = place.real == null ? null : ownEntry(place);
+    if (left == null) throw new FileNotFoundException(aside + ": no such directory");
+    if (((Long) left[5]).longValue() == fileId && ((Long) left[3]).longValue() == mtime) {
+      try {
+        rename(incoming, live);
+        return "null";
+      } catch (FileAlreadyExistsException standing) {
+        // Somebody has made live anew: the caller finds the old directory as it was, and decides.
+      }
+    }
+    return json.writeValueAsString(new Object[] {place.path.toString(), place.uri(), left});
+  }
+
   /** Hadoop's own rename of local files starts a process for every status that it asks for: tens of milliseconds. */
   void renameLocal(FileSystem fs, java.nio.file.Path from, java.nio.file.Path to) throws IOException {
     LinkOption[] asItIs = new LinkOption[] {LinkOption.NOFOLLOW_LINKS};
