@@ -18,7 +18,6 @@ from hivekeeper.seams import RowsError
 from hivekeeper.steps.attributes import dress
 from hivekeeper.steps.journal import Run, require_own_directory, write_durably
 
-
 # Halving a batch of a thousand units down to one bad unit takes twenty jobs, of which every second one succeeds.
 MOST_FAILED_JOBS_IN_A_ROW = 32
 
