@@ -14,6 +14,8 @@ from faults.scenarios import SHAPES
 from real_world import RealWorld
 from storage import TEST_FS
 
+MATRIX = pytest.StashKey[Matrix]()
+
 
 @pytest.fixture
 def make_desk(spark: Any, storage: Any) -> Iterator[Callable[[str], Desk]]:
@@ -30,10 +32,27 @@ def make_desk(spark: Any, storage: Any) -> Iterator[Callable[[str], Desk]]:
 
 
 @pytest.fixture(scope="session")
-def matrix(spark: Any) -> Iterator[Matrix]:
-    found = Matrix()
-    yield found
-    if os.environ.get("HKTEST_MATRIX"):
-        hadoop = spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-        where = "on HDFS" if TEST_FS else "on local files"
-        write_section(found.as_text(f"{datetime.now(timezone.utc):%Y-%m-%d}, {where}, Spark {spark.version}, Hadoop client {hadoop}"))
+def matrix(spark: Any, request: pytest.FixtureRequest) -> Matrix:
+    found = request.config.stash[MATRIX]
+    hadoop = spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+    found.where = f"{'on HDFS' if TEST_FS else 'on local files'}, Spark {spark.version}, Hadoop client {hadoop}"
+    return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[MATRIX] = Matrix()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """One of the processes of pytest-xdist has ended; one that crashed says nothing."""
+    node.config.stash[MATRIX].include(getattr(node, "workeroutput", {}).get("matrix", "{}"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The section says that no row was lost: it is written only where every test has passed."""
+    found = session.config.stash[MATRIX]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["matrix"] = found.to_json()
+    elif os.environ.get("HKTEST_MATRIX") and found.rows and not session.testsfailed:
+        write_section(found.as_text(f"{datetime.now(timezone.utc):%Y-%m-%d}"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Dict, List, Tuple
 
-from faults.scenarios import Point
+from faults.scenarios import Point, all_points
 
 if TYPE_CHECKING:
     from real_world import Picture
@@ -23,7 +24,9 @@ HEAD = "| subcommand | at the change | shapes | times | rows of live: then → a
 class Row:
     """One fault: rows that readers saw just after it, and after the next command."""
 
-    point: Point
+    subcommand: str
+    change: str
+    shape: str
     kind: str
     rows_then: int
     rows_after: int
@@ -33,33 +36,46 @@ class Row:
 
 @dataclass
 class Matrix:
-    """What a test session has seen so far."""
+    """What a test session has seen so far, and where."""
 
     rows: List[Row] = field(default_factory=list)
     gaps_ms: List[float] = field(default_factory=list)
+    where: str = ""
 
     def add(self, point: Point, kind: str, then: Picture, after: Picture, settled: str, seconds: float) -> None:
-        self.rows.append(Row(point, kind, sum(then.rows.values()), sum(after.rows.values()), settled, seconds))
+        counts = sum(then.rows.values()), sum(after.rows.values())
+        self.rows.append(Row(point.scenario.subcommand, point.name, point.shape, kind, *counts, settled, seconds))
 
-    def as_text(self, versions: str) -> str:
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    def include(self, text: str) -> None:
+        """Add what another process has seen."""
+        other = json.loads(text)
+        self.rows += [Row(**row) for row in other.get("rows", ())]
+        self.gaps_ms += other.get("gaps_ms", ())
+        self.where = self.where or other.get("where", "")
+
+    def as_text(self, day: str) -> str:
         """The section between the two marks: a line for each change of each subcommand, all faults at it together."""
         kinds = Counter(row.kind for row in self.rows)
         seconds = sum(row.seconds for row in self.rows)
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-        lines = [f"{len(self.rows)} faults ({told}) in {seconds:.0f} s of tests, {versions}. Not one row was lost or doubled."]
+        lines = [f"{len(self.rows)} faults ({told}) in {seconds:.0f} s of tests, {day}, {self.where}. Not one row was lost or doubled."]
         if self.gaps_ms:
             middle, worst = statistics.median(self.gaps_ms), max(self.gaps_ms)
             gap = f"{middle:.1f} ms (median of {len(self.gaps_ms)} swaps), {worst:.1f} ms at most"
             lines.append(f"The gap, in which an overwriter is not seen: {gap}.")
         lines += ["", HEAD]
         by_change: Dict[Tuple[str, str], List[Row]] = {}
-        for row in self.rows:
-            by_change.setdefault((row.point.scenario.subcommand, row.point.name), []).append(row)
+        order = list(dict.fromkeys((point.scenario.subcommand, point.name) for point in all_points()))
+        for row in sorted(self.rows, key=lambda row: order.index((row.subcommand, row.change))):
+            by_change.setdefault((row.subcommand, row.change), []).append(row)
         return "\n".join([*lines, *(_line(*key, rows) for key, rows in by_change.items())])
 
 
 def _line(subcommand: str, name: str, rows: List[Row]) -> str:
-    shapes = " ".join(sorted({row.point.shape for row in rows}))
+    shapes = " ".join(sorted({row.shape for row in rows}))
     counts = ", ".join(f"{then} → {after}" for then, after in sorted({(row.rows_then, row.rows_after) for row in rows}))
     settled = "; ".join(sorted({row.settled for row in rows}))
     return f"| {subcommand} | `{name}` | {shapes} | {len(rows)} | {counts} | {settled} |"
