@@ -123,18 +123,15 @@ def require_done_by_next_run(table: SmallTable, desk: Desk) -> None:
     assert left == []
 
 
-def test_a_quota_of_bytes_that_is_reached_while_files_are_staged(table, admin):
+@pytest.mark.parametrize(
+    ("take", "left", "code"),
+    [("leave_bytes", BYTES_LEFT, Exit.UNUSABLE), ("leave_names", NAMES_LEFT, Exit.PARTIAL)],
+    ids=["bytes", "names"],
+)
+def test_a_quota_that_is_reached_while_files_are_staged(table, admin, take, left, code):
     desk = table.desk()
-    result = run_into(table, desk, "write stage", lambda: admin.leave_bytes(BYTES_LEFT))
-    require_one_error(result, Exit.UNUSABLE, "quota")
-    admin.lift_quotas()
-    require_done_by_next_run(table, desk)
-
-
-def test_a_quota_of_names_that_is_reached_while_files_are_staged(table, admin):
-    desk = table.desk()
-    result = run_into(table, desk, "write stage", lambda: admin.leave_names(NAMES_LEFT))
-    require_one_error(result, Exit.PARTIAL, "quota")
+    result = run_into(table, desk, "write stage", lambda: getattr(admin, take)(left))
+    require_one_error(result, code, "quota")
     admin.lift_quotas()
     require_done_by_next_run(table, desk)
 

@@ -117,27 +117,18 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
     assert count_outcomes(document)["left"] > 0
     assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
 
-    process = installed.start("--set", "batch_units=4")
-    installed.wait_for(process, "step=swap done")
-    os.kill(process.pid, signal.SIGTERM)
-    code, seconds["TERM to the wrapper"], document = installed.end(process)
-    assert (code, document["exit_code"]) == (143, 143), installed.log()
-    outcomes = count_outcomes(document)
-    assert set(outcomes) == {"swapped", "left"}
-    assert document["tables"][0]["recovered"] == []
-    assert document["tables"][0]["log_version"] is not None
-    assert "stopped by SIGTERM" in {unit["reason"] for unit in document["tables"][0]["units"]}
-    assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
-
     # A terminal reaches all processes of the group, so that the driver gets two signals.
-    process = installed.start("--set", "batch_units=4")
-    installed.wait_for(process, "step=swap done")
-    os.killpg(process.pid, signal.SIGINT)
-    code, seconds["INT to the group"], document = installed.end(process)
-    assert (code, document["exit_code"]) == (130, 130), installed.log()
-    outcomes = count_outcomes(document)
-    assert set(outcomes) == {"swapped", "left"}
-    assert installed.rows() == rows
+    for send, number in ((os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)):
+        process = installed.start("--set", "batch_units=4")
+        installed.wait_for(process, "step=swap done")
+        send(process.pid, number)
+        code, seconds[f"{send.__name__} {number.name}"], document = installed.end(process)
+        assert (code, document["exit_code"]) == (128 + number, 128 + number), installed.log()
+        (table,) = document["tables"]
+        assert set(count_outcomes(document)) == {"swapped", "left"}
+        assert (table["recovered"], table["log_version"] is None) == ([], False)
+        assert f"stopped by {number.name}" in {unit["reason"] for unit in table["units"]}
+        assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
 
     # Between the two renames of a swap, and by somebody who does not want to wait.
     (installed.home / "slow").touch()
