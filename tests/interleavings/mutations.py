@@ -29,9 +29,6 @@ LOOK_OF_RECOVERY = 'why = look.judge(unit.manifest, seen[run.paths.unit("retired
 
 MUTATIONS = {
     "the look after the first rename": Mutation("steps/moves.py", LOOK, 'why = ""', "append slowly"),
-    "asking whether a directory's time can tell": Mutation(
-        "steps/moves.py", "if look.can_tell(before, checked.clock_ms, files.clock_grain_ms):", "if True:", "coarse clock"
-    ),
     "the check before it": Mutation("steps/swap.py", "if checked.why:", "if False:", "overwrite files"),
     "carrying over": Mutation("steps/swap.py", "late = carry_over(run, unit, certificate)", "late = ()", "append"),
     "merging what was set aside": Mutation(
