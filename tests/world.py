@@ -10,7 +10,7 @@ import changes
 from builders import PARQUET, a_partition
 from hivekeeper import names
 from hivekeeper.model import Partition, Table
-from hivekeeper.seams import Cluster, FilesUnavailable, MetastoreUnavailable
+from hivekeeper.seams import Cluster, FilesUnavailable, MetastoreUnavailable, RowsError
 from twins.files import FakeFiles
 from twins.metastore import FakeMetastore
 from twins.rows import DataFile, FakeRows
@@ -84,6 +84,8 @@ class World:
             method = what.partition(" ")[0]
             if seen[0] == step and method.startswith("metastore."):
                 self.metastore.fail_next(method.partition(".")[2], MetastoreUnavailable("timeout"), done)
+            elif seen[0] == step and method == "put":
+                raise RowsError("the job fails")
             elif seen[0] == step:
                 self.files.fail_next(method, FilesUnavailable("connection reset"), done)
             seen[0] += 1

@@ -529,32 +529,6 @@ def test_a_directory_that_must_not_be_changed_is_refused_and_nothing_is_lost(wor
     assert world.rows_of("sales.events") == before
 
 
-def count_steps():
-    world = World()
-    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 2})
-    compact(world)
-    return world.files.steps
-
-
-@pytest.mark.parametrize("done", [False, True], ids=["not done", "done all the same"])
-@pytest.mark.parametrize("step", range(count_steps()))
-def test_a_call_that_fails_anywhere_loses_nothing_and_the_next_run_finishes(step, done):
-    world = World()
-    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 2})
-    before = world.rows_of("sales.events")
-
-    world.fail_at(step, done)
-    first = compact(world)
-    assert first.code in (Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE, Exit.REFUSED), first.tables[0].problem
-    assert world.files.steps > step
-    world.files.before_step = None
-    world.files.expire_locks()
-    second = compact(world, run=2)
-    assert second.code is Exit.DONE, second.tables[0].problem
-    assert world.rows_of("sales.events") == before
-    assert files_in(world, "dt=1") == 1
-
-
 # -- states that are not understood -------------------------------------------------------------------------
 
 
