@@ -22,9 +22,7 @@ from twins.files import Killed
 
 EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
 POINTS = all_points()
-ONCE = POINTS if EVERYTHING else every_name_once(POINTS)
-# Where nothing is written every other one: a run of all tests has to end within the hour, and the twins take every one of them.
-TAKEN = ONCE if os.environ.get("HKTEST_MATRIX") else ONCE[::2]
+TAKEN = POINTS if EVERYTHING else every_name_once(POINTS)
 # A call that fails: what a client sees when a connection breaks, before its request arrives or after. The twins take every point.
 ERRORS = [(point, kind) for point in every_name_once(POINTS) for kind in (LOST_ANSWER, FAILED)]
 PAIRS = 100 if EVERYTHING else 6
@@ -67,7 +65,7 @@ def test_a_command_killed_after_any_change_loses_nothing_and_the_next_one_settle
     killed = desk.world.picture()
     require_rows_are_somewhere(desk.world, killed)
     settled = settle(desk, point)
-    if EVERYTHING or point.scenario.subcommand == "cleanup" or ONCE.index(point) % 4 == 0:
+    if EVERYTHING or point.scenario.subcommand == "cleanup" or TAKEN.index(point) % 4 == 0:
         run_again(desk, point)
     matrix.add(point, KILLED, killed, desk.world.picture(), settled, time.monotonic() - begin)
 
