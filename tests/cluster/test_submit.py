@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from cluster.edge import Edge
 from cluster.servers.layout import CHECKOUT, REALM, Layout
+from storage import Storage
 
 YARN = {"master": "yarn", "num_executors": 1, "executor_memory": "600m", "executor_cores": 1, "driver_memory": "800m"}
 CLUSTER = {**YARN, "deploy_mode": "cluster"}
@@ -105,6 +107,25 @@ def test_in_client_mode_the_driver_is_here_and_its_exit_code_is_ours(edge: Edge)
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["exit_code"] == 3
     assert not (edge.home / "ticket").exists(), "the user's own ticket cache is not touched"
+
+
+def test_in_client_mode_a_signal_ends_a_run_in_good_order_also_while_it_waits_for_a_file_on_hdfs(
+    edge: Edge, tables: Sequence[str], storage: Storage, spark: Any
+):
+    pause = f"{storage.root}/pause"
+    storage.write(pause, b"")
+    edge.configure(spark=YARN, pause_file=pause)
+    process = edge.start("compact-swap", "--table", tables[0], "--json")
+    stderr, until = edge.home / "stderr", time.monotonic() + RUNS_WITHIN_SECONDS
+    while "step=pause waiting" not in stderr.read_text():
+        assert time.monotonic() < until, stderr.read_text()
+        time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(RUNS_WITHIN_SECONDS) == 143, stderr.read_text()
+    document = json.loads((edge.home / "stdout").read_text())
+    assert (document["exit_code"], document["signal"]) == (143, signal.SIGTERM)
+    assert [unit["outcome"] for table in document["tables"] for unit in table["units"]] in ([], ["left"])
+    assert spark.table(tables[0]).count() == 40
 
 
 def test_a_proxy_user_runs_on_a_ticket_of_the_runs_own(edge: Edge, layout: Layout):
