@@ -624,6 +624,21 @@ def test_directories_without_a_quota_and_missing_ones_are_left_out_however_often
         assert files_world.files.room(files_world.root, [files_world.root, files_world.path("missing")]).quotas == ()
 
 
+def test_what_is_looked_at_side_by_side_leaves_no_thread_behind(files_world, request):
+    files_world.skip_on("twin", "it has none")
+    threads = request.getfixturevalue("gateway").jvm.java.lang.Thread
+    files_world.another_client().look([files_world.path(str(number)) for number in range(20)])
+
+    def count() -> int:
+        return sum(1 for thread in threads.getAllStackTraces().keySet() if thread.getName() == "hivekeeper-files")
+
+    assert count() > 0
+    until = time.monotonic() + 60
+    while count():
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+
 # ---- what the twin alone can do: die, fail, starve, and let others act in between
 
 

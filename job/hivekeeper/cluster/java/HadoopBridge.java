@@ -29,10 +29,11 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ChecksumFileSystem;
 import org.apache.hadoop.fs.CreateFlag;
@@ -74,6 +75,7 @@ import org.apache.hadoop.security.UserGroupInformation;
  */
 public class HadoopBridge {
   static final int THREADS = 16;
+  static final long IDLE_SECONDS = 5;
   static final byte[] LAST_BEFORE_UNDERSCORE = new byte[] {(byte) 0x5e, (byte) 0x7f};
 
   Configuration conf;
@@ -82,16 +84,19 @@ public class HadoopBridge {
   final Map locks = new HashMap();
   final Set withoutQuota = Collections.synchronizedSet(new HashSet());
   int lastLock = 0;
-  final ExecutorService pool = Executors.newFixedThreadPool(THREADS, new ThreadFactory() {
-    public Thread newThread(Runnable work) {
-      Thread thread = new Thread(work, "hivekeeper-files");
-      thread.setDaemon(true);
-      return thread;
-    }
-  });
+  final ThreadPoolExecutor pool =
+      new ThreadPoolExecutor(THREADS, THREADS, IDLE_SECONDS, TimeUnit.SECONDS, new LinkedBlockingQueue(), new ThreadFactory() {
+        public Thread newThread(Runnable work) {
+          Thread thread = new Thread(work, "hivekeeper-files");
+          thread.setDaemon(true);
+          return thread;
+        }
+      });
 
+  /** A process that makes many bridges, one after the other, must not keep the threads of all. */
   public void configure(Configuration conf) {
     this.conf = conf;
+    pool.allowCoreThreadTimeOut(true);
   }
 
   public String defaultScheme() {
