@@ -75,7 +75,7 @@ import org.apache.hadoop.security.UserGroupInformation;
  */
 public class HadoopBridge {
   static final int THREADS = 16;
-  static final long IDLE_SECONDS = 5;
+  static final long IDLE_SECONDS = 5L;
   static final byte[] LAST_BEFORE_UNDERSCORE = new byte[] {(byte) 0x5e, (byte) 0x7f};
 
   Configuration conf;
