@@ -20,7 +20,7 @@ class Places:
     aside: str
     incoming: str
 
-    def pair(self):
+    def in_order(self):
         return self.live, self.aside, self.incoming
 
 
@@ -40,12 +40,12 @@ def files_in(world, path):
 
 
 def pictures(world, places):
-    return [files_in(world, path) for path in places.pair()]
+    return [files_in(world, path) for path in places.in_order()]
 
 
 def test_a_directory_that_is_as_it_was_makes_room(files_world, places):
     mark, ready = look(files_world, places.live), look(files_world, places.incoming)
-    assert files_world.files.exchange(*places.pair(), mark) is None
+    assert files_world.files.exchange(*places.in_order(), mark) is None
     assert pictures(files_world, places) == [["new"], ["old"], None]
     assert look(files_world, places.aside).file_id == mark.file_id
     assert look(files_world, places.live).file_id == ready.file_id
@@ -62,7 +62,7 @@ def test_one_that_is_not_is_left_aside_and_told(files_world, places, change):
         files_world.writer.delete(files_world.path("live", "second"))
     else:
         mark = dataclasses.replace(mark, file_id=mark.file_id + 1)
-    left = files_world.files.exchange(*places.pair(), mark)
+    left = files_world.files.exchange(*places.in_order(), mark)
     assert left == files_world.files.stat(places.aside)
     assert (left.path, left.is_dir) == (places.aside, True)
     assert pictures(files_world, places)[0] is None
@@ -72,7 +72,7 @@ def test_one_that_is_not_is_left_aside_and_told(files_world, places, change):
 def test_nothing_is_put_over_what_stands_aside_already(files_world, places):
     files_world.files.make_directory(places.aside)
     with pytest.raises(TargetExists):
-        files_world.files.exchange(*places.pair(), look(files_world, places.live))
+        files_world.files.exchange(*places.in_order(), look(files_world, places.live))
     assert pictures(files_world, places) == [["old"], [], ["new"]]
 
 
@@ -82,7 +82,7 @@ def test_a_missing_directory_and_a_missing_place_for_it_are_told(files_world, pl
         files_world.files.exchange(files_world.path("gone"), places.aside, places.incoming, mark)
     files_world.files.rename_exact(files_world.path("run"), files_world.path("run.t1"))
     with pytest.raises(SourceMissing):
-        files_world.files.exchange(*places.pair(), mark)
+        files_world.files.exchange(*places.in_order(), mark)
     assert files_in(files_world, places.live) == ["old"]
 
 
@@ -143,5 +143,5 @@ def test_in_the_twin_somebody_stands_at_its_place(files_world, places):
             files_world.writer.make_directory(places.live)
 
     files_world.files.before_step = make_it_anew
-    assert files_world.files.exchange(*places.pair(), mark) == files_world.files.stat(places.aside)
+    assert files_world.files.exchange(*places.in_order(), mark) == files_world.files.stat(places.aside)
     assert pictures(files_world, places) == [[], ["old"], ["new"]]

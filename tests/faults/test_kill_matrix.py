@@ -23,7 +23,8 @@ from twins.files import Killed
 EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
 POINTS = all_points()
 TAKEN = POINTS if EVERYTHING else every_name_once(POINTS)
-# A call that fails: what a client sees when a connection breaks, before its request arrives or after. The twins take every point.
+# A call that fails: what a client sees when a connection breaks, before its request arrives or after.
+# Once for each change: on the twins every single step of compact-swap, rollback and cleanup fails (tests/crash).
 ERRORS = [(point, kind) for point in every_name_once(POINTS) for kind in (LOST_ANSWER, FAILED)]
 PAIRS = 100 if EVERYTHING else 6
 SITUATIONS = [
