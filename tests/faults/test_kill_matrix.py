@@ -26,6 +26,8 @@ TAKEN = POINTS if EVERYTHING else every_name_once(POINTS)
 # A call that fails: what a client sees when a connection breaks, before its request arrives or after.
 # Once for each change: on the twins every single step of compact-swap, rollback and cleanup fails (tests/crash).
 ERRORS = [(point, kind) for point in every_name_once(POINTS) for kind in (LOST_ANSWER, FAILED)]
+# CI takes a few, and all that a metastore does not do for a backup table: nothing else of a run would notice.
+FEW_ERRORS = [case for number, case in enumerate(ERRORS) if number % 9 == 0 or (case[1] == FAILED and case[0].name.endswith("backup table"))]
 PAIRS = 100 if EVERYTHING else 6
 SITUATIONS = [
     (scenario, shape)
@@ -71,7 +73,7 @@ def test_a_command_killed_after_any_change_loses_nothing_and_the_next_one_settle
     matrix.add(point, KILLED, killed, desk.world.picture(), settled, time.monotonic() - begin)
 
 
-@pytest.mark.parametrize(("point", "kind"), ERRORS if EVERYTHING else ERRORS[::9], ids=str)
+@pytest.mark.parametrize(("point", "kind"), ERRORS if EVERYTHING else FEW_ERRORS, ids=str)
 def test_a_call_that_fails_anywhere_loses_nothing(make_desk, matrix: Matrix, point: Point, kind: str):
     begin = time.monotonic()
     desk = make_desk(point.shape)

@@ -17,7 +17,7 @@ from hivekeeper.plan.records import CLEANUP, BackupPlace, RecordedPlan, Recorded
 from hivekeeper.plan.retention import Policy, Verdict
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import backup, discard, journal, record
+from hivekeeper.steps import discard, journal, record
 from hivekeeper.steps.observe import find_units
 from hivekeeper.steps.turns import LEFT
 
@@ -64,7 +64,6 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
         each.require_time(cluster, table)
         units, version = carry_out(cluster, table, control, history, verdicts, request, lock)
-        backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=outcomes)
 
@@ -91,7 +90,6 @@ def carry_out(
     parameters = parameters_of(request.policy_for(table.full_name), plan)
     journal.commit(run, begin, actor_of(cluster), parameters)
     units = discard.discard_units(run, plan)
-    backup.release_units(run, plan, history, units)
     record.record_units(run, units)
     return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
 

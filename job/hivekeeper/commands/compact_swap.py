@@ -192,12 +192,12 @@ def carry_out(
         units.extend(done)
     units.extend(_not_staged(known, staged))
     units.extend(_not_begun(known, units, stager))
-    backup_table = backup.trim_units(run, known, units)
-    version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings), backup_table=backup_table)
+    version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings))
     if settings.analyze_stats and not cluster.stopping.is_asked():
         record.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
-    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=backup_table)
+    shown = known.backup_table if any(unit.exchanged for unit in units) else ""
+    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=shown)
 
 
 def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, settings: Settings) -> Tuple[Run, RecordedPlan]:

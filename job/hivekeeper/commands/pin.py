@@ -50,7 +50,7 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
         savepoint = (request.backup, request.pinned)
         entry = RunRecord(request.run, run.directory, operation, cluster.clock.now_ms(), savepoint=savepoint)
         version = journal.commit(run, entry, actor_of(cluster), {})
-        record.sweep_finished(cluster, control)
+        record.tidy_up(cluster, table, control)
     shown = (BackupOutcome(replace(found, pinned=request.pinned), "there"),)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=shown)
 

@@ -15,7 +15,7 @@ from hivekeeper.plan.entries import Actor
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import backup, journal, settle
+from hivekeeper.steps import journal, settle
 from hivekeeper.steps.observe import observe_table, qualify_table
 
 Recovered = Tuple[Tuple[str, Dict[str, int]], ...]
@@ -49,7 +49,6 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> Recovered:
     """What every writing command does first."""
     settled = settle.settle_runs(cluster, table, control, lock, actor_of(cluster), run)
-    backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 
 

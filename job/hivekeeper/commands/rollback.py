@@ -20,7 +20,7 @@ from hivekeeper.plan.settings import Settings
 from hivekeeper.plan.unwind import Undoing
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import backup, journal, record, undo
+from hivekeeper.steps import journal, record, undo
 from hivekeeper.steps.observe import find_units, look_at
 
 KEEP = "its old files stay in the backup until cleanup"
@@ -75,7 +75,6 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
             problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
             return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
         units, version = carry_out(cluster, table, control, undoing, request, lock)
-        backup.drop_unused(cluster, table, journal.read_history(cluster, control))
     outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
     return TableOutcome(table.full_name, request.run, outcomes, recovered=recovered, log_version=version)
 
@@ -145,13 +144,11 @@ def carry_out(
     cluster: Cluster, table: Table, control: ControlPaths, undoing: Undoing, request: Request, lock: Lock
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably first; then step by step."""
-    history = journal.read_history(cluster, control)
     plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
     run = journal.open_run(cluster, table, control, lock, request.run, ROLLBACK)
     journal.write_plan(run, plan)
     settings = request.settings_for(table.full_name)
     units = undo.undo_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
-    backup.release_units(run, plan, history, units)
     record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}
     return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)

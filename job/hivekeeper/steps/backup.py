@@ -1,6 +1,7 @@
 """The backup table: a table over a unit's live files that follows them to their backup when the unit is swapped.
 
-A convenience for people who query old rows: failing to make or move it is a warning, and nothing relies on it.
+A convenience for people who query old rows: failing to make or move it is a warning, and nothing relies on it. Where it was missed,
+the end of the run and every later one compare it with the log.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import showing
 from hivekeeper.plan.eligible import BACKUP_OF
 from hivekeeper.plan.entries import UnitRecord, place_of, table_id
 from hivekeeper.plan.history import History
-from hivekeeper.plan.records import CLEANUP, RecordedPlan
+from hivekeeper.plan.records import RecordedPlan
 from hivekeeper.plan.settings import Settings
+from hivekeeper.plan.showing import Showing
 from hivekeeper.seams import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.steps import journal
 from hivekeeper.steps.journal import Run
@@ -25,10 +29,10 @@ log = logging.getLogger(__name__)
 
 
 def name_table(table: Table, settings: Settings, run: str) -> str:
-    """`sales.__bkp_events_20260101_020304`, or "" where the site wants none."""
+    """`sales.__bkp_events_20260101_020304`, spelled as the metastore will, or "" where the site wants none."""
     if not settings.backup_table:
         return ""
-    return f"{settings.backup_database or table.database}.{names.backup_name(settings.backup_prefix, table.name, run)}"
+    return f"{settings.backup_database or table.database}.{names.backup_name(settings.backup_prefix, table.name, run)}".lower()
 
 
 def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedPlan:
@@ -88,64 +92,46 @@ def follow_units(run: Run, backup_table: str, units: Iterable[UnitRecord]) -> No
         _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))
 
 
-def trim_units(run: Run, plan: RecordedPlan, units: Sequence[UnitRecord]) -> str:
-    """At a compaction's end its own backup table keeps what was swapped; gives its name, "" where nothing was and it is gone."""
-    if not plan.backup_table or plan.record != plan.run:
-        return plan.backup_table if any(unit.exchanged for unit in units) else ""
-    left = [unit.recorded.unit.name for unit in units if not unit.exchanged]
-    if len(left) == len(units):
-        # One that could not be dropped stays in the log, for drop_unused to try again.
-        return "" if drop_table(run, plan.backup_table) else plan.backup_table
-    if left:
-        trim = run.cluster.metastore.trim_backup_table
-        _attempt(run.table, "trim", plan.backup_table, lambda: trim(plan.backup_table, _marks(run.table), left))
-    return plan.backup_table
+def mend_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
+    """Let every backup table of a table show what the log says, and drop those that show no backup any more.
 
-
-def release_units(run: Run, plan: RecordedPlan, history: History, units: Sequence[UnitRecord]) -> None:
-    """After a rollback or a cleanup: backup tables let go of the backups that are restored or discarded.
-
-    The table of a `backup` record shows restored files where they are now, live. One that shows nothing any more is left to
-    drop_unused, when the log says so.
+    Whatever was missed before is made up for: a call that failed, a run that was killed or taken over.
     """
-    gone = {unit.recorded.backup.path: unit for unit in units if unit.recorded.backup and (unit.exchanged or unit.outcome == "discarded")}
-    touched: Dict[str, List[str]] = {}
-    for effect in history.effects:
-        if effect.backup_table and effect.place in gone:
-            touched.setdefault(effect.backup_table, []).append(effect.partition)
-    recorded = {record.backup_table for record in history.records if record.directory not in plan.records}
-    needed = recorded | {effect.backup_table for effect in history.standing if effect.place not in gone}
-    for table in needed.intersection(touched):
-        partitions = touched[table]
-        lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in gone.values() if unit.recorded.unit.name in partitions}
-        follows = table in recorded and plan.operation != CLEANUP
-        _let_go(run, table, partitions, lives if follows or not run.table.partitioned else None)
+    showings = showing.find_showings(history, control.top, table.location)
+    unused = showing.find_unused(history, showings)
+    present = _find_present(cluster, table, [*showings, *unused])
+    for name in showings.keys() & present.keys():
+        _attempt(table, "mend", name, partial(_mend, cluster, table, name, present[name], showings[name]))
+    for name in present.keys() & set(unused):
+        _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, _marks(table)))
 
 
-def _let_go(run: Run, table: str, partitions: Sequence[str], lives: Optional[Dict[str, str]]) -> None:
-    """Show the live files instead, or nothing any more. An unpartitioned table has no partition to drop."""
-    metastore = run.cluster.metastore
-    if lives is not None:
-        _attempt(run.table, "point", table, lambda: metastore.point_backup_table(table, _marks(run.table), lives))
-    else:
-        _attempt(run.table, "trim", table, lambda: metastore.trim_backup_table(table, _marks(run.table), partitions))
-
-
-def drop_unused(cluster: Cluster, table: Table, history: History) -> None:
-    """Drop the backup tables that show no backup any more, those too that could not be dropped when their time came."""
-    known = {run.backup_table for run in history.runs if run.backup_table}
-    unused = known - {effect.backup_table for effect in history.standing} - {run.backup_table for run in history.records}
+def _find_present(cluster: Cluster, table: Table, full_names: Iterable[str]) -> Dict[str, Table]:
+    """Those of these that are there. None of a database where the metastore does not answer: the next run asks again."""
     by_database: Dict[str, List[str]] = {}
-    for name in sorted(unused):
+    for name in full_names:
         database, _, base = name.partition(".")
         by_database.setdefault(database, []).append(base)
+    found: Dict[str, Table] = {}
     for database, bases in by_database.items():
-        _attempt(table, "drop", database, partial(_drop_present, cluster, table, database, bases))
+        _attempt(table, "find", database, partial(_find_in, cluster, database, bases, found))
+    return found
 
 
-def _drop_present(cluster: Cluster, table: Table, database: str, names_there: Sequence[str]) -> None:
-    for name in cluster.metastore.tables(database, names_there):
-        cluster.metastore.drop_backup_table(f"{database}.{name}", _marks(table))
+def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[str, Table]) -> None:
+    found.update({one.full_name: one for one in cluster.metastore.tables(database, bases).values()})
+
+
+def _mend(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
+    metastore, qualify = cluster.metastore, cluster.files.qualify
+    shown = {"": qualify(backup_table.location)}
+    if backup_table.partitioned:
+        shown = {partition.name: qualify(partition.location) for partition in metastore.partitions(backup_table)}
+    point, trim = showing.compare(wanted, shown)
+    if point:
+        metastore.point_backup_table(name, _marks(table), point)
+    if trim:
+        metastore.trim_backup_table(name, _marks(table), trim)
 
 
 def drop_table(run: Run, table: str) -> bool:

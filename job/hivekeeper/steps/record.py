@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from typing import Dict, Iterable, Optional, Sequence, Tuple
 
-from hivekeeper.model import FileInfo
+from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligible
 from hivekeeper.plan.entries import TOUCHED, Actor, RunRecord, UnitRecord
+from hivekeeper.plan.history import History
 from hivekeeper.plan.records import RecordedPlan
 from hivekeeper.seams import Cluster, Files, MetastoreUnavailable
-from hivekeeper.steps import journal
+from hivekeeper.steps import backup, journal
 from hivekeeper.steps.journal import Run
 
 log = logging.getLogger(__name__)
@@ -81,9 +82,8 @@ def finish_run(
     actor: Actor,
     parameters: Dict[str, object],
     recovered_by: Optional[str] = None,
-    backup_table: str = "",
 ) -> int:
-    """The run's last log entry; then its directory keeps the backup and the evidence, or goes.
+    """The run's last log entry; then its directory keeps the backup and the evidence, or goes, and backup tables follow.
 
     Discovery may have looked in the gap and dropped a partition only now, so they are asked for again.
     """
@@ -98,20 +98,26 @@ def finish_run(
         now_ms=run.cluster.clock.now_ms(),
         units=tuple(units),
         recovered_by=recovered_by,
-        backup_table=backup_table,
+        backup_table=plan.backup_table,
         records=plan.records,
     )
     version = journal.commit(run, entry, actor, parameters)
-    sweep_finished(run.cluster, run.control)
+    tidy_up(run.cluster, run.table, run.control)
     return version
 
 
-def sweep_finished(cluster: Cluster, control: ControlPaths) -> None:
+def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+    """Let backup tables and the directories of finished runs be as the log says."""
+    history = journal.read_history(cluster, control)
+    backup.mend_tables(cluster, table, control, history)
+    sweep_finished(cluster.files, control, history)
+
+
+def sweep_finished(files: Files, control: ControlPaths, history: History) -> None:
     """Tidy the directories of runs that are in the log: those that hold neither a backup nor a record go, with all that is empty.
 
     None goes while a run is unfinished: what it holds may have to go back into a directory that is empty only now.
     """
-    files, history = cluster.files, journal.read_history(cluster, control)
     directories = {name: journal.run_of(name) for name in journal.find_runs(files, control)}
     records = {run.run for run in history.records}
     runs = [control.run(name) for name, run in directories.items() if run in history.finished and run not in records]

@@ -39,7 +39,7 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
             continue
         run = Run(cluster, table, control, paths, lock)
         settled.append((plan.run, settle_run(run, plan, actor, by)))
-    record.sweep_finished(cluster, control)
+    record.tidy_up(cluster, table, control)
     return settled
 
 
@@ -51,39 +51,29 @@ def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[Uni
         if backup.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return ()
-    units, backup_table = SETTLERS[plan.operation](run, plan)
+    units = SETTLERS[plan.operation](run, plan)
     for unit in units:
         log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.recorded.unit.label, unit.outcome)
     record.record_units(run, units)
-    record.finish_run(run, plan, units, actor, {}, by, backup_table)
+    record.finish_run(run, plan, units, actor, {}, by)
     return tuple(units)
 
 
-def _settle_compaction(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
+def _settle_compaction(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
     try:
         certificates = journal.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
         raise AskAPerson(
             str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
         ) from error
-    units = [swap.settle_unit(run, unit, certificates.get(unit.number)) for unit in plan.units]
-    backup.follow_units(run, plan.backup_table, units)
-    return units, backup.trim_units(run, plan, units)
+    return [swap.settle_unit(run, unit, certificates.get(unit.number)) for unit in plan.units]
 
 
-def _settle_rollback(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
-    units = undo.settle_undos(run, plan.units)
-    backup.release_units(run, plan, journal.read_history(run.cluster, run.control), units)
-    return units, ""
+def _settle_rollback(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
+    return undo.settle_undos(run, plan.units)
 
 
-def _settle_cleanup(run: Run, plan: RecordedPlan) -> Tuple[List[UnitRecord], str]:
-    units = discard.resume_units(run, plan)
-    backup.release_units(run, plan, journal.read_history(run.cluster, run.control), units)
-    return units, ""
-
-
-SETTLERS = {COMPACT_SWAP: _settle_compaction, ROLLBACK: _settle_rollback, CLEANUP: _settle_cleanup}
+SETTLERS = {COMPACT_SWAP: _settle_compaction, ROLLBACK: _settle_rollback, CLEANUP: discard.resume_units}
 
 
 def refuse_strangers(run: Run, plan: RecordedPlan) -> None:

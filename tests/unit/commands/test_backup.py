@@ -454,3 +454,56 @@ def test_a_backup_table_that_goes_as_a_whole_is_not_emptied_partition_by_partiti
     desk.cleanup()
     assert table not in world.catalog.tables
     assert [event for event in world.catalog.events if event[0] == "DROP_PARTITION"] == []
+
+
+def test_a_prefix_in_capitals_is_spelled_as_the_metastore_does(world):
+    desk = Desk(world)
+    desk.settings = replace(desk.settings, backup_prefix="BKP_")
+    rows = dict(world.rows_of(desk.table))
+    assert desk.backup().tables[0].backup_table == "sales.bkp_events_20260101_020000"
+    desk.compact()
+    assert backup_tables(desk) == {"sales.bkp_events_20260101_020000": rows}
+    desk.cleanup()
+    assert backup_tables(desk) == {}
+
+
+def test_the_table_of_a_record_that_was_discarded_keeps_only_what_has_a_backup(desk):
+    desk.backup()
+    desk.compact(where="dt = '1'")
+    desk.pin(desk.runs[1])
+    assert shown_partitions(desk, FIRST) == ["dt=1", "dt=2", "dt=3"]
+    desk.cleanup()
+    assert shown_partitions(desk, FIRST) == ["dt=1"]
+
+
+def test_a_backup_table_that_somebody_pointed_elsewhere_is_set_right(desk, world):
+    desk.compact()
+    rows, kept = backup_tables(desk), shown_partitions(desk, FIRST)
+    moved = world.catalog.partitions[FIRST]["dt=1"]
+    world.catalog.put_partition(FIRST, replace(moved, location=desk.live("dt=1")))
+    assert desk.recover().code is Exit.DONE
+    assert (backup_tables(desk), shown_partitions(desk, FIRST)) == (rows, kept)
+
+
+def test_backup_tables_that_cannot_be_looked_for_are_no_obstacle(desk, world):
+    def fall_silent(step: str) -> None:
+        if "/log/" in step:
+            world.metastore.fail_next("tables", MetastoreUnavailable("timeout"))
+
+    desk.compact()
+    world.files.before_step = fall_silent
+    assert desk.rollback().code is Exit.DONE
+    world.files.before_step = None
+    assert list(backup_tables(desk)) == [FIRST]
+    assert desk.recover().code is Exit.DONE
+    assert backup_tables(desk) == {}
+
+
+def test_the_unpartitioned_table_of_a_pinned_record_shows_live_when_its_files_were_discarded(world):
+    world.add_table(a_table(name="flat"), {"": [1000] * 3})
+    desk = Desk(world, "sales.flat")
+    desk.backup()
+    desk.compact()
+    desk.pin(desk.runs[0])
+    desk.cleanup()
+    assert backup_tables(desk) == {"sales.__bkp_flat_20260101_020000": dict(world.rows_of("sales.flat"))}

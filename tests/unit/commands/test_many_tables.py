@@ -262,7 +262,9 @@ def test_calls_grow_with_the_tables_and_not_with_their_square():
 
 def test_a_table_with_nothing_to_do_costs_few_calls():
     calls = count_calls(10, runs=2)
-    assert sum(calls.values()) < 10 * 30, calls
+    # It asks Hadoop once for all locations of a file system.
+    del calls["qualify"]
+    assert sum(calls.values()) < 10 * 26, calls
 
 
 def test_calls_that_only_look_do_not_grow_with_the_partitions():
