@@ -82,7 +82,7 @@ def run_far_away(words: List[str], place: str) -> int:
 def receive_answer(words: List[str]) -> int:
     """What bin/hivekeeper asks for after a run in cluster mode: show, write and exit as the driver would have done here."""
     end = words.index("--")
-    place, submit_log, container_log, status = (*map(Path, words[:end - 1]), int(words[end - 1]))
+    place, submit_log, container_log, status = (*map(Path, words[: end - 1]), int(words[end - 1]))
     asked = words[end + 1 :]
     application = aftermath.find_application(_read_if_there(submit_log))
     if not place.exists():
