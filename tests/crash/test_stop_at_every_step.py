@@ -13,6 +13,7 @@ from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.seams import NeverStops, RowsError
+from hivekeeper.steps import journal
 from hivekeeper.stopping import LOOK_EVERY_MS, Limits, Watch
 from world import World
 
@@ -78,7 +79,7 @@ def require_good_order(desk: Desk, rows: Counter) -> None:
         paths = desk.control.run(directory)
         for state in ("stage", "ready", "restoring", "discarding", "deleting", "tick"):
             assert desk.world.files.contents(paths.state(state)) == {}
-        assert directory in desk.log().finished
+        assert journal.run_of(directory) in desk.log().finished
 
 
 CASES = [(shape, command, step) for shape in SHAPES for command in DONE for step in range(count_steps(shape, command))]
@@ -225,3 +226,76 @@ def test_a_pause_lets_go_of_hives_lock_and_then_all_is_done(command):
     result = getattr(desk, command)()
     assert (result.code, outcomes_of(result, command)) == (Exit.DONE, Counter({DONE[command]: 3}))
     assert paused == [[]]
+
+
+def killed_in_the_last_swap(command: str) -> Desk:
+    """A run of three units that was killed while the live directory of the last one was away."""
+    desk = build("partitioned", command)
+    words = {"compact": ["/ready/u00003", "/dt="], "rollback": ["/restoring/u00003", "/dt="], "cleanup": ["/deleting/u00003"]}
+    desk.kill_before(words[command], getattr(desk, command))
+    return desk
+
+
+def count_steps_after_a_kill(command: str) -> int:
+    desk = killed_in_the_last_swap(command)
+    before = desk.world.files.steps
+    assert desk.compact().code is Exit.DONE
+    return desk.world.files.steps - before
+
+
+KILLED = [(command, step) for command in DONE for step in range(count_steps_after_a_kill(command))]
+
+
+@pytest.mark.parametrize(("command", "step"), KILLED)
+def test_a_recovery_ends_between_two_units_and_leaves_none_that_readers_miss(command, step):
+    desk = killed_in_the_last_swap(command)
+    watch(desk)
+    stop_before(desk, step)
+    (table,) = desk.compact().tables
+    assert table.code in (Exit.DONE, Exit.PARTIAL)
+    if not table.problem or "not begun" not in table.problem.what:
+        assert all(desk.world.files.stat(desk.live(unit)) for unit in UNITS)
+
+    desk.world.files.writer.delete(STOP)
+    watch(desk)
+    assert desk.compact().code is Exit.DONE
+    require_good_order(desk, Counter(f"events/{unit}/{number}" for unit in UNITS for number in range(3)))
+
+
+def stop_at_takeover(desk: Desk) -> None:
+    """Somebody makes the stop file just before the interrupted run is taken over."""
+
+    def stop(what: str) -> None:
+        if what.endswith(".t1"):
+            desk.world.files.before_step = None
+            desk.world.files.writer.add(STOP, "")
+            desk.world.clock.elapsed_ms += LOOK_EVERY_MS
+
+    desk.world.files.before_step = stop
+
+
+@pytest.mark.parametrize("command", ["compact", "rollback"])
+def test_the_only_unit_of_an_interrupted_run_is_settled_in_any_case(command):
+    desk = build("flat", command)
+    word = {"compact": "/ready/u00001", "rollback": "/restoring/u00001"}[command]
+    desk.kill_before([f"{word} {desk.live()}"], getattr(desk, command))
+    assert desk.world.files.stat(desk.live()) is None
+    watch(desk)
+    stop_at_takeover(desk)
+    assert desk.compact().code in (Exit.DONE, Exit.PARTIAL)
+    assert desk.world.files.stat(desk.live())
+    assert desk.runs[-2] in desk.log().finished
+
+
+@pytest.mark.parametrize("removed", [0, 1])
+@pytest.mark.parametrize("command", ["compact", "rollback"])
+def test_a_stopped_recovery_has_settled_every_unit_that_readers_miss_and_says_how_many(command, removed):
+    desk = killed_in_the_last_swap(command)
+    for unit in UNITS[:removed]:
+        desk.world.files.writer.delete(desk.live(unit))
+    watch(desk)
+    stop_at_takeover(desk)
+    (table,) = desk.compact().tables
+    said = f"sales.events: {1 + removed} of 3 units of the interrupted run {desk.runs[-2]} were settled: the stop file {STOP} is there"
+    assert (table.code, table.problem.what) == (Exit.PARTIAL, said)
+    assert desk.runs[-2] not in desk.log().finished

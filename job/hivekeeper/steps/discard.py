@@ -26,15 +26,11 @@ NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set d
 
 def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
     """All units of a cleanup. One that is left keeps its backup, as one does that cannot be discarded."""
-    return take_turns(run.cluster.stopping, plan.units, partial(_discard_one, run, plan), leave_unit)
+    return take_turns(run.cluster.stopping, plan.units, partial(discard_one, run, plan), leave_unit)
 
 
-def resume_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
-    """All units of an interrupted cleanup, some of which may be gone already: none is left."""
-    return [_discard_one(run, plan, unit) for unit in plan.units]
-
-
-def _discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
+def discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
+    """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
     result = discard_unit(run, unit, plan.discard == TRASH)
     backup = unit.backup.path if unit.backup else ""
     log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)

@@ -7,21 +7,24 @@ understand it leaves to a person.
 from __future__ import annotations
 
 import logging
-from typing import Container, Iterable, List, Tuple
+from functools import partial
+from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequence, Tuple
 
-from hivekeeper.errors import AskAPerson
+from hivekeeper.errors import AskAPerson, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import recovery
 from hivekeeper.plan.entries import Actor, UnitRecord
-from hivekeeper.plan.records import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, RecordedPlan, UnreadableRecord
+from hivekeeper.plan.records import BACKUP, CLEANUP, ROLLBACK, RecordedPlan, RecordedUnit, UnreadableRecord
 from hivekeeper.seams import Cluster, Files, Lock
 from hivekeeper.steps import backup, discard, journal, moves, record, swap, undo
 from hivekeeper.steps.journal import Run
+from hivekeeper.steps.observe import look_at
 
 log = logging.getLogger(__name__)
 
 Settled = Tuple[str, Tuple[UnitRecord, ...]]
+Settle = Callable[[RecordedUnit], UnitRecord]
 
 
 def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, actor: Actor, by: str) -> List[Settled]:
@@ -51,29 +54,54 @@ def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[Uni
         if backup.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return ()
-    units = SETTLERS[plan.operation](run, plan)
-    for unit in units:
-        log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.recorded.unit.label, unit.outcome)
+    units = _settle_units(run, plan, _find_settler(run, plan))
     record.record_units(run, units)
     record.finish_run(run, plan, units, actor, {}, by)
     return tuple(units)
 
 
-def _settle_compaction(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
+def _settle_units(run: Run, plan: RecordedPlan, settle: Settle) -> List[UnitRecord]:
+    """What became of each unit, in order. Those that readers miss are settled first; before any other one Stopped may be raised."""
+    missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
+    done: Dict[int, UnitRecord] = {}
+    for unit in sorted(plan.units, key=lambda unit: unit.unit.live not in missing):
+        if done and unit.unit.live not in missing:
+            _require_time(run, plan, len(done))
+        done[unit.number] = settle(unit)
+        log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.unit.label, done[unit.number].outcome)
+    return [done[unit.number] for unit in plan.units]
+
+
+def _find_missing(run: Run, units: Sequence[RecordedUnit]) -> FrozenSet[str]:
+    """The live directories that are away, as that of the unit is which an interrupted run was swapping."""
+    seen = look_at(run.files.look, list(dict.fromkeys(unit.unit.live for unit in units)))
+    return frozenset(live for live, found in seen.items() if not found.exists)
+
+
+def _require_time(run: Run, plan: RecordedPlan, settled: int) -> None:
+    why = run.cluster.stopping.why()
+    if why:
+        raise Stopped(
+            f"{run.table.full_name}: {settled} of {len(plan.units)} units of the interrupted run {plan.run} were settled: {why}",
+            state="consistent; the rest of that run lies as it was left, and nothing new was begun",
+            next="run again: it goes on where this one ended",
+        )
+
+
+def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
+    """How the units of a plan are brought to their end or back to their start."""
+    if plan.operation == CLEANUP:
+        return partial(discard.discard_one, run, plan)
+    if plan.operation == ROLLBACK:
+        passed = undo.find_passed(run, plan.units)
+        return lambda unit: UnitRecord(unit, "rolled back") if unit.number in passed else undo.settle_undo(run, unit)
     try:
         certificates = journal.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
         raise AskAPerson(
             str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
         ) from error
-    return [swap.settle_unit(run, unit, certificates.get(unit.number)) for unit in plan.units]
-
-
-def _settle_rollback(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
-    return undo.settle_undos(run, plan.units)
-
-
-SETTLERS = {COMPACT_SWAP: _settle_compaction, ROLLBACK: _settle_rollback, CLEANUP: discard.resume_units}
+    return lambda unit: swap.settle_unit(run, unit, certificates.get(unit.number))
 
 
 def refuse_strangers(run: Run, plan: RecordedPlan) -> None:

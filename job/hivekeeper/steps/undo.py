@@ -103,16 +103,12 @@ def lengths_of(unit: RecordedUnit) -> Dict[str, int]:
     return {file.name: file.length for file in unit.expected}
 
 
-def settle_undos(run: Run, units: Sequence[RecordedUnit]) -> List[UnitRecord]:
-    """Recovery of a rollback: a step after which another one of the same unit was begun is done, whatever live holds now."""
+def find_passed(run: Run, units: Sequence[RecordedUnit]) -> Set[int]:
+    """For the recovery of a rollback: a step after which another one of the same unit was begun is done, whatever live holds now."""
     places = {unit.number: [run.paths.unit(state, unit.number) for state in ("restoring", "discarded")] for unit in units}
     seen = run.files.look([place for pair in places.values() for place in pair])
     newest_begun = {unit.unit.name: unit.number for unit in units if any(seen[place].exists for place in places[unit.number])}
-    done = []
-    for unit in units:
-        passed = unit.number < newest_begun.get(unit.unit.name, 0)
-        done.append(UnitRecord(unit, "rolled back") if passed else settle_undo(run, unit))
-    return done
+    return {unit.number for unit in units if unit.number < newest_begun.get(unit.unit.name, 0)}
 
 
 def settle_undo(run: Run, unit: RecordedUnit, cause: str = NOT_BEGUN) -> UnitRecord:
