@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo test test-unit cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint clean
+.PHONY: help venv dist bundle env demo test test-sparks test-unit cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -29,6 +29,9 @@ demo: dist ## compact small tables of this machine, undo it, do it again, clean 
 test: dist ## run all tests that need no cluster, with coverage
 	@packaging/setup --bats
 	@$(IN_VENV) packaging/test
+
+test-sparks: ## run what depends on Spark's version on Spark 3.3 and 4 (VERSIONS: others; ALL=yes: the contracts, too)
+	@ALL=$(ALL) packaging/test-sparks $(VERSIONS)
 
 test-unit: venv ## run the tests that need no JVM
 	@$(IN_VENV) python -m pytest -q tests/unit tests/crash

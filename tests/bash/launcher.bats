@@ -79,6 +79,16 @@ setup() {
   [ -z "$(leftovers)" ]
 }
 
+@test "launcher: a temporary directory that cannot be written to is said before anything is started" {
+  stub_spark
+  # Root may write anywhere but below a file.
+  printf 'full' >"$WORLD/file"
+  TMPDIR="$WORLD/file" run "$RUN" analyze --database sales
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"hivekeeper: no temporary directory can be made in $WORLD/file"*"set TMPDIR to a directory that is writable"* ]]
+  [ ! -e "$ARGV" ]
+}
+
 @test "launcher: a link to it works" {
   stub_spark
   ln -s "$RUN" "$WORLD/stubs/hk"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from importlib import resources
+
 import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
@@ -86,3 +89,16 @@ def test_the_chain_of_java_causes_is_told_from_outside_in(gateway):
 
 def test_a_python_error_has_no_java_causes():
     assert java_causes(ValueError("x")) == ()
+
+
+JAVA = sorted(resources.files("hivekeeper.cluster").joinpath("java").iterdir(), key=str)
+
+
+@pytest.mark.parametrize("source", JAVA, ids=lambda one: one.name)
+def test_sparks_own_compiler_makes_classes_that_a_jvm_loads(gateway, source):
+    """Janino 3.0.16 (Spark 3.3) writes an int for `static final long X = 5`, and loading its class ends with a ClassFormatError."""
+    outer = gateway.bridge(source.name.partition(".")[0]).getClass()
+    nested = re.findall(r"^  [a-z ]*class (\w+) {", source.read_text("utf-8"), re.MULTILINE)
+    for name in nested:
+        gateway.jvm.java.lang.Class.forName(f"{outer.getName()}${name}", True, outer.getClassLoader())
+    assert {one.getSimpleName() for one in outer.getDeclaredClasses()} == set(nested)
