@@ -10,6 +10,7 @@ import pytest
 from crash.test_compact import SELECTED, build, compact, control_of, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
 from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit
+from hivekeeper.seams import FilesError
 from twins.files import Killed
 from twins.rows import DataFile
 from world import World
@@ -219,3 +220,29 @@ def test_a_partition_that_discovery_drops_after_it_was_recorded_is_put_back_at_t
     act_at(world, {recorded: lambda: world.catalog.drop_partition("sales.events", "dt=1")})
     compact(world, run_id(1))
     assert world.rows_of("sales.events") == before
+
+
+@pytest.mark.parametrize("later", range(3, 14))
+def test_a_job_that_ends_while_its_unit_is_put_back_finds_all_of_its_tasks_or_fails(later):
+    """One task of it before the swap, one in the gap: the second one makes live anew, and both belong together."""
+    world = build("flat")
+    before, live, writer, failed = world.rows_of("sales.events"), live_of(world, ""), world.files.writer, []
+
+    def commit_job() -> None:
+        try:
+            writer.commit_job(live)
+        except FilesError as error:
+            failed.append(error)
+
+    acts = {
+        RETIRE: lambda: (writer.start_committer(live), writer.commit_task(live, "task1.parquet", DataFile(("task1",)), 10)),
+        RETIRE + 1: lambda: writer.commit_task(live, "task2.parquet", DataFile(("task2",)), 10),
+        # Sooner it comes upon the directory that its second task has made, before we do: that window stays open (docs/swap.md).
+        RETIRE + later: commit_job,
+    }
+    act_at(world, acts)
+    assert [unit.outcome for unit in compact(world, run_id(1)).tables[0].units] == ["put back"]
+    finish(world, acts)
+    assert world.rows_of("sales.events") == before + Counter([] if failed else ["task1", "task2"])
+    waiting = [path for path in world.files.contents(live) if "/_temporary/" in path]
+    assert len(waiting) == (2 if failed else 0)

@@ -25,26 +25,28 @@ class Mutation:
 
 
 LOOK = "why = look_at_leaving(run, unit, checked, left)"
-LOOK_OF_RECOVERY = 'why = look.judge(unit.manifest, seen[run.paths.unit("retired", unit.number)].entries).why'
+LOOK_OF_RECOVERY = "why = look.judge(unit.manifest, seen[retired].entries).why"
 
 MUTATIONS = {
     "the look after the first rename": Mutation("steps/moves.py", LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation("steps/swap.py", "if checked.why:", "if False:", "overwrite files"),
     "carrying over": Mutation("steps/swap.py", "late = carry_over(run, unit, certificate)", "late = ()", "append"),
     "merging what was set aside": Mutation(
-        "steps/swap.py", "    merge_recreated(run, unit)\n    lift_nested(run.files, unit.unit.live)\n    live =", "    live =", "append"
-    ),
-    "merging after a put-back": Mutation(
         "steps/swap.py",
-        "    merge_recreated(run, unit)\n    lift_nested(run.files, unit.unit.live)\n    drop_ready",
-        "    drop_ready",
-        "append, overwrite files",
+        "    merge_recreated(run, unit, unit.unit.live)\n    lift_nested(run.files, unit.unit.live)\n    live =",
+        "    live =",
+        "append",
+    ),
+    "merging before a put-back": Mutation(
+        "steps/moves.py", "            merge_recreated(run, unit, aside)\n", "", "append, overwrite files"
     ),
     "the look of the recovery": Mutation("steps/swap.py", LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
     "asking whether a run was taken over where ready is not as proved": Mutation(
         "steps/swap.py", "        require_own_directory(run)\n        raise", "        raise", "pause, recover", most=1
     ),
-    "setting aside what was recreated": Mutation("steps/moves.py", "            set_aside(run, unit)\n", "            raise\n", "append"),
+    "setting aside what was recreated": Mutation(
+        "steps/moves.py", "            set_aside(run, unit)\n    raise", "            raise\n    raise", "append"
+    ),
     "lifting a nested directory": Mutation(
         "steps/moves.py",
         "        if is_committed_directory(entry):\n            _lift(files, entry, live)\n\n",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ sys.exit(main())
 """
 
 
+@contextmanager
+def heeding_hangups():
+    """Where the tests run under nohup, a run of theirs would, too, and rightly not end by that signal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 class Installation(Place):
     """bin/hivekeeper as installed, over the checkout's own code."""
 
@@ -61,7 +72,8 @@ class Installation(Place):
         command = [str(self.home / "bin" / "hivekeeper"), "compact-swap", "--table", TABLE, "--json", *words]
         with open(self.home / "stdout", "wb") as stdout, open(self.home / "stderr", "wb") as stderr:
             streams = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
-            return subprocess.Popen(command, env=self.environ, cwd=self.home, start_new_session=True, **streams)
+            with heeding_hangups():
+                return subprocess.Popen(command, env=self.environ, cwd=self.home, start_new_session=True, **streams)
 
     def wait_for(self, process, words, times=1):
         """Until the log says it."""

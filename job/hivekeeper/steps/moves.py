@@ -43,7 +43,10 @@ def exchange(run: Run, unit: RecordedUnit, checked: Checked, aside: str, incomin
         if left is None:
             raise SourceMissing(aside)
     why = look_at_leaving(run, unit, checked, left)
-    bring(run, unit, aside if why else incoming)
+    if why:
+        put_back(run, unit, aside)
+    else:
+        bring(run, unit, incoming)
     return why
 
 
@@ -55,6 +58,22 @@ def bring(run: Run, unit: RecordedUnit, source: str) -> None:
             return
         except TargetExists:
             set_aside(run, unit)
+    raise ask_person(run, unit, "somebody keeps making its directory anew")
+
+
+def put_back(run: Run, unit: RecordedUnit, aside: str) -> None:
+    """Rename to live again what had left it, together with what a writer put at its place meanwhile.
+
+    Merged before it is live: a committer that ended its job over the half of its tasks would say nothing. One that finds no
+    directory fails, and its job is run again.
+    """
+    for _ in range(MOST_ASIDES):
+        try:
+            run.files.rename_exact(aside, unit.unit.live)
+            return
+        except TargetExists:
+            set_aside(run, unit)
+            merge_recreated(run, unit, aside)
     raise ask_person(run, unit, "somebody keeps making its directory anew")
 
 
@@ -98,13 +117,13 @@ def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[s
     return tuple(moved)
 
 
-def merge_recreated(run: Run, unit: RecordedUnit) -> None:
-    """Merge what was set aside into live as a tree, directories whole where their name is free, so that a committer finds its own."""
+def merge_recreated(run: Run, unit: RecordedUnit, target: str) -> None:
+    """Merge what was set aside into another directory as a tree, directories whole where their name is free: a committer finds its own."""
     top = run.paths.state("recreated")
     for aside in run.files.look([top])[top].entries:
         match = names.RECREATED.fullmatch(aside.name)
         if match and int(match["number"]) == unit.number:
-            _merge(run, aside.path, unit.unit.live)
+            _merge(run, aside.path, target)
 
 
 def _merge(run: Run, source: str, target: str) -> None:

@@ -26,6 +26,7 @@ from hivekeeper.steps.moves import (
     lift_nested,
     merge_recreated,
     move_late,
+    put_back,
     require_answers,
 )
 from hivekeeper.steps.turns import leave_unit
@@ -63,7 +64,7 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
 def finish_unit(run: Run, unit: RecordedUnit, certificate: Certificate, gap_ms: Optional[float] = None) -> UnitRecord:
     """Steps 6 and 7 after a promotion: carry over, then verify."""
     late = carry_over(run, unit, certificate)
-    merge_recreated(run, unit)
+    merge_recreated(run, unit, unit.unit.live)
     lift_nested(run.files, unit.unit.live)
     live = run.files.look([unit.unit.live])[unit.unit.live]
     if look.holds(certificate.files, live.entries):
@@ -90,8 +91,7 @@ def leave(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
 
 
 def finish_put_back(run: Run, unit: RecordedUnit, why: str, gap_ms: Optional[float] = None, outcome: str = "put back") -> UnitRecord:
-    """After live was away and is back: return what was put at its place meanwhile."""
-    merge_recreated(run, unit)
+    """After live is back, or was never away."""
     lift_nested(run.files, unit.unit.live)
     drop_ready(run, unit)
     return UnitRecord(unit, outcome, gap_ms=gap_ms, reason=why)
@@ -142,8 +142,11 @@ def _carry_out(
     if move is Move.OVERWRITTEN:
         return UnitRecord(unit, "overwritten", certificate, reason="somebody replaced or removed its files after the swap")
     if move is Move.FINISH_GAP:
-        why = look.judge(unit.manifest, seen[run.paths.unit("retired", unit.number)].entries).why
-        bring(run, unit, run.paths.unit("retired" if why else "ready", unit.number))
+        retired = run.paths.unit("retired", unit.number)
+        why = look.judge(unit.manifest, seen[retired].entries).why
         if why:
+            merge_recreated(run, unit, retired)
+            put_back(run, unit, retired)
             return finish_put_back(run, unit, why)
+        bring(run, unit, run.paths.unit("ready", unit.number))
     return finish_unit(run, unit, certificate)

@@ -26,6 +26,7 @@ from hivekeeper.steps.moves import (
     lift_nested,
     merge_recreated,
     move_late,
+    put_back,
     require_answers,
 )
 from hivekeeper.steps.turns import Hold, leave_unit, take_turns
@@ -77,13 +78,12 @@ def claim_backup(run: Run, unit: RecordedUnit) -> None:
 
 
 def give_back(run: Run, unit: RecordedUnit, why: str, outcome: str = "not rolled back", gap_ms: Optional[float] = None) -> UnitRecord:
-    """Nothing was restored, or live is back: the backup goes to its place, what was set aside to live."""
+    """Nothing was restored, or live is back: the backup goes to its place."""
     run.files.rename_exact(run.paths.unit("restoring", unit.number), backup_path(run, unit))
-    return _return_strays(run, unit, why, outcome, gap_ms)
+    return _as_it_was(run, unit, why, outcome, gap_ms)
 
 
-def _return_strays(run: Run, unit: RecordedUnit, why: str, outcome: str, gap_ms: Optional[float] = None) -> UnitRecord:
-    merge_recreated(run, unit)
+def _as_it_was(run: Run, unit: RecordedUnit, why: str, outcome: str, gap_ms: Optional[float] = None) -> UnitRecord:
     lift_nested(run.files, unit.unit.live)
     return UnitRecord(unit, outcome, gap_ms=gap_ms, reason=why)
 
@@ -91,7 +91,7 @@ def _return_strays(run: Run, unit: RecordedUnit, why: str, outcome: str, gap_ms:
 def finish_undo(run: Run, unit: RecordedUnit, gap_ms: Optional[float] = None) -> UnitRecord:
     """After the older files are live: carry back what the undone run did not write, then verify."""
     late = move_late(run.files, unit, run.paths.unit("discarded", unit.number), lengths_of(unit))
-    merge_recreated(run, unit)
+    merge_recreated(run, unit, unit.unit.live)
     lift_nested(run.files, unit.unit.live)
     live = run.files.look([unit.unit.live])[unit.unit.live]
     if look.holds(lengths_of(unit), live.entries):
@@ -138,7 +138,9 @@ def _settle(run: Run, unit: RecordedUnit, cause: str, tries: int = 0) -> UnitRec
 def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str, cause: str) -> UnitRecord:
     if move is Undo.LOOK:
         if spoiled:
-            bring(run, unit, run.paths.unit("discarded", unit.number))
+            discarded = run.paths.unit("discarded", unit.number)
+            merge_recreated(run, unit, discarded)
+            put_back(run, unit, discarded)
             return give_back(run, unit, spoiled, "put back")
         bring(run, unit, run.paths.unit("restoring", unit.number))
         return finish_undo(run, unit)
@@ -148,4 +150,4 @@ def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str, cause: st
         return UnitRecord(unit, "overwritten", reason="somebody replaced or removed its files after the rollback")
     if move is Undo.GIVE_BACK:
         return give_back(run, unit, cause)
-    return _return_strays(run, unit, cause, "not rolled back")
+    return _as_it_was(run, unit, cause, "not rolled back")
