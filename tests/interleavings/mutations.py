@@ -38,15 +38,16 @@ MUTATIONS = {
         "append",
     ),
     "merging before a put-back": Mutation(
-        "steps/moves.py", "            merge_recreated(run, unit, aside)\n", "", "append, overwrite files"
+        "steps/moves.py", "                merge_recreated(run, unit, source)\n", "                pass\n", "append, overwrite files"
+    ),
+    "merging before the put-back of a recovery": Mutation(
+        "steps/moves.py", "    merge_recreated(run, unit, aside)\n", "", "append, overwrite files", most=1
     ),
     "the look of the recovery": Mutation("steps/swap.py", LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
     "asking whether a run was taken over where ready is not as proved": Mutation(
         "steps/swap.py", "        require_own_directory(run)\n        raise", "        raise", "pause, recover", most=1
     ),
-    "setting aside what was recreated": Mutation(
-        "steps/moves.py", "            set_aside(run, unit)\n    raise", "            raise\n    raise", "append"
-    ),
+    "setting aside what was recreated": Mutation("steps/moves.py", "            set_aside(run, unit)\n", "            raise\n", "append"),
     "lifting a nested directory": Mutation(
         "steps/moves.py",
         "        if is_committed_directory(entry):\n            _lift(files, entry, live)\n\n",

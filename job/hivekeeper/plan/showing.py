@@ -5,7 +5,7 @@ Pure: values in, values out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Dict, FrozenSet, List, Mapping, Tuple
 
 from hivekeeper import names
@@ -17,9 +17,9 @@ from hivekeeper.plan.records import absolute
 class Showing:
     """Directories by partition name, "" for an unpartitioned table. The table of a `backup` record shows all others too, live."""
 
-    places: Mapping[str, str] = field(default_factory=dict)
-    gone: FrozenSet[str] = frozenset()
-    is_record: bool = False
+    places: Mapping[str, str]
+    gone: FrozenSet[str]
+    is_record: bool
 
 
 def find_showings(history: History, control_top: str, location: str) -> Dict[str, Showing]:

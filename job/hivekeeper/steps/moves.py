@@ -43,38 +43,31 @@ def exchange(run: Run, unit: RecordedUnit, checked: Checked, aside: str, incomin
         if left is None:
             raise SourceMissing(aside)
     why = look_at_leaving(run, unit, checked, left)
-    if why:
-        put_back(run, unit, aside)
-    else:
-        bring(run, unit, incoming)
+    bring(run, unit, aside if why else incoming, with_recreated=bool(why))
     return why
 
 
-def bring(run: Run, unit: RecordedUnit, source: str) -> None:
-    """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time."""
+def bring(run: Run, unit: RecordedUnit, source: str, with_recreated: bool = False) -> None:
+    """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time.
+
+    `with_recreated`, for a put-back: it comes along, merged before that, as a committer that ended its job over the half of its tasks
+    would say nothing. One that finds no directory fails. Never into `ready`, which a later put-back deletes.
+    """
     for _ in range(MOST_ASIDES):
         try:
             run.files.rename_exact(source, unit.unit.live)
             return
         except TargetExists:
             set_aside(run, unit)
+            if with_recreated:
+                merge_recreated(run, unit, source)
     raise ask_person(run, unit, "somebody keeps making its directory anew")
 
 
 def put_back(run: Run, unit: RecordedUnit, aside: str) -> None:
-    """Rename to live again what had left it, together with what a writer put at its place meanwhile.
-
-    Merged before it is live: a committer that ended its job over the half of its tasks would say nothing. One that finds no
-    directory fails, and its job is run again.
-    """
-    for _ in range(MOST_ASIDES):
-        try:
-            run.files.rename_exact(aside, unit.unit.live)
-            return
-        except TargetExists:
-            set_aside(run, unit)
-            merge_recreated(run, unit, aside)
-    raise ask_person(run, unit, "somebody keeps making its directory anew")
+    """For recovery: bring back what had left live, with what the interrupted run had set aside already."""
+    merge_recreated(run, unit, aside)
+    bring(run, unit, aside, with_recreated=True)
 
 
 def set_aside(run: Run, unit: RecordedUnit) -> None:

@@ -145,7 +145,6 @@ def _carry_out(
         retired = run.paths.unit("retired", unit.number)
         why = look.judge(unit.manifest, seen[retired].entries).why
         if why:
-            merge_recreated(run, unit, retired)
             put_back(run, unit, retired)
             return finish_put_back(run, unit, why)
         bring(run, unit, run.paths.unit("ready", unit.number))

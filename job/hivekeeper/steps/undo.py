@@ -138,9 +138,7 @@ def _settle(run: Run, unit: RecordedUnit, cause: str, tries: int = 0) -> UnitRec
 def _carry_out(run: Run, unit: RecordedUnit, move: Undo, spoiled: str, cause: str) -> UnitRecord:
     if move is Undo.LOOK:
         if spoiled:
-            discarded = run.paths.unit("discarded", unit.number)
-            merge_recreated(run, unit, discarded)
-            put_back(run, unit, discarded)
+            put_back(run, unit, run.paths.unit("discarded", unit.number))
             return give_back(run, unit, spoiled, "put back")
         bring(run, unit, run.paths.unit("restoring", unit.number))
         return finish_undo(run, unit)
