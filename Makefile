@@ -48,7 +48,7 @@ test-cluster: dist ## run the tests that need a cluster, starting one where none
 test-matrix: venv ## kill every subcommand after every change on HDFS, and write what was seen to docs/swap.md (an hour; ALL=no: each change once)
 	@$(IN_VENV) env HKTEST_MATRIX=$(if $(filter no,$(ALL)),once,all) SECURE=no tests/cluster/with tests/faults/run
 
-interleavings: venv ## explore every interleaving of runs and writers on the twins, and print what stays open (MOST=1: few kills; else an hour)
+interleavings: venv ## explore every interleaving of runs and writers on the fakes, and print what stays open (MOST=1: few kills; else an hour)
 	@cd tests && PYTHONPATH=../job:. ../$(IN_VENV) python -m interleavings --traces --most $(or $(MOST),9)
 
 bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files

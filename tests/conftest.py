@@ -14,7 +14,7 @@ import pytest
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session: with an embedded metastore in a directory of its own, or with the cluster that HADOOP_CONF_DIR describes."""
     from hivekeeper.cluster.session import open_session
-    from storage import login_options
+    from support.storage import login_options
 
     home: Path = tmp_path_factory.mktemp("spark")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -53,7 +53,7 @@ def gateway(spark: object) -> object:
 @pytest.fixture
 def storage(spark: object, tmp_path: Path) -> Iterator[object]:
     """Where a test's tables lie."""
-    from storage import open_storage
+    from support.storage import open_storage
 
     found = open_storage(spark, tmp_path)
     yield found

@@ -25,7 +25,7 @@ from cluster.tables import SmallTable
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.errors import Exit
-from storage import login_options
+from support.storage import login_options
 
 DATABASE = "bench_readers"
 OPTIONS = {

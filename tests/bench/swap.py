@@ -20,23 +20,23 @@ from typing import Any, Callable, Dict, List
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.launch.spark_submit import FIXED
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
-from hivekeeper.submit import FIXED
-from storage import login_options
+from support.storage import login_options
 
 SEAMS = ("files", "metastore", "rows")
 DATABASE = "bench_swap"
 
 
 class Metered:
-    """A seam that adds up how long each of its methods takes."""
+    """A port that adds up how long each of its methods takes."""
 
-    def __init__(self, name: str, seam: Any, spent: Counter, calls: Counter) -> None:
-        self._name, self._seam, self._spent, self._calls = name, seam, spent, calls
+    def __init__(self, name: str, port: Any, spent: Counter, calls: Counter) -> None:
+        self._name, self._port, self._spent, self._calls = name, port, spent, calls
 
     def __getattr__(self, method: str) -> Any:
-        found = getattr(self._seam, method)
+        found = getattr(self._port, method)
         return self._metered(f"{self._name}.{method}", found) if callable(found) else found
 
     def _metered(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,9 +13,9 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT / "job"), str(CHECKOUT / "tests")]
 
-import step_by_step  # noqa: E402
-from hivekeeper.cli import main  # noqa: E402
+from hivekeeper.cli.main import main  # noqa: E402
 from hivekeeper.cluster.files import HadoopFiles  # noqa: E402
+from support import step_by_step  # noqa: E402
 
 MARK = Path("stopped")
 _rename = HadoopFiles.rename_exact

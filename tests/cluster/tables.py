@@ -10,11 +10,11 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import pytest
 
-from desk import Desk
 from hivekeeper.cluster.connect import WallClock, assemble
-from hivekeeper.seams import Cluster
-from real_world import KILLED, Fault, Process, in_hands_of
-from twins.files import Killed
+from hivekeeper.ports import Cluster
+from support.desk import Desk
+from support.fakes.files import Killed
+from support.real_world import KILLED, Fault, Process, in_hands_of
 
 ROWS_A_FILE = 10
 
@@ -99,7 +99,7 @@ class SmallTable:
 
     @property
     def cluster(self) -> Cluster:
-        """The seams as the next command has them; `process` lets something happen between their calls."""
+        """The ports as the next command has them; `process` lets something happen between their calls."""
         return in_hands_of(self.process, assemble(self.spark), self._location, WallClock())
 
     def desk(self, **settings: Any) -> Desk:
@@ -107,7 +107,7 @@ class SmallTable:
         return Desk(self, self.name, **{"backup_table": False, **settings})  # type: ignore[arg-type]
 
     def kill_after(self, change: str, command: Callable[[], object]) -> None:
-        """Kill a command right after a change, in the words of tests/changes.py."""
+        """Kill a command right after a change, in the words of tests/support/changes.py."""
         self.process.fault = Fault(change, 1, KILLED)
         with pytest.raises(Killed):
             command()

@@ -12,7 +12,7 @@ from hivekeeper.cluster.checkup import ClusterProbes
 from hivekeeper.cluster.connect import WallClock
 from hivekeeper.commands.doctor import Request, check_up
 from hivekeeper.model import Selection
-from hivekeeper.plan.checkup import FIX, OK, WARN, Check
+from hivekeeper.plan.doctor import FIX, OK, WARN, Check
 
 RUN = "20260101t020304z-0000"
 

@@ -11,8 +11,8 @@ import pytest
 
 from cluster.long_run import LongRun
 from cluster.tables import SmallTable
-from desk import Desk
 from hivekeeper.errors import Exit
+from support.desk import Desk
 
 log = logging.getLogger(__name__)
 

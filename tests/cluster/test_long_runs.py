@@ -18,9 +18,9 @@ from cluster.servers import process
 from cluster.servers.bring_up import start_server
 from cluster.servers.kerberos import add_principals
 from cluster.servers.layout import Layout
-from desk import Desk
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.errors import Exit
+from support.desk import Desk
 
 DAYS = ("1", "2", "3")
 ROWS_A_DAY = 40

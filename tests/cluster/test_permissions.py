@@ -8,9 +8,9 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from cluster.servers.hadoop import ZONE_KEY
-from desk import Desk
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.errors import Exit
+from support.desk import Desk
 
 DAYS = ("dt=1", "dt=2", "dt=3")
 

@@ -12,9 +12,9 @@ from cluster.servers import process
 from cluster.servers.bring_up import start_server
 from cluster.servers.layout import Layout
 from cluster.tables import SmallTable
-from desk import Desk
 from hivekeeper.errors import Exit
 from hivekeeper.report.results import CommandResult
+from support.desk import Desk
 
 DAYS = ("1", "2", "3")
 # Fewer than the stage of three units needs.

@@ -1,4 +1,4 @@
-"""What HDFS says of its quotas, as the twin says it; and a run that is told beforehand what will not fit."""
+"""What HDFS says of its quotas, as the fake says it; and a run that is told beforehand what will not fit."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Callable, Iterator, Optional
 import pytest
 
 from cluster.tables import SmallTable
-from desk import outcomes
 from hivekeeper import names
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.errors import Exit
 from hivekeeper.plan import sizing
-from hivekeeper.seams import NoSpace
-from twins.files import FakeFiles
+from hivekeeper.ports import NoSpace
+from support.desk import outcomes
+from support.fakes.files import FakeFiles
 
 NOT_SET = 9_223_372_036_854_775_807  # HDFS's own word for a quota that stays as it is
 NO_QUOTA = -1
@@ -37,9 +37,9 @@ def set_quota(superuser: Any, path: Any, most_names: Optional[int], disk: Option
     superuser.setQuota(path, most_names or NOT_SET, disk or NOT_SET)
 
 
-@pytest.fixture(params=["twin", "hdfs"])
+@pytest.fixture(params=["fake", "hdfs"])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    if request.param == "twin":
+    if request.param == "fake":
         files = FakeFiles()
         root = files.qualify("/limited")
         files.make_directory(root)

@@ -14,7 +14,7 @@ import pytest
 
 from cluster.edge import Edge
 from cluster.servers.layout import CHECKOUT, REALM, Layout
-from storage import Storage
+from support.storage import Storage
 
 YARN = {"master": "yarn", "num_executors": 1, "executor_memory": "600m", "executor_cores": 1, "driver_memory": "800m"}
 CLUSTER = {**YARN, "deploy_mode": "cluster"}

@@ -1,4 +1,4 @@
-"""The worlds that contract tests run in: a seam's twin and its real implementation, with another program that writes there.
+"""The worlds that contract tests run in: a port's fake and its real implementation, with another program that writes there.
 
 The real one works on local files, or below the directory that HKTEST_FS names.
 """
@@ -12,13 +12,13 @@ import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
-from storage import TEST_FS
-from twins.files import FakeFiles
+from support.fakes.files import FakeFiles
+from support.storage import TEST_FS
 
 
 @dataclass
 class FilesWorld:
-    """`kind` is twin, local or hdfs. `writer` is another program: it has the methods of `twins.files.Writer` that the cases use."""
+    """`kind` is fake, local or hdfs. `writer` is another program: it has the methods of `fakes.files.Writer` that the cases use."""
 
     kind: str
     files: Any
@@ -82,12 +82,12 @@ def client_of_its_own(spark: Any) -> HadoopFiles:
     return HadoopFiles(gateway)
 
 
-@pytest.fixture(params=["twin", "real"])
+@pytest.fixture(params=["fake", "real"])
 def files_world(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[FilesWorld]:
-    if request.param == "twin":
+    if request.param == "fake":
         files = FakeFiles()
         files.make_directory("/contract")
-        yield FilesWorld("twin", files, files.writer, files.qualify("/contract"), files.another_client)
+        yield FilesWorld("fake", files, files.writer, files.qualify("/contract"), files.another_client)
         return
     spark, gateway = request.getfixturevalue("spark"), request.getfixturevalue("gateway")
     files = HadoopFiles(gateway)

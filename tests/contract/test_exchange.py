@@ -1,4 +1,4 @@
-"""What `seams.Files.exchange` promises: three steps of a NameNode, the second of which may keep the third from happening."""
+"""What `ports.Files.exchange` promises: three steps of a NameNode, the second of which may keep the third from happening."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from test_files import look, names_in, wait_a_tick
 
-from hivekeeper.seams import SourceMissing, TargetExists
+from hivekeeper.ports import SourceMissing, TargetExists
 
 ROUNDS = 30
 
@@ -133,7 +133,7 @@ def test_what_somebody_put_in_its_place_meanwhile_stays_there(files_world):
     print(f"{met} of {ROUNDS} rounds met the gap")  # noqa: T201 - how much of the race was tried, for whoever runs it
 
 
-def test_in_the_twin_somebody_stands_at_its_place(files_world, places):
+def test_in_the_fake_somebody_stands_at_its_place(files_world, places):
     files_world.skip_on("local", "the race above")
     files_world.skip_on("hdfs", "the race above")
     mark = look(files_world, places.live)

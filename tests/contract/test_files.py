@@ -1,4 +1,4 @@
-"""What `seams.Files` promises: the same cases for the twin and for Hadoop, each row of "HDFS facts measured" among them."""
+"""What `ports.Files` promises: the same cases for the fake and for Hadoop, each row of "HDFS facts measured" among them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.model import Snapshot, Ties
-from hivekeeper.seams import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
-from twins.files import TRASH, FakeFiles, Killed
+from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from support.fakes.files import TRASH, FakeFiles, Killed
 
 NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
 
@@ -32,7 +32,7 @@ def look(world, path):
 
 def wait_a_tick(world):
     """Long enough for the next change to get another time."""
-    if world.kind != "twin":
+    if world.kind != "fake":
         time.sleep(2 * world.files.clock_grain_ms / 1000)
 
 
@@ -92,7 +92,7 @@ def test_the_uri_of_an_entry_is_encoded_once(files_world):
 
 
 def test_the_uri_of_an_entry_is_what_spark_calls_its_input_file(files_world, request):
-    files_world.skip_on("twin", "Spark cannot read it")
+    files_world.skip_on("fake", "Spark cannot read it")
     spark = request.getfixturevalue("spark")
     directory = files_world.path("x y=%20 [ü]")
     spark.range(1).coalesce(1).write.parquet(directory)
@@ -319,8 +319,8 @@ class Trash:
 
 @pytest.fixture
 def trash(files_world, request):
-    if files_world.kind == "twin":
-        yield Trash(lambda enabled: twin_with_trash(files_world, enabled), TRASH)
+    if files_world.kind == "fake":
+        yield Trash(lambda enabled: fake_with_trash(files_world, enabled), TRASH)
         return
     gateway = request.getfixturevalue("gateway")
     home = request.getfixturevalue("tmp_path_factory").mktemp("home")
@@ -337,7 +337,7 @@ def trash(files_world, request):
         system.setProperty("user.home", home_before)
 
 
-def twin_with_trash(world, enabled):
+def fake_with_trash(world, enabled):
     client = world.another_client()
     client.trash_enabled = enabled
     return client
@@ -394,7 +394,7 @@ def test_a_missing_directory_cannot_be_moved_to_the_trash(files_world, trash, en
 
 
 def test_a_trash_that_cannot_be_made_is_an_error_and_not_taken_for_one_that_is_off(files_world, trash, request, tmp_path):
-    files_world.skip_on("twin", "its trash can always be made")
+    files_world.skip_on("fake", "its trash can always be made")
     files_world.skip_on("hdfs", "its trash can always be made by its user")
     files_world.writer.add(files_world.path("t", "f"), "x")
     system = request.getfixturevalue("gateway").jvm.java.lang.System
@@ -516,7 +516,7 @@ def test_a_lock_whose_directory_was_renamed_away_is_lost(files_world):
 def test_the_lock_of_a_dead_holder_can_be_taken(files_world):
     files_world.skip_on("hdfs", "a lease takes a minute to end, and its holder has to be killed: done in the cluster suite")
     path = files_world.path("c", "lock")
-    if files_world.kind == "twin":
+    if files_world.kind == "fake":
         files_world.another_client().hold(path, "dead run")
         files_world.files.expire_locks()
     else:
@@ -616,7 +616,7 @@ def test_room_is_told_for_a_place_that_does_not_exist_yet(files_world):
     room = files_world.files.room(files_world.path("not", "yet"), [])
     assert room.copies >= 1
     assert room.block_bytes > 0
-    assert room.free_bytes is None if files_world.kind == "twin" else room.free_bytes > 0
+    assert room.free_bytes is None if files_world.kind == "fake" else room.free_bytes > 0
 
 
 def test_directories_without_a_quota_and_missing_ones_are_left_out_however_often_they_are_asked_about(files_world):
@@ -625,7 +625,7 @@ def test_directories_without_a_quota_and_missing_ones_are_left_out_however_often
 
 
 def test_what_is_looked_at_side_by_side_leaves_no_thread_behind(files_world, request):
-    files_world.skip_on("twin", "it has none")
+    files_world.skip_on("fake", "it has none")
     threads = request.getfixturevalue("gateway").jvm.java.lang.Thread
     files_world.another_client().look([files_world.path(str(number)) for number in range(20)])
 
@@ -639,7 +639,7 @@ def test_what_is_looked_at_side_by_side_leaves_no_thread_behind(files_world, req
         time.sleep(0.5)
 
 
-# ---- what the twin alone can do: die, fail, starve, and let others act in between
+# ---- what the fake alone can do: die, fail, starve, and let others act in between
 
 
 @pytest.mark.parametrize("at_once", [True, False])

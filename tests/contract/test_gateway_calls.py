@@ -9,7 +9,7 @@ import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway, first_line, java_causes
-from storage import TEST_FS, open_storage
+from support.storage import TEST_FS, open_storage
 
 # A file costs milliseconds on HDFS.
 FEW, MANY = 10, 100 if TEST_FS else 1000

@@ -1,4 +1,4 @@
-"""What the metastore and its twin both do; then what only the real one can show, with Hive's and Spark's own code as judges."""
+"""What the metastore and its fake both do; then what only the real one can show, with Hive's and Spark's own code as judges."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements, find
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Table
-from hivekeeper.seams import Metastore, MetastoreRefused, MetastoreUnavailable
-from storage import Storage, local_only
-from twins.files import FakeFiles, Killed
-from twins.metastore import PARQUET, FakeMetastore
+from hivekeeper.ports import Metastore, MetastoreRefused, MetastoreUnavailable
+from support.fakes.files import FakeFiles, Killed
+from support.fakes.metastore import PARQUET, FakeMetastore
+from support.storage import Storage, local_only
 
 COLUMNS = (Column("id", "int"), Column("v", "string"))
 BY_DT = (Column("dt", "string"),)
@@ -32,8 +32,8 @@ MARKS = {"hivekeeper.backup-of": "contract.events", "hivekeeper.run": "20260101t
 
 
 @dataclass
-class TwinWorld:
-    """Other people's changes, made in the twin's catalog."""
+class FakeWorld:
+    """Other people's changes, made in the fake's catalog."""
 
     metastore: FakeMetastore
     files: FakeFiles
@@ -171,12 +171,12 @@ class RealWorld:
             self.hive.metastore.txn.TxnDbUtil.cleanDb(self.conf)
 
 
-@pytest.fixture(params=["twin", "real"])
+@pytest.fixture(params=["fake", "real"])
 def world(request: pytest.FixtureRequest) -> Any:
     if request.param == "real":
         return request.getfixturevalue("real")
     files = FakeFiles()
-    found = TwinWorld(FakeMetastore(files), files, "contract")
+    found = FakeWorld(FakeMetastore(files), files, "contract")
     found.metastore.catalog.databases.add(found.database)
     return found
 
@@ -629,13 +629,13 @@ def test_tables_at_above_and_below_a_location_are_named_and_neighbours_are_not(w
     assert world.metastore.locations_below(asked) == found
 
 
-# ---- the twin only
+# ---- the fake only
 
 
 @pytest.mark.parametrize(("steps", "changed"), [(0, False), (1, True)])
 def test_a_kill_falls_before_or_after_a_change_and_the_killed_client_does_nothing_more(steps, changed):
     files = FakeFiles()
-    world = TwinWorld(FakeMetastore(files), files, "contract")
+    world = FakeWorld(FakeMetastore(files), files, "contract")
     table = world.add_table("events")
     files.die_after(steps)
     with pytest.raises(Killed):
@@ -647,7 +647,7 @@ def test_a_kill_falls_before_or_after_a_change_and_the_killed_client_does_nothin
 
 def test_an_injected_failure_comes_with_or_without_its_effect():
     files = FakeFiles()
-    world = TwinWorld(FakeMetastore(files), files, "contract")
+    world = FakeWorld(FakeMetastore(files), files, "contract")
     table = world.add_table("events")
     for value, done in (("a", False), ("b", True)):
         world.metastore.fail_next("add_partition", MetastoreUnavailable("connection lost"), done=done)
@@ -658,7 +658,7 @@ def test_an_injected_failure_comes_with_or_without_its_effect():
 
 def test_a_kill_between_a_backup_table_and_its_partitions_leaves_one_that_can_be_dropped():
     files = FakeFiles()
-    world = TwinWorld(FakeMetastore(files), files, "contract")
+    world = FakeWorld(FakeMetastore(files), files, "contract")
     table = world.add_table("events")
     add_partitions(world, table, ["a"])
     files.die_after(1)

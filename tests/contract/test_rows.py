@@ -1,4 +1,4 @@
-"""What `Rows` promises, on the twin and on Spark with real files: the same cases, each row one text."""
+"""What `Rows` promises, on the fake and on Spark with real files: the same cases, each row one text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.model import Differences, Digest, FileInfo, StageBatch, StageUnit, UnitFooters
-from hivekeeper.seams import Rows, RowsError
-from storage import Storage
-from twins.files import FakeFiles
-from twins.rows import DataFile, FakeRows
+from hivekeeper.ports import Rows, RowsError
+from support.fakes.files import FakeFiles
+from support.fakes.rows import DataFile, FakeRows
+from support.storage import Storage
 
 RUN = "20260101t020304z-1f0c"
 
 
-class TwinWorld:
+class FakeWorld:
     def __init__(self) -> None:
         self.files = FakeFiles()
         self.rows: Rows = FakeRows(self.files)
@@ -73,10 +73,10 @@ class SparkWorld:
         return pq.ParquetFile(self.storage.copy(path)).read().column("row").to_pylist()
 
 
-@pytest.fixture(params=["twin", "spark"])
+@pytest.fixture(params=["fake", "spark"])
 def world(request):
-    if request.param == "twin":
-        return TwinWorld()
+    if request.param == "fake":
+        return FakeWorld()
     return SparkWorld(request.getfixturevalue("gateway"), request.getfixturevalue("storage"))
 
 

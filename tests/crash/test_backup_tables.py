@@ -6,11 +6,11 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import pytest
 
-from builders import a_table
-from desk import Desk, outcomes
 from hivekeeper.errors import Exit
-from hivekeeper.seams import MetastoreUnavailable
-from world import World
+from hivekeeper.ports import MetastoreUnavailable
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.world import World
 
 SHAPES: Mapping[str, Mapping[str, List[int]]] = {
     "flat": {"": [1000] * 3},

@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import pytest
 
-from builders import a_table
-from desk import Desk
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from twins.files import Killed
-from twins.rows import DataFile
-from world import World
+from support.builders import a_table
+from support.desk import Desk
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.world import World
 
 SMALL = 1000
 SHAPES = {"flat": ([], [""]), "partitioned": (["dt"], ["dt=1", "dt=2"])}

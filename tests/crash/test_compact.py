@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import pytest
 
-from builders import a_table
 from hivekeeper import names
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.commands.recover import recover
@@ -16,9 +15,10 @@ from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
 from hivekeeper.steps import journal
-from twins.files import Killed
-from twins.rows import DataFile
-from world import World
+from support.builders import a_table
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.world import World
 
 SELECTED = Selection(tables=("sales.events",))
 SETTINGS = Settings(min_quiet_ms=0)

@@ -10,14 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
-from builders import a_table
-from desk import EVERYTHING, Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from hivekeeper.plan.eligible import BACKUP_OF
+from hivekeeper.plan.eligibility import BACKUP_OF
 from hivekeeper.plan.retention import Policy
-from twins.files import Killed
-from world import World
+from support.builders import a_table
+from support.desk import EVERYTHING, Desk, outcomes
+from support.fakes.files import Killed
+from support.world import World
 
 UNITS = ["dt=1", "dt=2", "dt=3"]
 HOUR_MS = 3_600_000

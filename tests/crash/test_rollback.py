@@ -8,13 +8,13 @@ from typing import Callable, List, Mapping, Optional
 
 import pytest
 
-from builders import a_table
-from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from twins.files import Killed
-from twins.rows import DataFile
-from world import World
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.world import World
 
 SMALL = 1000
 SHAPES = {"flat": ([], {"": 3}), "partitioned": (["dt"], {"dt=1": 3, "dt=2": 2})}

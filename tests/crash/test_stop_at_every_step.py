@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from builders import a_table
-from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
-from hivekeeper.seams import NeverStops, RowsError
+from hivekeeper.ports import NeverStops, RowsError
 from hivekeeper.steps import journal
-from hivekeeper.stopping import LOOK_EVERY_MS, Limits, Watch
-from world import World
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Limits, Watch
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.world import World
 
 STOP = "hdfs://nn/ops/stop"
 UNITS = ["dt=1", "dt=2", "dt=3"]

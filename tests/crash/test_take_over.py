@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from builders import a_table
-from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from hivekeeper.plan.records import ROLLBACK, RecordedPlan, plan_to_text
-from twins.files import Killed
-from twins.rows import DataFile
-from world import World
+from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, plan_to_text
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.world import World
 
 
 @pytest.fixture

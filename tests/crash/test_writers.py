@@ -10,10 +10,10 @@ import pytest
 from crash.test_compact import SELECTED, build, compact, control_of, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
 from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit
-from hivekeeper.seams import FilesError
-from twins.files import Killed
-from twins.rows import DataFile
-from world import World
+from hivekeeper.ports import FilesError
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.world import World
 
 STEPS = range(count_steps("flat"))
 

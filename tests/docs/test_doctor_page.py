@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import List
 
-from hivekeeper.plan import checkup
+from hivekeeper.plan import doctor
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "doctor.md").read_text("utf-8")
@@ -25,11 +25,11 @@ def test_every_check_of_the_machine_is_explained_and_no_other():
 
 
 def test_every_check_of_the_cluster_is_explained_in_the_order_in_which_it_is_made():
-    assert explained_under("On the cluster") == list(checkup.CLUSTER_CHECKS)
+    assert explained_under("On the cluster") == list(doctor.CLUSTER_CHECKS)
 
 
 def test_every_check_of_a_table_is_explained_in_the_order_in_which_it_is_made():
-    assert explained_under("Below a table") == list(checkup.TABLE_CHECKS)
+    assert explained_under("Below a table") == list(doctor.TABLE_CHECKS)
 
 
 def test_the_files_that_a_run_needs_are_checked_by_functions_of_their_names():

@@ -9,11 +9,11 @@ from typing import Callable, Dict, List, Optional, Set, Tuple
 
 import pytest
 
-from builders import a_table
-from desk import Desk
-from hivekeeper.plan.recovery import Undo, next_undo
-from twins.rows import DataFile
-from world import World
+from hivekeeper.plan.recover import Undo, next_undo
+from support.builders import a_table
+from support.desk import Desk
+from support.fakes.rows import DataFile
+from support.world import World
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "swap.md").read_text("utf-8")
@@ -133,5 +133,5 @@ def refusals() -> List[str]:
 
 @pytest.mark.parametrize("fragment", refusals())
 def test_every_refusal_of_a_rollback_is_one_of_the_programs(fragment):
-    sources = [ROOT / "job" / "hivekeeper" / name for name in ("plan/unwind.py", "commands/rollback.py")]
+    sources = [ROOT / "job" / "hivekeeper" / name for name in ("plan/rollback.py", "commands/rollback.py")]
     assert any(fragment in source.read_text("utf-8") for source in sources)

@@ -10,11 +10,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, 
 
 import pytest
 
-from builders import a_table
-from desk import EVERYTHING, Desk
-from hivekeeper.plan import history, retention, unwind
-from twins.files import Killed
-from world import World
+from hivekeeper.plan import retention, rollback
+from hivekeeper.runlog import history
+from support.builders import a_table
+from support.desk import EVERYTHING, Desk
+from support.fakes.files import Killed
+from support.world import World
 
 Key = Tuple[str, int]
 
@@ -276,7 +277,7 @@ def test_it_finds_the_backups_with_their_places_and_pins(desk, reader):
 
 
 def test_it_knows_what_a_rollback_would_undo(desk, reader):
-    told = unwind.read_stacks(desk.log(), desk.log().table_id)
+    told = rollback.read_stacks(desk.log(), desk.log().table_id)
     assert set(reader.stacks) == set(told)
     for partition, (done, undone) in reader.stacks.items():
         assert [(effect.run, effect.unit) for effect in done] == [effect.key for effect in told[partition].done]

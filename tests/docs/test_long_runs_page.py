@@ -7,8 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from hivekeeper import config, submit
 from hivekeeper.cluster.failures import KEEP_TICKET
+from hivekeeper.config import layers
+from hivekeeper.launch import spark_submit
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "long-runs.md").read_text("utf-8")
@@ -17,7 +18,7 @@ PAGE = (ROOT / "docs" / "long-runs.md").read_text("utf-8")
 def test_the_settings_of_the_page_reach_spark_as_they_are_written():
     (block,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     wanted = yaml.safe_load(block)["spark"]["extra_conf"]
-    words = submit.submit_options(config.load([config.Source("page", block)], {}, {}), "python3", Path("/log4j2.properties"))
+    words = spark_submit.submit_options(layers.load([layers.Source("page", block)], {}, {}), "python3", Path("/log4j2.properties"))
     given = dict(word.split("=", 1) for option, word in zip(words, words[1:]) if option == "--conf")
     assert wanted
     assert wanted.items() <= given.items()

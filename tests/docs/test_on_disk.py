@@ -1,4 +1,4 @@
-"""docs/on-disk.md against what real commands on the twins write: every key, action and place has its name there, and no other has."""
+"""docs/on-disk.md against what real commands on the fakes write: every key, action and place has its name there, and no other has."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Set
 
 import pytest
 
-from builders import a_table
-from desk import EVERYTHING, Desk
 from hivekeeper import names
-from hivekeeper.plan.recovery import KNOWN_FILES, STATES
-from world import World
+from hivekeeper.plan.recover import KNOWN_FILES, STATES
+from support.builders import a_table
+from support.desk import EVERYTHING, Desk
+from support.world import World
 
 TEXT = (Path(__file__).parents[2] / "docs" / "on-disk.md").read_text("utf-8")
 

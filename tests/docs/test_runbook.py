@@ -9,9 +9,9 @@ from typing import List, Tuple
 
 import pytest
 
-from hivekeeper import options
+from hivekeeper.cli import parser
 from hivekeeper.errors import Exit
-from hivekeeper.plan.recovery import STATES
+from hivekeeper.plan.recover import STATES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "runbook.md").read_text("utf-8")
@@ -40,13 +40,13 @@ def read_command(line: str) -> List[str]:
 @pytest.mark.parametrize("line", command_lines())
 def test_every_line_to_be_typed_is_a_command_that_the_program_takes(line):
     assert "bin/hivekeeper " in line
-    parsed = options.build_parser().parse_args(read_command(line))
+    parsed = parser.build_parser().parse_args(read_command(line))
     if parsed.command != "config":
-        assert options.read_selection(parsed).tables or parsed.database
+        assert parser.read_selection(parsed).tables or parsed.database
 
 
 def test_every_subcommand_has_a_place_in_the_runbook():
-    used = {options.build_parser().parse_args(read_command(line)).command for line in command_lines()}
+    used = {parser.build_parser().parse_args(read_command(line)).command for line in command_lines()}
     assert used == {"analyze", "backup", "compact-swap", "verify", "rollback", "cleanup", "history", "pin", "unpin", "recover", "config"}
 
 
@@ -58,7 +58,7 @@ def test_a_line_of_cron_holds_no_percent_sign_which_cron_takes_for_a_new_line():
 
 def test_every_exit_code_of_the_help_has_a_row():
     rows = re.findall(r"^\| (\S+) \|", section("Exit codes"), re.MULTILINE)
-    helped = re.findall(r"^  (\S+)  ", options.EXIT_CODES, re.MULTILINE)
+    helped = re.findall(r"^  (\S+)  ", parser.EXIT_CODES, re.MULTILINE)
     assert rows[2:] == helped
 
 

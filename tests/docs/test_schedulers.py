@@ -16,8 +16,9 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from hivekeeper import cli, options, submit
+from hivekeeper.cli import main, parser
 from hivekeeper.errors import Exit
+from hivekeeper.launch import spark_submit
 from hivekeeper.report import properties
 from hivekeeper.report.results import CommandResult, Problem
 
@@ -93,10 +94,10 @@ def after_program(words: List[str]) -> List[str]:
 @pytest.mark.parametrize("words", [pytest.param(words, id=f"{name}: {' '.join(words)}") for name, words in command_lines()])
 def test_every_command_line_of_an_example_is_one_that_the_program_takes(words, monkeypatch):
     monkeypatch.delenv("HIVEKEEPER_CONF_DIR", raising=False)
-    parsed = options.build_parser().parse_args(words)
-    assert options.read_selection(parsed).database == "sales"
+    parsed = parser.build_parser().parse_args(words)
+    assert parser.read_selection(parsed).database == "sales"
     if not parsed.config_file:
-        assert cli.load_config(parsed)
+        assert main.load_config(parsed)
 
 
 def test_every_scheduler_has_command_lines():
@@ -237,9 +238,9 @@ def test_job_properties_names_all_that_the_examples_use_and_no_more():
 def test_the_spark_action_is_started_as_the_wrapper_would_but_without_a_login():
     words = SPARK_WORKFLOW.find(f".//{SPARK}spark-opts").text.split()
     given = [words[at + 1] for at, word in enumerate(words) if word == "--conf"]
-    assert {f"{name}={value}" for name, value in submit.FIXED.items()} <= set(given)
+    assert {f"{name}={value}" for name, value in spark_submit.FIXED.items()} <= set(given)
     assert not {"--principal", "--keytab", "--proxy-user"} & set(words)
-    assert f"spark.pyspark.python=./{submit.ENV_ALIAS}/bin/python" in given
+    assert f"spark.pyspark.python=./{spark_submit.ENV_ALIAS}/bin/python" in given
     assert SPARK_WORKFLOW.find(f"{WORKFLOW}action").get("cred") == SPARK_WORKFLOW.find(f".//{WORKFLOW}credential").get("name")
 
 
@@ -268,7 +269,7 @@ def action(tmp_path):
 
 
 def test_an_action_ends_well_whatever_the_exit_code_so_that_oozie_captures_it(action):
-    status, captured = action(f'exec {shlex.quote(sys.executable)} -m hivekeeper.cli "$@"', "analyze", "--tabel", "d.t")
+    status, captured = action(f'exec {shlex.quote(sys.executable)} -m hivekeeper.cli.main "$@"', "analyze", "--tabel", "d.t")
     assert status == 0
     assert captured.startswith("hivekeeper.exit_code=2\nhivekeeper.meaning=usage\n")
     assert "hivekeeper.error=unrecognized arguments: --tabel d.t\n" in captured
@@ -353,4 +354,4 @@ def test_a_variable_that_an_example_sets_is_none_that_the_program_takes_for_a_se
     assert {"HIVEKEEPER_HOME", "HIVEKEEPER_TRIES"} <= found
     for name in found:
         monkeypatch.setenv(name, "4")
-    assert cli.main(["config"]) == Exit.DONE, capsys.readouterr().err
+    assert main.main(["config"]) == Exit.DONE, capsys.readouterr().err

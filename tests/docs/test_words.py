@@ -13,9 +13,10 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 import yaml
 
-from hivekeeper import config, options
+from hivekeeper.cli import parser
+from hivekeeper.config import layers
 from hivekeeper.errors import Exit, UsageError
-from hivekeeper.plan.recovery import Live, Move, next_move
+from hivekeeper.plan.recover import Live, Move, next_move
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -24,16 +25,16 @@ MODULES = sorted((ROOT / "job" / "hivekeeper").rglob("*.py"))
 
 
 def subcommands() -> Dict[str, argparse.ArgumentParser]:
-    parser = options.build_parser()
-    return next(action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    built = parser.build_parser()
+    return next(action.choices for action in built._actions if isinstance(action, argparse._SubParsersAction))
 
 
 # -- help ---------------------------------------------------------------------------------------------------
 
 
 def test_every_subcommand_has_a_help_text():
-    parser = options.build_parser()
-    action = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    built = parser.build_parser()
+    action = next(action for action in built._actions if isinstance(action, argparse._SubParsersAction))
     told = {choice.dest.split(" ")[0]: choice.help for choice in action._choices_actions}
     assert {name for name in subcommands() if name != "compact"} == set(told)
     assert all(told.values())
@@ -47,7 +48,7 @@ def test_every_option_has_a_help_text(name):
 
 @pytest.mark.parametrize("name", subcommands())
 def test_help_ends_with_the_exit_codes_and_can_be_shown(name):
-    assert options.EXIT_CODES.splitlines()[-1].strip() in subcommands()[name].format_help()
+    assert parser.EXIT_CODES.splitlines()[-1].strip() in subcommands()[name].format_help()
 
 
 def test_the_readme_lists_every_subcommand_and_no_other():
@@ -60,7 +61,7 @@ def test_the_readme_lists_every_subcommand_and_no_other():
 
 
 def test_the_exit_codes_of_the_readme_the_help_and_the_program_agree():
-    helped = dict(re.findall(r"^  (\S+)  (.+)$", options.EXIT_CODES, re.MULTILINE))
+    helped = dict(re.findall(r"^  (\S+)  (.+)$", parser.EXIT_CODES, re.MULTILINE))
     table = re.search(r"\| code \| meaning \|\n\| --- \| --- \|\n((?:\|.*\n)+)", README)[1]
     read = dict(re.findall(r"^\| (\S+) \| (.+) \|$", table, re.MULTILINE))
     assert set(helped) == {*(str(int(code)) for code in Exit), "128+n"}
@@ -96,9 +97,9 @@ def test_every_example_is_a_command_line_that_the_program_takes(line):
     command = re.split(r"bin/hivekeeper |dist/hivekeeper\.py ", line)[1]
     words = shlex.split(command, comments=True)
     words = words[: next((at for at, word in enumerate(words) if word in ("|", ">", ">>", "&&", "||", ";", "2>")), len(words))]
-    parsed = options.build_parser().parse_args(words)
+    parsed = parser.build_parser().parse_args(words)
     if parsed.command != "config":
-        options.read_selection(parsed)
+        parser.read_selection(parsed)
 
 
 def test_the_readme_has_examples():
@@ -107,14 +108,14 @@ def test_the_readme_has_examples():
 
 def test_a_wrong_example_would_be_seen():
     with pytest.raises(UsageError):
-        options.build_parser().parse_args(["analyze", "--tabel", "d.t"])
+        parser.build_parser().parse_args(["analyze", "--tabel", "d.t"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_yaml_of_a_page_is_a_configuration(page):
     for number, block in enumerate(code_blocks(page.read_text("utf-8"), "yaml"), 1):
         assert isinstance(yaml.safe_load(block), dict)
-        config.load([config.Source(f"{page.name}, example {number}", block)], {}, {}, [])
+        layers.load([layers.Source(f"{page.name}, example {number}", block)], {}, {}, [])
 
 
 def test_the_readme_has_a_yaml_example():

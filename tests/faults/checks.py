@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import List
 
-from desk import Desk
 from faults.scenarios import Point
 from hivekeeper.errors import Exit
-from real_world import Picture, RealWorld
+from support.desk import Desk
+from support.real_world import Picture, RealWorld
 
 
 def originals(world: RealWorld, unit: str) -> List[str]:

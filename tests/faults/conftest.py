@@ -8,11 +8,11 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from desk import Desk
 from faults.matrix import Matrix, write_section
 from faults.scenarios import SHAPES
-from real_world import RealWorld
-from storage import TEST_FS
+from support.desk import Desk
+from support.real_world import RealWorld
+from support.storage import TEST_FS
 
 MATRIX = pytest.StashKey[Matrix]()
 

@@ -15,11 +15,11 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT / "job"), str(CHECKOUT / "tests")]
 
-from desk import Desk  # noqa: E402
 from faults.scenarios import SCENARIOS, SHAPES  # noqa: E402
 from hivekeeper.cluster.session import open_session  # noqa: E402
-from real_world import KILLED, Fault, Process, RealWorld  # noqa: E402
-from storage import login_options, open_storage  # noqa: E402
+from support.desk import Desk  # noqa: E402
+from support.real_world import KILLED, Fault, Process, RealWorld  # noqa: E402
+from support.storage import login_options, open_storage  # noqa: E402
 
 OPTIONS = {
     "spark.master": "local[1]",

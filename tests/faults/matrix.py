@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Dict, List, Tuple
 from faults.scenarios import Point, all_points
 
 if TYPE_CHECKING:
-    from real_world import Picture
+    from support.real_world import Picture
 
 PAGE = Path(__file__).parents[2] / "docs" / "swap.md"
 BEGIN, END = "<!-- begin: made by make test-matrix -->", "<!-- end: made by make test-matrix -->"

@@ -1,4 +1,4 @@
-"""What is killed: each command in a situation of its own, on the twins or a real cluster, with the writers that make it do all it can."""
+"""What is killed: each command in a situation of its own, on the fakes or a real cluster, with the writers that make it do all it can."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from builders import a_table
-from desk import Desk, outcomes
-from twins.files import Killed
-from world import World
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.world import World
 
 SHAPES: Mapping[str, Sequence[str]] = {"flat": [""], "partitioned": ["dt=1", "dt=2"]}
 LATE, RECREATED = "late row", "row in the gap"
@@ -111,7 +111,7 @@ SCENARIOS = (
 )
 
 
-def changes_on_twins(scenario: Scenario, shape: str) -> List[str]:
+def changes_on_fakes(scenario: Scenario, shape: str) -> List[str]:
     """What the command changes, in order: found by letting it run once, undisturbed but for the writers."""
     world = World()
     units = SHAPES[shape]
@@ -150,7 +150,7 @@ def all_points() -> List[Point]:
     for scenario in SCENARIOS:
         for shape in SHAPES:
             seen: Dict[str, int] = {}
-            for name in changes_on_twins(scenario, shape):
+            for name in changes_on_fakes(scenario, shape):
                 seen[name] = seen.get(name, 0) + 1
                 points.append(Point(scenario, shape, name, seen[name]))
     return points

@@ -12,19 +12,19 @@ from contextlib import suppress
 
 import pytest
 
-from desk import Desk
 from faults.checks import require_rows_are_somewhere, settle
 from faults.matrix import Matrix
-from faults.scenarios import SCENARIOS, SHAPES, Point, all_points, changes_on_twins, every_name_once
+from faults.scenarios import SCENARIOS, SHAPES, Point, all_points, changes_on_fakes, every_name_once
 from hivekeeper.errors import Exit
-from real_world import FAILED, KILLED, LOST_ANSWER, Fault
-from twins.files import Killed
+from support.desk import Desk
+from support.fakes.files import Killed
+from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault
 
 EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
 POINTS = all_points()
 TAKEN = POINTS if EVERYTHING else every_name_once(POINTS)
 # A call that fails: what a client sees when a connection breaks, before its request arrives or after.
-# Once for each change: on the twins every single step of compact-swap, rollback and cleanup fails (tests/crash).
+# Once for each change: on the fakes every single step of compact-swap, rollback and cleanup fails (tests/crash).
 ERRORS = [(point, kind) for point in every_name_once(POINTS) for kind in (LOST_ANSWER, FAILED)]
 # CI takes a few, and all that a metastore does not do for a backup table: nothing else of a run would notice.
 IS_MISSED = [kind == FAILED and point.name.endswith("backup table") for point, kind in ERRORS]
@@ -51,12 +51,12 @@ def run_again(desk: Desk, point: Point) -> None:
 
 
 @pytest.mark.parametrize(("scenario", "shape"), SITUATIONS, ids=lambda value: getattr(value, "name", value))
-def test_the_real_seams_make_the_same_changes_in_the_same_order_as_the_twins(make_desk, scenario, shape):
+def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(make_desk, scenario, shape):
     desk = make_desk(shape)
     scenario.prepare(desk)
     desk.world.revive()
     scenario.run(desk)
-    assert desk.world.process.changed == changes_on_twins(scenario, shape)
+    assert desk.world.process.changed == changes_on_fakes(scenario, shape)
 
 
 @pytest.mark.parametrize("point", TAKEN, ids=str)

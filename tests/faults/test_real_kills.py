@@ -18,13 +18,13 @@ from typing import Callable, Iterator, Optional
 
 import pytest
 
-from desk import Desk
 from faults import doomed
 from faults.checks import require_rows_are_somewhere, require_settled, settle
 from faults.matrix import Matrix
 from faults.scenarios import Point, all_points, every_name_once
 from hivekeeper.errors import Exit
-from storage import TEST_FS
+from support.desk import Desk
+from support.storage import TEST_FS
 
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file's lock ends with its process, and nothing else differs")
 

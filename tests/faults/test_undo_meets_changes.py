@@ -7,11 +7,11 @@ from typing import Callable
 
 import pytest
 
-from desk import Desk, outcomes
 from faults.scenarios import SHAPES, compact, first_live
 from hivekeeper.errors import Exit
-from real_world import KILLED, Fault
-from twins.files import Killed
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.real_world import KILLED, Fault
 
 MakeDesk = Callable[[str], Desk]
 FIRST = {"flat": "", "partitioned": "dt=1"}

@@ -9,13 +9,13 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import pytest
 
-from desk import Desk, outcomes
 from faults.matrix import Matrix
 from faults.scenarios import SHAPES, compact, first_live
 from faults.writers import APPENDERS, COMMITTERS, OVERWRITERS, Place, Step, overwrite_directory
 from hivekeeper.errors import Exit
-from real_world import RealWorld, spec_of
-from storage import TEST_FS
+from support.desk import Desk, outcomes
+from support.real_world import RealWorld, spec_of
+from support.storage import TEST_FS
 
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file system keeps other promises to writers")
 

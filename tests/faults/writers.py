@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List
 from py4j.protocol import Py4JJavaError
 
 from hivekeeper import names
-from real_world import RealWorld, parquet_of
+from support.real_world import RealWorld, parquet_of
 
 Step = Callable[[], Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Tuple
 
-from builders import a_partition, a_table
 from interleavings.explorer import CONTROL, Budget, Explorer, Runner, State, Writer
 from interleavings.promises import judge_end, judge_now
 from interleavings.world import World, add_file
 from interleavings.writers import LIVE, ORIGINAL, PRIVATE, ROOT, RUNS, UNIT
-from twins.rows import DataFile
+from support.builders import a_partition, a_table
+from support.fakes.rows import DataFile
 
 COMPACT, RECOVER, ROLLBACK, CLEANUP = "compact", "recover", "rollback", "cleanup"
 

@@ -13,15 +13,15 @@ from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Seq
 
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
-from hivekeeper.seams import FilesUnavailable, LockHeld
+from hivekeeper.ports import FilesUnavailable, LockHeld
 from interleavings import writers
 from interleavings.promises import ACCEPTED
-from interleavings.runners import CHANGES, Answer, Call, Ended, Point, SeamErrors
+from interleavings.runners import CHANGES, PORT_ERRORS, Answer, Call, Ended, Point
 from interleavings.world import Freezer, Frozen, World, is_below
 from interleavings.writers import LIVE, ROOT
-from twins.files import FakeFiles
-from twins.metastore import FakeMetastore
-from twins.rows import FakeRows
+from support.fakes.files import FakeFiles
+from support.fakes.metastore import FakeMetastore
+from support.fakes.rows import FakeRows
 
 CONTROL = ControlPaths.of(ROOT, partitioned=True)
 ABOVE_LIVE = (ROOT, LIVE)
@@ -151,9 +151,9 @@ class Explorer:
         acting = [actor for actor in actors if isinstance(actor, Writer) and actor.status == "runs"]
         if not isinstance(call, Call) or not acting:
             return True
-        if call.seam == "metastore":
+        if call.port == "metastore":
             return not any(writer.program in writers.TOUCH_METASTORE for writer in acting)
-        if call.seam == "rows" or world.namespace.coarse_ms is not None:
+        if call.port == "rows" or world.namespace.coarse_ms is not None:
             return False
         open_files = [path for path, node in world.files_below(ROOT) if node.is_open and path != CONTROL.lock]
         return all(is_below(path, CONTROL.top) and not any(is_below(one, path) for one in open_files) for path in call.paths())
@@ -359,16 +359,16 @@ def note_end(world: World, runner: Runner, ended: Ended) -> None:
 
 
 def perform(world: World, number: int, call: Call) -> Answer:
-    """Carry out one call on the twins."""
+    """Carry out one call on the fakes."""
     space = world.namespace
     space.actor = number
     files = FakeFiles(namespace=space)
     try:
-        if call.seam == "files":
+        if call.port == "files":
             return Answer(_perform_on_files(world, files, number, call))
-        seam = FakeRows(files) if call.seam == "rows" else FakeMetastore(files, world.catalog)
-        return Answer(getattr(seam, call.method)(*call.arguments))
-    except SeamErrors as error:
+        port = FakeRows(files) if call.port == "rows" else FakeMetastore(files, world.catalog)
+        return Answer(getattr(port, call.method)(*call.arguments))
+    except PORT_ERRORS as error:
         return Answer(error=error)
 
 
@@ -422,7 +422,7 @@ def shorten(text: str) -> str:
 
 def describe(call: Call) -> str:
     words = [shorten(path) for path in call.paths()]
-    return " ".join([call.method if call.seam == "files" else f"{call.seam}.{call.method}", *words[:3]])
+    return " ".join([call.method if call.port == "files" else f"{call.port}.{call.method}", *words[:3]])
 
 
 def tell(answer: Answer) -> str:

@@ -55,14 +55,14 @@ MUTATIONS = {
         "committer beside",
     ),
     "the directory's time before its listing": Mutation(
-        "plan/look.py", "same = now.file_id == mark.file_id and", "same =", "overwrite directory"
+        "runlog/manifests.py", "same = now.file_id == mark.file_id and", "same =", "overwrite directory"
     ),
     "fencing": Mutation(
         "steps/journal.py", "    for directory in find_runs(files, control):", "    for directory in ():", "pause, recover", most=1
     ),
     "the rollback's look": Mutation("steps/moves.py", LOOK, 'why = ""', "rollback, append slowly"),
     "the rollback's check": Mutation(
-        "steps/undo.py", "why = checked.why or look.judge(unit.expected, checked.incoming).why", 'why = ""', "rollback, overwrite files"
+        "steps/rollback.py", "why = checked.why or look.judge(unit.expected, checked.incoming).why", 'why = ""', "rollback, overwrite files"
     ),
 }
 

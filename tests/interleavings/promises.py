@@ -7,11 +7,11 @@ from typing import Dict, Iterator, List, Mapping, Set
 
 from hivekeeper import names
 from hivekeeper.names import RUN_DIRECTORY
-from hivekeeper.plan.history import read_entry
+from hivekeeper.runlog.history import read_entry
 from interleavings.runners import TABLE
 from interleavings.world import World
 from interleavings.writers import LIVE, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
-from twins.rows import DataFile
+from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"
 KEPT = frozenset(["live", "retired", "restoring", "discarded"])

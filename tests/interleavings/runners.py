@@ -12,15 +12,15 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from greenlet import getcurrent, greenlet
 
-import step_by_step
 from hivekeeper import names
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
 from hivekeeper.errors import Exit
 from hivekeeper.model import FileInfo, Selection, Snapshot
 from hivekeeper.plan.retention import Policy
 from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
-from hivekeeper.seams import Cluster, FilesError, MetastoreUnavailable, RowsError
+from support import step_by_step
 
 TABLE = "sales.events"
 SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock=False)
@@ -39,20 +39,20 @@ CHANGES = {
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a seam, one step of the NameNode or the metastore."""
+    """One call of a port, one step of the NameNode or the metastore."""
 
-    seam: str
+    port: str
     method: str
     arguments: Tuple[Any, ...]
 
     @property
     def changes(self) -> bool:
-        return self.method in CHANGES[self.seam]
+        return self.method in CHANGES[self.port]
 
     def paths(self) -> List[str]:
         """The paths that a call to the files names; of others none."""
         found: List[str] = []
-        for argument in self.arguments if self.seam == "files" else ():
+        for argument in self.arguments if self.port == "files" else ():
             found += [argument] if isinstance(argument, str) else list(argument)
         return [path for path in found if path.startswith("hdfs://")]
 
@@ -71,22 +71,22 @@ class Answer:
     error: Optional[Exception] = None
 
 
-SeamErrors = (FilesError, MetastoreUnavailable, RowsError)
+PORT_ERRORS = (FilesError, MetastoreUnavailable, RowsError)
 
 
-# ---- the seams that a command gets
+# ---- the ports that a command gets
 
 
-def _ask(seam: str, method: str, *arguments: Any) -> Any:
+def _ask(port: str, method: str, *arguments: Any) -> Any:
     """Hand the call to the explorer, which goes on here when it has the answer."""
-    answer = getcurrent().parent.switch(Call(seam, method, arguments))
+    answer = getcurrent().parent.switch(Call(port, method, arguments))
     if answer.error is not None:
         raise answer.error
     return answer.value
 
 
 class SteppedFiles:
-    """`seams.Files`: a look at several directories is as many pairs of steps, own status first, as the real one makes them."""
+    """`ports.Files`: a look at several directories is as many pairs of steps, own status first, as the real one makes them."""
 
     clock_grain_ms = 1
 

@@ -1,4 +1,4 @@
-"""The cluster of an exploration: the twins' NameNode and metastore as a value that can be frozen, compared and thawed.
+"""The cluster of an exploration: the fakes' NameNode and metastore as a value that can be frozen, compared and thawed.
 
 Two worlds that nobody can tell apart are equal: ids do not tell in which order several programs acted, and a directory's time
 counts its changes from the moment when a run remembers it, because times are only ever compared for equality.
@@ -11,8 +11,8 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Attributes
-from twins.files import ROOT, Namespace, Node, parts, size
-from twins.metastore import Catalog
+from support.fakes.files import ROOT, Namespace, Node, parts, size
+from support.fakes.metastore import Catalog
 
 PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
 # The NameNode's time when it is asked for, later than all that happened, unless the clock is coarse.
@@ -57,7 +57,7 @@ class CountingNamespace(Namespace):
             node.mtime_ms += TICK_MS
 
     def walk(self, top: str) -> Iterator[Tuple[str, Node]]:
-        """Faster than the twin's, for it is asked for in every state; parents before children all the same."""
+        """Faster than the fake's, for it is asked for in every state; parents before children all the same."""
         found = self.find(top)
         waiting = [(top, found)] if found is not None and found.is_dir else []
         while waiting:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Callable, Dict, Generator, Optional, Sequence, Tuple
 
-from builders import a_partition
 from hivekeeper import names
-from hivekeeper.seams import FilesError
+from hivekeeper.ports import FilesError
 from interleavings.runners import TABLE
 from interleavings.world import World, add_file
-from twins.rows import DataFile
+from support.builders import a_partition
+from support.fakes.rows import DataFile
 
 ROOT = "hdfs://nn/warehouse/sales/events"
 UNIT = "dt=1"

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
-APPLICATION = "import sys\n\nfrom hivekeeper.cli import main\n\nsys.exit(main())\n"
+APPLICATION = "import sys\n\nfrom hivekeeper.cli.main import main\n\nsys.exit(main())\n"
 QUESTION = "roll back? [y/N] "
 STARTS_WITHIN_SECONDS = 180
 
@@ -52,11 +52,11 @@ class Place:
 
     def by_python(self, *words):
         """The driver by itself, as in a Python environment that has pyspark."""
-        return [sys.executable, "-m", "hivekeeper.cli", *words]
+        return [sys.executable, "-m", "hivekeeper.cli.main", *words]
 
     def by_spark_submit(self, *words):
         """As bin/hivekeeper does it."""
-        asked = [sys.executable, "-m", "hivekeeper.cli", "submit-options", "--", *words]
+        asked = [sys.executable, "-m", "hivekeeper.cli.main", "submit-options", "--", *words]
         answer = subprocess.run(asked, env=self.environ, cwd=self.home, check=True, stdout=subprocess.PIPE).stdout.decode()
         launch = answer.split("\0")[:-1]
         return [f"{SPARK_HOME}/bin/spark-submit", *launch[launch.index("--") + 1 :], str(self.application), *words]

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from crash.test_everything import UNITS, Life, live_on
-from desk import Desk, outcomes
-from real_world import RealWorld
-from storage import TEST_FS
+from support.desk import Desk, outcomes
+from support.real_world import RealWorld
+from support.storage import TEST_FS
 
 
 @pytest.mark.parametrize("seed", range(2 if TEST_FS else 4))

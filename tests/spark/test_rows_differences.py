@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pytest
 
-from data_files import listed, write_arrow
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import Differences
-from hivekeeper.seams import RowsError
+from hivekeeper.ports import RowsError
+from support.data_files import listed, write_arrow
 
 NESTED = pa.struct([("a", pa.int32()), ("list", pa.list_(pa.string()))])
 

@@ -10,10 +10,10 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
-from data_files import arrow_rows, batch_of, form_of, listed, outputs, stage_directory, write_arrow
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.fidelity import unfaithful
-from hivekeeper.seams import RowsError
+from hivekeeper.ports import RowsError
+from support.data_files import arrow_rows, batch_of, form_of, listed, outputs, stage_directory, write_arrow
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data_files import arrow_rows, arrow_table, batch_of, form_of, listed, outputs, stage_directory, write_arrow
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.cluster.spread import murmur3
 from hivekeeper.model import StageBatch, StageUnit
 from hivekeeper.plan.fidelity import unfaithful
-from hivekeeper.seams import RowsError
-from twins.rows import FORM
+from hivekeeper.ports import RowsError
+from support.data_files import arrow_rows, arrow_table, batch_of, form_of, listed, outputs, stage_directory, write_arrow
+from support.fakes.rows import FORM
 
 FORMATS = ["parquet", "orc"]
 

@@ -11,7 +11,6 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-import step_by_step
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import Request, compact_swap
@@ -20,7 +19,8 @@ from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
-from storage import TEST_FS, local_only
+from support import step_by_step
+from support.storage import TEST_FS, local_only
 
 QUIET = Settings(min_quiet_ms=0)
 # A file costs milliseconds on HDFS.

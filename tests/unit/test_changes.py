@@ -6,28 +6,28 @@ import inspect
 
 import pytest
 
-import changes
-from hivekeeper import seams
+from hivekeeper import ports
+from support import changes
 
 ROOT = "hdfs://nn/w/events"
 RUN = f"{ROOT}/.hivekeeper/runs/20260101t020304z-0000"
-# Tests make its steps one by one (tests/step_by_step.py).
-MADE_OF_OTHERS = {seams.Files: {"exchange"}}
+# Tests make its steps one by one (tests/support/step_by_step.py).
+MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 # `hold` of the metastore is Hive's own lock, and `analyze` numbers that nothing of ours reads.
 CHANGE_NOTHING = {
-    seams.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_texts", "attributes", "ties", "room"},
-    seams.Metastore: {
+    ports.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_texts", "attributes", "ties", "room"},
+    ports.Metastore: {
         *("databases", "table_names", "tables", "partitions", "partitions_named", "locations_below", "hold", "analyze"),
     },
-    seams.Rows: {"footers", "read_stage", "digests", "differences", "hazards"},
+    ports.Rows: {"footers", "read_stage", "digests", "differences", "hazards"},
 }
-CHANGE = {seams.Files: changes.FILES, seams.Metastore: changes.METASTORE, seams.Rows: changes.ROWS}
+CHANGE = {ports.Files: changes.FILES, ports.Metastore: changes.METASTORE, ports.Rows: changes.ROWS}
 
 
-@pytest.mark.parametrize("seam", CHANGE)
-def test_every_method_of_a_seam_is_known_to_change_something_or_not(seam):
-    methods = {name for name, _ in inspect.getmembers(seam, inspect.isfunction) if not name.startswith("_")}
-    assert methods == {*CHANGE[seam], *CHANGE_NOTHING[seam], *MADE_OF_OTHERS.get(seam, ())}
+@pytest.mark.parametrize("port", CHANGE)
+def test_every_method_of_a_port_is_known_to_change_something_or_not(port):
+    methods = {name for name, _ in inspect.getmembers(port, inspect.isfunction) if not name.startswith("_")}
+    assert methods == {*CHANGE[port], *CHANGE_NOTHING[port], *MADE_OF_OTHERS.get(port, ())}
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_a_change_is_named_by_what_it_does(method, paths, name):
 @pytest.mark.parametrize(
     "step", ["write_new hdfs://nn/w/events/.hivekeeper/lock", "metastore.hold sales.events", "release hdfs://nn/w/lock"]
 )
-def test_half_a_change_of_the_twins_and_what_does_not_last_have_no_name(step):
+def test_half_a_change_of_the_fakes_and_what_does_not_last_have_no_name(step):
     assert changes.name_step(step, ROOT) is None

@@ -19,25 +19,18 @@ ALLOWED: Dict[str, Set[str]] = {
     "model": set(),
     "names": set(),
     "quoting": set(),
-    "kinds": set(),
     "schemas": SHARED,
-    "seams": SHARED,
-    "config": {"errors", "kinds"},
-    "submit": {"config"},
-    "outputs": {"errors", "seams"},
-    "stopping": {"errors", "seams", "outputs"},
-    "answer": {"errors", "outputs"},
-    "aftermath": set(),
-    "options": {"errors", "model", "names"},
-    "plan": SHARED | {"kinds", "schemas"},
-    "report": SHARED | {"plan", "config", "seams"},
-    "steps": SHARED | {"plan", "seams"},
-    "cluster": SHARED | {"seams", "plan", "schemas"},
-    "commands": SHARED | {"plan", "steps", "report", "seams", "kinds"},
-    "dispatch": SHARED | {"commands", "plan", "report", "seams", "config", "stopping"},
-    "cli": SHARED
-    | {"dispatch", "answer", "aftermath", "outputs", "stopping"}
-    | {"commands", "report", "plan", "seams", "config", "submit", "kinds", "options", "cluster"},
+    "ports": SHARED,
+    "config": {"errors"},
+    "launch": {"errors", "ports", "config"},
+    "stop_conditions": {"errors", "ports", "launch"},
+    "runlog": SHARED,
+    "plan": SHARED | {"runlog", "config", "schemas"},
+    "report": SHARED | {"runlog", "plan", "config", "ports"},
+    "steps": SHARED | {"runlog", "plan", "ports"},
+    "cluster": SHARED | {"ports", "plan", "schemas"},
+    "commands": SHARED | {"runlog", "plan", "steps", "report", "ports", "config"},
+    "cli": SHARED | {"commands", "stop_conditions", "launch", "config", "cluster", "report", "plan", "ports"},
 }
 
 OUTSIDE = {"yaml": {"config"}, "pyspark": {"cluster"}, "py4j": {"cluster"}}
@@ -78,7 +71,7 @@ def test_a_module_imports_only_in_the_allowed_directions(path):
 
 
 def test_the_command_line_opens_the_cluster_lazily():
-    found = [(name, top) for name, _, top in imported(JOB / "hivekeeper" / "cli.py") if name.startswith("hivekeeper.cluster")]
+    found = [(name, top) for name, _, top in imported(JOB / "hivekeeper" / "cli/main.py") if name.startswith("hivekeeper.cluster")]
     assert found
     assert not [name for name, top in found if top]
 

@@ -11,8 +11,8 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 from hivekeeper.cluster import failures
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.gateway import JAVA_ERRORS, Gateway, java_causes
-from hivekeeper.plan import checkup
-from hivekeeper.seams import Cluster
+from hivekeeper.plan import doctor
+from hivekeeper.ports import Cluster
 
 
 class ClusterProbes:
@@ -38,28 +38,28 @@ class ClusterProbes:
             self._cluster = assemble(self._gateway.spark)
         return self._cluster
 
-    def login(self) -> checkup.LoginFacts:
-        return checkup.LoginFacts(**_ask(self._bridge.login))
+    def login(self) -> doctor.LoginFacts:
+        return doctor.LoginFacts(**_ask(self._bridge.login))
 
-    def file_system(self) -> checkup.FileSystemFacts:
-        return checkup.FileSystemFacts(**_ask(self._bridge.fileSystem))
+    def file_system(self) -> doctor.FileSystemFacts:
+        return doctor.FileSystemFacts(**_ask(self._bridge.fileSystem))
 
-    def staging(self, scratch: str) -> checkup.StagingFacts:
+    def staging(self, scratch: str) -> doctor.StagingFacts:
         directory = self._gateway.spark.sparkContext.getConf().get("spark.yarn.stagingDir", None)
-        return checkup.StagingFacts(**_ask(self._bridge.staging, directory, scratch))
+        return doctor.StagingFacts(**_ask(self._bridge.staging, directory, scratch))
 
-    def queue(self, name: str) -> Optional[checkup.QueueFacts]:
+    def queue(self, name: str) -> Optional[doctor.QueueFacts]:
         found = _ask(lambda: self._gateway.bridge("QueueBridge").queue(self._gateway.hadoop_conf, name))
-        return checkup.QueueFacts(**{**found, "others": tuple(found["others"])}) if found else None
+        return doctor.QueueFacts(**{**found, "others": tuple(found["others"])}) if found else None
 
     def missing(self, paths: Sequence[str]) -> Tuple[str, ...]:
         return tuple(_ask(self._bridge.missing, json.dumps(list(paths))))
 
-    def try_rights(self, root: str, control: str, scratch: str) -> checkup.TrialFacts:
-        return checkup.TrialFacts(**_ask(self._bridge.tryRights, root, control, scratch))
+    def try_rights(self, root: str, control: str, scratch: str) -> doctor.TrialFacts:
+        return doctor.TrialFacts(**_ask(self._bridge.tryRights, root, control, scratch))
 
-    def room(self, root: str) -> checkup.RoomFacts:
-        return checkup.RoomFacts(**_ask(self._bridge.room, root))
+    def room(self, root: str) -> doctor.RoomFacts:
+        return doctor.RoomFacts(**_ask(self._bridge.room, root))
 
 
 def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
@@ -68,4 +68,4 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
         return json.loads(call(*arguments))
     except JAVA_ERRORS as error:
         trouble = failures.explain_unusable(java_causes(error))
-        raise checkup.ProbeFailed(trouble.what, trouble.next, checkup.MACHINE if trouble.configured else checkup.CLUSTER) from error
+        raise doctor.ProbeFailed(trouble.what, trouble.next, doctor.MACHINE if trouble.configured else doctor.CLUSTER) from error

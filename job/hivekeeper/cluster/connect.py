@@ -1,4 +1,4 @@
-"""Open the cluster: one Spark session, the three seams on it, and who we are."""
+"""Open the cluster: one Spark session, the three ports on it, and who we are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Iterator, Mapping
 
 from hivekeeper.cluster.session import open_session
 from hivekeeper.cluster.signals import Signals
-from hivekeeper.seams import Cluster
+from hivekeeper.ports import Cluster
 
 if TYPE_CHECKING:
     from hivekeeper.cluster.checkup import ClusterProbes
@@ -54,7 +54,7 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
 
 
 def assemble(spark: object) -> Cluster:
-    """The seams on a session that is open already."""
+    """The ports on a session that is open already."""
     from hivekeeper.cluster.files import HadoopFiles
     from hivekeeper.cluster.gateway import Gateway
     from hivekeeper.cluster.metastore import HiveMetastore

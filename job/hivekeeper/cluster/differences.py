@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from hivekeeper import names
 from hivekeeper.cluster import digest
 from hivekeeper.model import Differences
+from hivekeeper.ports import RowsError
 from hivekeeper.quoting import identifier, literal
-from hivekeeper.seams import RowsError
 
 _SIDE, _HASH = f"{names.UNIT_COLUMN}_side", f"{names.UNIT_COLUMN}_hash"
 _ONE, _OTHER = "one", "other"

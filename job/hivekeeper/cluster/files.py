@@ -17,7 +17,7 @@ from hivekeeper.cluster.failures import KEEP_TICKET, lacks_ticket
 from hivekeeper.cluster.gateway import JAVA_ERRORS, Cause, Gateway, first_line, java_causes
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
-from hivekeeper.seams import FilesError, FilesUnavailable, Lock, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from hivekeeper.ports import FilesError, FilesUnavailable, Lock, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
@@ -41,7 +41,7 @@ RECOVERY_S = 10.0
 
 
 class HadoopFiles:
-    """`seams.Files` over whatever Hadoop file system a path names."""
+    """`ports.Files` over whatever Hadoop file system a path names."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._bridge = gateway.bridge("HadoopBridge")

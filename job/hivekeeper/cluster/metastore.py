@@ -20,7 +20,7 @@ from hivekeeper.cluster.gateway import Cause, Gateway, first_line, java_causes
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Storage, Table
-from hivekeeper.seams import MetastoreRefused, MetastoreUnavailable
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 # A metastore that moves or restarts, a ticket that ended, a server of another protocol version.
 UNAVAILABLE = (
@@ -45,7 +45,7 @@ KEEP_ROOTS_S = 300.0
 
 
 class HiveMetastore:
-    """`seams.Metastore` over the metastore of the session's configuration; connecting happens here."""
+    """`ports.Metastore` over the metastore of the session's configuration; connecting happens here."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._spark = gateway.spark

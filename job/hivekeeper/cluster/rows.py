@@ -1,4 +1,4 @@
-"""Reads footers, rewrites files and computes digests with Spark jobs; the `Rows` seam.
+"""Reads footers, rewrites files and computes digests with Spark jobs; the `Rows` port.
 
 Files are always read by their names and by their own schema. It writes below a stage's target only and never
 looks at a table or its location.
@@ -39,9 +39,9 @@ from hivekeeper.model import (
     StageUnit,
     UnitFooters,
 )
+from hivekeeper.ports import RowsError
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
-from hivekeeper.seams import RowsError
 
 _THREADS = 16
 # One read per output file goes into one plan; more of them make planning slow.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Callable
 
-from hivekeeper.commands import each, selection
+from hivekeeper.commands import per_table, selection
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import quarantine
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
-from hivekeeper.seams import Cluster
 from hivekeeper.steps import journal
 from hivekeeper.steps.observe import observe_table
 
@@ -27,14 +27,14 @@ def analyze(cluster: Cluster, selected: Selection, settings_for: SettingsFor, ba
     def work(table: Table) -> TableOutcome:
         return analyze_table(cluster, table, selected, settings_for(table.full_name))
 
-    return each.run_on_tables(cluster, "analyze", selected, backup_prefix, run, work)
+    return per_table.run_on_tables(cluster, "analyze", selected, backup_prefix, run, work)
 
 
 def analyze_table(cluster: Cluster, table: Table, selected: Selection, settings: Settings) -> TableOutcome:
     observed = observe_table(cluster, table, settings, selection.wanted_in(table, selected.where))
     if observed.reason is None:
         return TableOutcome(table.full_name, observed=set_apart(cluster, observed))
-    return each.refused(table, observed.reason, observed)
+    return per_table.refused(table, observed.reason, observed)
 
 
 def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Callable
 
-from hivekeeper.commands import each
+from hivekeeper.commands import per_table
 from hivekeeper.commands.recover import Recovered, actor_of, settle_table
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
-from hivekeeper.plan.entries import RunRecord
-from hivekeeper.plan.look import RecordedFile
-from hivekeeper.plan.records import BACKUP, RecordedPlan, RecordedUnit, is_inside
 from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import backup, journal
+from hivekeeper.runlog.entries import RunRecord
+from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.run_files import BACKUP, RecordedPlan, RecordedUnit, is_inside
+from hivekeeper.steps import backup_tables, journal
 from hivekeeper.steps.observe import observe_table
 
 SettingsFor = Callable[[str], Settings]
@@ -33,7 +33,7 @@ class Request:
 
 def back_up(cluster: Cluster, request: Request) -> CommandResult:
     """Record every selected table. Nothing is copied: what another writer deletes afterwards no record brings back."""
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster, BACKUP, request.selection, request.backup_prefix, request.run, lambda table: back_up_table(cluster, table, request)
     )
 
@@ -42,12 +42,12 @@ def back_up_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     settings = request.settings_for(table.full_name)
     observed = observe_table(cluster, table, settings)
     if observed.reason:
-        return each.refused(table, observed.reason, observed)
+        return per_table.refused(table, observed.reason, observed)
     with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
         recovered = settle_table(cluster, observed.table, observed.control, lock, request.run)
         observed = observe_table(cluster, observed.table, settings)
         if observed.reason:
-            return each.refused(table, observed.reason, observed)
+            return per_table.refused(table, observed.reason, observed)
         return _record(cluster, observed, settings, request.run, lock, recovered)
 
 
@@ -55,10 +55,10 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     table = observed.table
     there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
     units = tuple(_recorded_unit(number, judged) for number, judged in enumerate(there, start=1))
-    plan = RecordedPlan(name, BACKUP, table, units, backup.name_table(table, settings, name), name)
+    plan = RecordedPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
     run = journal.open_run(cluster, table, observed.control, lock, name, BACKUP)
     journal.write_plan(run, plan)
-    plan = replace(plan, backup_table=backup.make_table(run, plan))
+    plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
     entry = RunRecord(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
     version = journal.commit(run, entry, actor_of(cluster), {"units": len(units), "files": files, "bytes": total})

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from hivekeeper import quoting
-from hivekeeper.commands import each
+from hivekeeper.commands import per_table
 from hivekeeper.commands.recover import actor_of, find_control, settle_table
 from hivekeeper.model import Selection, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
-from hivekeeper.plan.entries import RunRecord, UnitRecord, table_id
-from hivekeeper.plan.history import Effect, History
-from hivekeeper.plan.records import CLEANUP, BackupPlace, RecordedPlan, RecordedUnit, absolute
 from hivekeeper.plan.retention import Policy, Verdict
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
-from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import discard, journal, record
+from hivekeeper.runlog.entries import RunRecord, UnitRecord, table_id
+from hivekeeper.runlog.history import Effect, History
+from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, RecordedPlan, RecordedUnit, absolute
+from hivekeeper.steps import cleanup, journal, record
 from hivekeeper.steps.observe import find_units
-from hivekeeper.steps.turns import LEFT
+from hivekeeper.steps.unit_loop import LEFT
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Request:
 
 def clean_up(cluster: Cluster, request: Request) -> CommandResult:
     """Judge the backups of every selected table, and discard those that may go."""
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster,
         CLEANUP,
         request.selection,
@@ -62,7 +62,7 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
-        each.require_time(cluster, table)
+        per_table.require_time(cluster, table)
         units, version = carry_out(cluster, table, control, history, verdicts, request, lock)
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=outcomes)
@@ -89,7 +89,7 @@ def carry_out(
     begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(request.policy_for(table.full_name), plan)
     journal.commit(run, begin, actor_of(cluster), parameters)
-    units = discard.discard_units(run, plan)
+    units = cleanup.discard_units(run, plan)
     record.record_units(run, units)
     return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
 

@@ -8,32 +8,32 @@ from functools import partial
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.commands import each, selection
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
-from hivekeeper.plan import analysis, compaction, eligible, quarantine, retention, room
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
-from hivekeeper.plan.entries import UnitRecord
-from hivekeeper.plan.history import History
-from hivekeeper.plan.records import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit, recorded
-from hivekeeper.plan.room import Limit
 from hivekeeper.plan.settings import Engine, Settings
+from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster, Files, Lock
-from hivekeeper.steps import attributes, backup, journal, record, swap
+from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
+from hivekeeper.steps import attributes, backup_tables, journal, record, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.stage import Staged, Stager
-from hivekeeper.steps.turns import leave_unit, take_turns
+from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
 SettingsFor = Callable[[str], Settings]
 
-GONE = eligible.Reason("its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
-NO_ROWS = eligible.Reason("its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
+GONE = eligibility.Reason("its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
+NO_ROWS = eligibility.Reason("its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Request:
 def compact_swap(cluster: Cluster, request: Request) -> CommandResult:
     """Compact every selected table."""
     prefix, run = request.backup_prefix, request.run
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster, COMPACT_SWAP, request.selection, prefix, run, lambda table: compact_table(cluster, table, request), request.dry_run
     )
 
@@ -78,7 +78,7 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
 
 def _refused(observed: ObservedTable) -> TableOutcome:
     assert observed.reason is not None
-    return each.refused(observed.table, observed.reason, observed)
+    return per_table.refused(observed.table, observed.reason, observed)
 
 
 def _compact_held(
@@ -96,7 +96,7 @@ def _compact_held(
     plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:
         return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
-    each.require_time(cluster, observed.table)
+    per_table.require_time(cluster, observed.table)
     return carry_out(cluster, observed, plan, settings, lock, recovered)
 
 
@@ -107,19 +107,19 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     """
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
     waiting = analysis.choose(observed.units)
-    limits, wish = find_limits(cluster, observed, waiting, history, settings), room.limit_by_wish(settings)
+    limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     wanted, candidates, taken = settings.max_units or len(waiting), [], []  # type: Tuple[int, List[Candidate], List[UnitAnalysis]]
     while wanted > len(taken):
-        chosen, waiting = room.take_fitting(waiting, [*limits, *wish], taken, wanted - len(taken))
+        chosen, waiting = capacity.take_fitting(waiting, [*limits, *wish], taken, wanted - len(taken))
         if not chosen:
             break
-        each.require_time(cluster, table)
+        per_table.require_time(cluster, table)
         read = read_candidates(cluster, observed, chosen)
         taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, table, settings, engine)]
         candidates += read
     if waiting and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
-    left = room.explain_left(waiting, limits, taken) if wanted > len(taken) else ()
+    left = capacity.explain_left(waiting, limits, taken) if wanted > len(taken) else ()
     _require_room(table, left, taken)
     return replace(compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine), left=left)
 
@@ -130,9 +130,9 @@ def find_limits(
     """What bounds the units of one run. Nothing is asked where there are none."""
     if not chosen:
         return []
-    debt = room.limit_by_debt(observed.table.full_name, retention.list_backups(history), settings)
+    debt = capacity.limit_by_debt(observed.table.full_name, retention.list_backups(history), settings)
     quotas_at = find_quota_directories(cluster.files, observed.table, settings)
-    return debt + room.limit_by_room(observed, chosen, cluster.files.room(names.parent(observed.control.top), quotas_at))
+    return debt + capacity.limit_by_room(observed, chosen, cluster.files.room(names.parent(observed.control.top), quotas_at))
 
 
 def find_quota_directories(files: Files, table: Table, settings: Settings) -> List[str]:
@@ -140,7 +140,7 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
     above = [files.qualify(place) for place in settings.quota_directories]
     database = names.parent(table.location)
     own = [table.location, database] if table.partitioned else [database]
-    return list(dict.fromkeys([*own, *(place for place in above if eligible.is_below(database, place))]))
+    return list(dict.fromkeys([*own, *(place for place in above if eligibility.is_below(database, place))]))
 
 
 def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
@@ -149,7 +149,7 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
     attributes_of = cluster.files.attributes([unit.unit.live for unit in chosen if unit.unit.name not in unfit])
     unfit.update({unit.unit.name: GONE for unit in chosen if unit.unit.name not in unfit and unit.unit.live not in attributes_of})
     free = [unit for unit in chosen if unit.unit.name not in unfit]
-    format = eligible.format_of(observed.table.storage) or ""
+    format = eligibility.format_of(observed.table.storage) or ""
     read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in free})
     footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
     single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
@@ -162,12 +162,12 @@ def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Set
     """Raise Unusable where none of the units can be written, before any footer is read."""
     waiting = analysis.choose(observed.units)
     limits = find_limits(cluster, observed, waiting, History(), settings)
-    taken, waiting = room.take_fitting(waiting, limits, (), len(waiting))
-    _require_room(observed.table, room.explain_left(waiting, limits, taken), taken)
+    taken, waiting = capacity.take_fitting(waiting, limits, (), len(waiting))
+    _require_room(observed.table, capacity.explain_left(waiting, limits, taken), taken)
 
 
 def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalysis]) -> None:
-    reason = room.refuse_whole(left, len(taken))
+    reason = capacity.refuse_whole(left, len(taken))
     if reason is not None:
         raise Unusable(f"{table.full_name}: {reason.what}", state="untouched", next=reason.next)
 
@@ -188,7 +188,7 @@ def carry_out(
         staged.differing.update(of_batch.differing)
         done = swap_batch(run, batch, known, of_batch.certificates, settings)
         record.record_units(run, done)
-        backup.follow_units(run, known.backup_table, done)
+        backup_tables.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
     units.extend(_not_begun(known, units, stager))
@@ -208,9 +208,9 @@ def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock
     except Refused:
         cluster.files.delete_tree(run.paths.top)
         raise
-    known = backup.choose_record(run, recorded(plan), settings)
+    known = backup_tables.choose_record(run, compaction.recorded(plan), settings)
     journal.write_plan(run, known)
-    return run, replace(known, backup_table=backup.make_table(run, known))
+    return run, replace(known, backup_table=backup_tables.make_table(run, known))
 
 
 def swap_batch(

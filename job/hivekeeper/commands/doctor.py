@@ -9,10 +9,10 @@ from hivekeeper import names
 from hivekeeper.commands import selection
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.model import Selection, Table
-from hivekeeper.plan import checkup
-from hivekeeper.plan.checkup import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
+from hivekeeper.plan import doctor
+from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
+from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.report.results import CommandResult
-from hivekeeper.seams import Clock, Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 
 # Partitions whose directories are asked about, a few questions each; tables with more have them alike.
@@ -31,24 +31,24 @@ class Probes(Protocol):
     metastore: str
     on_yarn: bool
 
-    def login(self) -> checkup.LoginFacts: ...
+    def login(self) -> doctor.LoginFacts: ...
 
-    def file_system(self) -> checkup.FileSystemFacts: ...
+    def file_system(self) -> doctor.FileSystemFacts: ...
 
-    def staging(self, scratch: str) -> checkup.StagingFacts:
+    def staging(self, scratch: str) -> doctor.StagingFacts:
         """Make a scratch directory where Spark will stage its files, and remove it."""
 
-    def queue(self, name: str) -> Optional[checkup.QueueFacts]:
+    def queue(self, name: str) -> Optional[doctor.QueueFacts]:
         """None where no ResourceManager is configured."""
 
     def missing(self, paths: Sequence[str]) -> Tuple[str, ...]: ...
 
     def cluster(self) -> Cluster:
-        """The seams; connects to the metastore. Raises Unusable."""
+        """The ports; connects to the metastore. Raises Unusable."""
 
-    def try_rights(self, root: str, control: str, scratch: str) -> checkup.TrialFacts: ...
+    def try_rights(self, root: str, control: str, scratch: str) -> doctor.TrialFacts: ...
 
-    def room(self, root: str) -> checkup.RoomFacts: ...
+    def room(self, root: str) -> doctor.RoomFacts: ...
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,18 @@ def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], request: 
             return [*checks, *_examine_tables(probes, request, possible)]
     except HivekeeperError as error:
         place = MACHINE if error.code is Exit.USAGE else CLUSTER
-        rest = checkup.CLUSTER_CHECKS[1:]
+        rest = doctor.CLUSTER_CHECKS[1:]
         return [Check("session", FIX, error.what, error.next, place), *(Check(name, SKIP, "needs session") for name in rest)]
 
 
 def _examine_services(probes: Probes, request: Request) -> Iterator[Check]:
-    yield from _ask("login", lambda: [checkup.judge_login(probes.login())])
-    of_files = _ask("file-system", lambda: checkup.judge_file_system(probes.file_system()))
+    yield from _ask("login", lambda: [doctor.judge_login(probes.login())])
+    of_files = _ask("file-system", lambda: doctor.judge_file_system(probes.file_system()))
     yield from of_files
     if _is_fit(of_files, "file-system"):
         yield from _examine_staging(probes, request.run, _is_fit(of_files, "safe-mode"))
         shipped = request.shipped
-        yield from _ask("shipped-files", lambda: [checkup.judge_shipped(shipped, probes.missing(shipped))])
+        yield from _ask("shipped-files", lambda: [doctor.judge_shipped(shipped, probes.missing(shipped))])
     else:
         needing = ("safe-mode", "acls", "xattrs", "encryption", "space", "staging", "clock", "shipped-files")
         yield from (Check(name, SKIP, "needs file-system") for name in needing)
@@ -107,7 +107,7 @@ def _examine_staging(probes: Probes, run: str, writable: bool) -> List[Check]:
 
     def examine() -> List[Check]:
         facts = probes.staging(f".hivekeeper-{SCRATCH}-{run}")
-        return [Check("staging", OK, f"{facts.path} can be written to"), checkup.judge_clock(facts.difference_ms)]
+        return [Check("staging", OK, f"{facts.path} can be written to"), doctor.judge_clock(facts.difference_ms)]
 
     found = _ask("staging", examine)
     return found if len(found) > 1 else [*found, Check("clock", SKIP, "needs staging")]
@@ -119,7 +119,7 @@ def _examine_queue(probes: Probes, name: Optional[str]) -> Check:
     facts = probes.queue(name or "default")
     if facts is None:
         return Check("queue", SKIP, "no ResourceManager is configured, and spark.master is not yarn")
-    return checkup.judge_queue(facts, probes.login().user)
+    return doctor.judge_queue(facts, probes.login().user)
 
 
 def _examine_metastore(probes: Probes) -> Check:
@@ -162,17 +162,17 @@ def _examine_table(probes: Probes, table: Table, request: Request) -> Iterator[C
 
     def try_rights() -> List[Check]:
         facts = probes.try_rights(table.location, control.top, f"{SCRATCH}-{request.run}")
-        return checkup.judge_trials(name, facts, request.owner_for(name))
+        return doctor.judge_trials(name, facts, request.owner_for(name))
 
     yield from _ask("control", try_rights, name)
     yield from _ask("units", lambda: [_examine_units(probes.cluster(), table, control)], name)
-    yield from _ask("room", lambda: [checkup.judge_room(name, probes.room(table.location))], name)
+    yield from _ask("room", lambda: [doctor.judge_room(name, probes.room(table.location))], name)
 
 
 def _examine_units(cluster: Cluster, table: Table, control: names.ControlPaths) -> Check:
     units, _ = find_units(cluster, table)
     asked = units[:MOST_UNITS]
-    return checkup.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
+    return doctor.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
 
 
 def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List[Check]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Optional, Tuple
 
-from hivekeeper.commands import each
+from hivekeeper.commands import per_table
 from hivekeeper.commands.recover import find_control
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import quarantine, retention
-from hivekeeper.plan.entries import table_id
-from hivekeeper.plan.history import History
-from hivekeeper.plan.look import Extent
 from hivekeeper.plan.quarantine import Quarantine
-from hivekeeper.plan.records import absolute
 from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
-from hivekeeper.seams import Cluster
+from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.manifests import Extent
+from hivekeeper.runlog.run_files import absolute
 from hivekeeper.steps import journal
 
 
@@ -35,7 +35,7 @@ class Request:
 
 
 def show_history(cluster: Cluster, request: Request) -> CommandResult:
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster, "history", request.selection, request.backup_prefix, request.run, lambda table: show_table(cluster, table, request)
     )
 
@@ -47,7 +47,7 @@ def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome
     if request.files_of is not None:
         entry = history.find(request.files_of)
         if entry is None:
-            raise each.unknown_run(name, request.files_of)
+            raise per_table.unknown_run(name, request.files_of)
         return TableOutcome(name, log=(entry,), changes=entry.effects)
     if request.at is not None:
         return _show_version(cluster, name, control, history, request.at)

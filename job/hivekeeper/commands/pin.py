@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hivekeeper.commands import each
+from hivekeeper.commands import per_table
 from hivekeeper.commands.recover import actor_of, find_control, settle_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import retention
-from hivekeeper.plan.entries import RunRecord
-from hivekeeper.plan.history import History
-from hivekeeper.plan.records import PIN, UNPIN
 from hivekeeper.plan.retention import Backup
+from hivekeeper.ports import Cluster
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
-from hivekeeper.seams import Cluster
+from hivekeeper.runlog.entries import RunRecord
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.run_files import PIN, UNPIN
 from hivekeeper.steps import journal, record
 
 
@@ -31,7 +31,7 @@ class Request:
 
 def pin(cluster: Cluster, request: Request) -> CommandResult:
     name = PIN if request.pinned else UNPIN
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster, name, request.selection, request.backup_prefix, request.run, lambda table: pin_table(cluster, table, request)
     )
 

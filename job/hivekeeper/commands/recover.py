@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import Dict, Optional, Sequence, Tuple
 
 from hivekeeper import __version__
-from hivekeeper.commands import each
+from hivekeeper.commands import per_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligible
+from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.plan.entries import Actor
 from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome
-from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import journal, settle
+from hivekeeper.runlog.entries import Actor
+from hivekeeper.steps import journal
 from hivekeeper.steps.observe import observe_table, qualify_table
+from hivekeeper.steps.recover import lift_leftovers, settle_runs
 
 Recovered = Tuple[Tuple[str, Dict[str, int]], ...]
 
 
 def recover(cluster: Cluster, selected: Selection, backup_prefix: str, run: str) -> CommandResult:
-    return each.run_on_tables(cluster, "recover", selected, backup_prefix, run, lambda table: recover_table(cluster, table, run))
+    return per_table.run_on_tables(cluster, "recover", selected, backup_prefix, run, lambda table: recover_table(cluster, table, run))
 
 
 def recover_table(cluster: Cluster, table: Table, run: str) -> TableOutcome:
@@ -38,7 +39,7 @@ def recover_table(cluster: Cluster, table: Table, run: str) -> TableOutcome:
 
 def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[ControlPaths]]:
     """The table with its location qualified, and its control directory, None where we never worked on it. Raises Refused."""
-    reason = eligible.refuse_kind(table)
+    reason = eligibility.refuse_kind(table)
     if reason:
         raise Refused(f"{table.full_name}: {reason.what}", next=reason.next)
     table = qualify_table(cluster.files, table)
@@ -48,14 +49,14 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> Recovered:
     """What every writing command does first."""
-    settled = settle.settle_runs(cluster, table, control, lock, actor_of(cluster), run)
+    settled = settle_runs(cluster, table, control, lock, actor_of(cluster), run)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 
 
 def lift_in_swapped(cluster: Cluster, observed: ObservedTable) -> bool:
     """Mend units into which a late committer renamed its directory; True where there were any."""
     swapped = journal.read_history(cluster, observed.control).swapped
-    return bool(settle.lift_leftovers(cluster.files, swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
+    return bool(lift_leftovers(cluster.files, swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
 
 
 def actor_of(cluster: Cluster) -> Actor:

@@ -6,22 +6,23 @@ from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.commands import each, selection
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.recover import actor_of, find_control, settle_table
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import look, unwind
-from hivekeeper.plan.eligible import Reason
-from hivekeeper.plan.entries import UnitRecord, table_id
-from hivekeeper.plan.history import Effect, History
-from hivekeeper.plan.records import ROLLBACK, RecordedPlan, RecordedUnit
+from hivekeeper.plan.eligibility import Reason
+from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.plan.settings import Settings
-from hivekeeper.plan.unwind import Undoing
+from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster, Lock
-from hivekeeper.steps import journal, record, undo
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.entries import UnitRecord, table_id
+from hivekeeper.runlog.history import Effect, History
+from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, RecordedUnit
+from hivekeeper.steps import journal, record
 from hivekeeper.steps.observe import find_units, look_at
+from hivekeeper.steps.rollback import undo_units
 
 KEEP = "its old files stay in the backup until cleanup"
 
@@ -44,7 +45,7 @@ class Request:
 
 def rollback(cluster: Cluster, request: Request) -> CommandResult:
     """Undo a run in every selected table."""
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster,
         ROLLBACK,
         request.selection,
@@ -59,7 +60,7 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
     table, control = find_control(cluster, table)
     if control is None:
         if request.undo:
-            raise each.unknown_run(table.full_name, request.undo)
+            raise per_table.unknown_run(table.full_name, request.undo)
         return TableOutcome(table.full_name)
     if request.dry_run:
         return _planned(table, plan_rollback(cluster, table, control, request))
@@ -68,7 +69,7 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
         undoing = plan_rollback(cluster, table, control, request)
         if not undoing.units:
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
-        each.require_time(cluster, table)
+        per_table.require_time(cluster, table)
         with cluster.stopping.at_once():
             confirmed = request.confirm(_planned(table, undoing))
         if not confirmed:
@@ -83,8 +84,8 @@ def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request
     """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
     history = journal.read_history(cluster, control)
     chosen = _choose_units(history, table, request)
-    stacks = unwind.read_stacks(history, table_id(table))
-    target = request.undo or unwind.newest_run({name: stack for name, stack in stacks.items() if name in chosen})
+    stacks = read_stacks(history, table_id(table))
+    target = request.undo or newest_run({name: stack for name, stack in stacks.items() if name in chosen})
     if target is None:
         return Undoing((), {})
     if request.undo:
@@ -94,7 +95,7 @@ def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request
     units = {unit.name: unit for unit in find_units(cluster, table)[0] if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     seen = look_at(cluster.files.look, [*(unit.live for unit in units.values()), *places])
-    undoing = unwind.plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)
+    undoing = plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})
 
@@ -109,7 +110,7 @@ def _choose_units(history: History, table: Table, request: Request) -> Sequence[
 def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -> Sequence[str]:
     entry = history.find(run)
     if entry is None:
-        raise each.unknown_run(table.full_name, run)
+        raise per_table.unknown_run(table.full_name, run)
     if not entry.effects:
         raise Refused(
             f"{table.full_name}: run {run} was a {entry.operation} that changed no partition, so there is nothing to roll back",
@@ -148,7 +149,7 @@ def carry_out(
     run = journal.open_run(cluster, table, control, lock, request.run, ROLLBACK)
     journal.write_plan(run, plan)
     settings = request.settings_for(table.full_name)
-    units = undo.undo_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
+    units = undo_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
     record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}
     return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
@@ -159,7 +160,7 @@ def _planned(table: Table, undoing: Undoing) -> TableOutcome:
 
 
 def _plain(unit: RecordedUnit, outcome: str) -> UnitOutcome:
-    newer, older = (sum(1 for file in files if not look.is_marker(file)) for files in (unit.manifest, unit.expected))
+    newer, older = (sum(1 for file in files if not manifests.is_marker(file)) for files in (unit.manifest, unit.expected))
     sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
     assert unit.backup is not None
     return UnitOutcome(unit.unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)

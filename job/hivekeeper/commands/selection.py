@@ -11,8 +11,8 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
-from hivekeeper.plan import eligible, where
-from hivekeeper.seams import Cluster
+from hivekeeper.plan import eligibility, partition_filter
+from hivekeeper.ports import Cluster
 from hivekeeper.steps.observe import Wanted
 
 
@@ -45,7 +45,7 @@ def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]
 
 
 def _is_backup(table: Table) -> bool:
-    return eligible.BACKUP_OF in table.parameters
+    return eligibility.BACKUP_OF in table.parameters
 
 
 def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
@@ -60,4 +60,4 @@ def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
         return None
     if not table.partitioned:
         raise Refused(f"{table.full_name}: it has no partitions that --where could choose", next="leave --where away for this table")
-    return where.parse(text, table.partition_columns).matches
+    return partition_filter.parse(text, table.partition_columns).matches

@@ -7,23 +7,24 @@ from functools import partial
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.commands import each, selection
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.recover import find_control
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Selection, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligible, look, proof, unwind
-from hivekeeper.plan.entries import table_id
-from hivekeeper.plan.history import Effect, History, LoggedRun
-from hivekeeper.plan.look import RecordedFile
-from hivekeeper.plan.proof import Proof
-from hivekeeper.plan.records import BACKUP, RecordedUnit, absolute
-from hivekeeper.plan.unwind import Stack
+from hivekeeper.plan import eligibility, rollback
+from hivekeeper.plan.rollback import Stack
+from hivekeeper.plan.verify import Proof, plan_proof
+from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.seams import Cluster
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.history import Effect, History, LoggedRun
+from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.run_files import BACKUP, RecordedUnit, absolute
 from hivekeeper.steps import journal
 from hivekeeper.steps.observe import find_units, look_at
-from hivekeeper.steps.prove import DIGEST, Compared, Prover
+from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Subject:
 
 def verify(cluster: Cluster, request: Request) -> CommandResult:
     """Compare every selected table with a backup."""
-    return each.run_on_tables(
+    return per_table.run_on_tables(
         cluster, "verify", request.selection, request.backup_prefix, request.run, lambda table: verify_table(cluster, table, request)
     )
 
@@ -63,7 +64,7 @@ def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutco
     history = journal.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
         if request.against:
-            raise each.unknown_run(table.full_name, request.against)
+            raise per_table.unknown_run(table.full_name, request.against)
         return TableOutcome(table.full_name)
     refuse_unfinished(cluster, table, control, history)
     subjects = find_subjects(cluster, table, control, history, request)
@@ -94,16 +95,15 @@ def compare(
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
     proofs = {
-        one.partition: proof.plan_proof(one.manifest, one.effects, seen[units[one.partition].live], seen, places.__getitem__)
-        for one in subjects
+        one.partition: plan_proof(one.manifest, one.effects, seen[units[one.partition].live], seen, places.__getitem__) for one in subjects
     }
-    compared = Prover(cluster.rows, eligible.format_of(table.storage) or "", level).compare(proofs)
+    compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)
     return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects]
 
 
 def find_subjects(cluster: Cluster, table: Table, control: ControlPaths, history: History, request: Request) -> List[Subject]:
     """What is to be compared: the units of the run that is named, else each unit's newest run in force."""
-    stacks = unwind.read_stacks(history, table_id(table))
+    stacks = rollback.read_stacks(history, table_id(table))
     wanted = selection.wanted_in(table, request.selection.where)
     if request.against is None:
         newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
@@ -111,7 +111,7 @@ def find_subjects(cluster: Cluster, table: Table, control: ControlPaths, history
     else:
         entry = history.find(request.against)
         if entry is None:
-            raise each.unknown_run(table.full_name, request.against)
+            raise per_table.unknown_run(table.full_name, request.against)
         is_record = entry.operation == BACKUP
         found = _of_record(cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)
         if not found:
@@ -139,7 +139,7 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
     plan = journal.read_plan(cluster.files, table, control.run(entry.directory))
     if plan is None:
         raise Refused(f"{table.full_name}: the record of run {entry.run} was discarded", next="name another run; history lists them")
-    stacks = unwind.read_stacks(history, table_id(table))
+    stacks = rollback.read_stacks(history, table_id(table))
     subjects = []
     for unit in plan.units:
         name, anew = unit.unit.name, entry.table_id != table_id(table)
@@ -152,7 +152,7 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
 def _find_since(unit: RecordedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
     """What leads from a record to live: the runs in force, or where those do not begin with its files all that was ever done."""
     in_force = tuple(effect for effect in stack.done if effect.version > version)
-    wanted = {(file.name, file.length) for file in unit.manifest if not look.is_marker(file)}
+    wanted = {(file.name, file.length) for file in unit.manifest if not manifests.is_marker(file)}
     if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
         return in_force
     return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.unit.name)

@@ -10,8 +10,8 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligible, ranking, sizing
-from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan import eligibility, ranking, sizing
+from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
 
 
@@ -28,7 +28,7 @@ class UnitAnalysis:
 
     @property
     def files(self) -> Tuple[FileInfo, ...]:
-        return eligible.data_files(self.snapshot)
+        return eligibility.data_files(self.snapshot)
 
     @property
     def files_removed(self) -> int:
@@ -37,13 +37,13 @@ class UnitAnalysis:
 
 def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
     """Judge one unit by its listing. `refusal`: why it is unfit already, from its definition."""
-    files = eligible.data_files(snapshot)
+    files = eligibility.data_files(snapshot)
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
     target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if files else 0
-    reason = refusal or (eligible.refuse_directory(snapshot) if snapshot.exists else None)
+    reason = refusal or (eligibility.refuse_directory(snapshot) if snapshot.exists else None)
     status = _status(snapshot, sizes, reason, settings)
     if status == "compact":
-        quiet_ms = now_ms - eligible.newest_ms(snapshot)
+        quiet_ms = now_ms - eligibility.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
             wait = Reason(f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet", passing=True)
             return UnitAnalysis(unit, snapshot, sizes, target, "recent", wait)

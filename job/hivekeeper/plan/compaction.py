@@ -7,15 +7,17 @@ Pure: what was observed and the settings in, a frozen plan out. The plan is what
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper.model import Attributes, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
+from hivekeeper import names
+from hivekeeper.model import Attributes, Digest, FileInfo, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
 from hivekeeper.names import RunPaths
-from hivekeeper.plan import eligible, fidelity, sizing
+from hivekeeper.plan import eligibility, fidelity, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
-from hivekeeper.plan.eligible import Reason
-from hivekeeper.plan.look import RecordedFile
+from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Engine, Settings
+from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def is_fit(candidate: Candidate, table: Table, settings: Settings, engine: Engin
 
 
 def _format(table: Table) -> str:
-    return eligible.format_of(table.storage) or ""
+    return eligibility.format_of(table.storage) or ""
 
 
 def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:
@@ -164,7 +166,7 @@ def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUni
         number=number,
         unit=analysis.unit,
         manifest=tuple(RecordedFile.of(entry) for entry in analysis.snapshot.entries),
-        markers=eligible.marker_files(analysis.snapshot),
+        markers=eligibility.marker_files(analysis.snapshot),
         outputs=staged.outputs,
         files=analysis.sizes.files,
         total_bytes=analysis.sizes.total_bytes,
@@ -173,8 +175,8 @@ def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUni
 
 
 CODECS = {
-    eligible.PARQUET: frozenset(["none", "snappy", "gzip", "zstd", "lz4", "lz4_raw"]),
-    eligible.ORC: frozenset(["none", "snappy", "zlib", "zstd", "lz4"]),
+    eligibility.PARQUET: frozenset(["none", "snappy", "gzip", "zstd", "lz4", "lz4_raw"]),
+    eligibility.ORC: frozenset(["none", "snappy", "zlib", "zstd", "lz4"]),
 }
 
 
@@ -211,3 +213,25 @@ def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) ->
         batch.append(candidate)
     finished.extend((key[0], batch) for key, batch in open_batches.items())  # type: ignore[index]
     return finished
+
+
+def recorded(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RecordedPlan:
+    """A compaction's plan as a reader of its file would see it."""
+    units = tuple(RecordedUnit(unit.number, unit.unit, unit.manifest, unit.markers) for unit in plan.units)
+    return RecordedPlan(plan.run, COMPACT_SWAP, plan.table, units, backup_table, record)
+
+
+def certify(planned: PlannedUnit, source: FooterGroup, output: FooterGroup, listed: Iterable[FileInfo], digest: Digest) -> Certificate:
+    """The certificate of a proved unit; `listed` is its stage, markers included."""
+    return Certificate(
+        unit=planned.number,
+        name=planned.unit.name,
+        files={entry.name: entry.length for entry in listed},
+        rows=source.row_count,
+        digest=digest,
+        source_files=planned.files,
+        source_bytes=planned.total_bytes,
+        codec=output.form.codec,
+        schema=output.form.schema,
+        file_rows={names.base(path): rows for path, rows in output.rows.items()},
+    )

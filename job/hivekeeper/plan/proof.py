@@ -1,122 +1,93 @@
-"""Decide what has to be compared, so that live is proved to hold what a backup holds.
+"""Compare what was read with what was written, by evidence that does not come from Spark's readers.
 
-Pure. Between a backup and live lie the runs since: each claims that the files it took away and those it put there hold the same
-rows. Files that came between two of them, or after the last, are arrivals.
+Pure: footers and digests in, one sentence per difference out. No difference means proved.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, List, Mapping
 
-from hivekeeper import names
-from hivekeeper.model import Digest, FileInfo, Snapshot
-from hivekeeper.plan import eligible, look
-from hivekeeper.plan.history import Effect
-from hivekeeper.plan.look import RecordedFile
+from hivekeeper.model import ColumnFacts, Digest, FileInfo, FooterGroup, UnitFooters
 
 
-@dataclass(frozen=True)
-class Link:
-    """One run's claim: the files that it took away and those that it put there hold the same rows.
+def compare_unit(
+    source: FooterGroup, output: UnitFooters, listed: Iterable[FileInfo], codec: str, outputs: int, digest: Digest
+) -> List[str]:
+    """The differences between a unit's source footers and its staged output.
 
-    Each is None where the backup that they lie in was discarded; then the run's certificate stands for them.
+    `listed` is an independent listing of the stage; `digest` comes from reading the whole output back.
     """
-
-    effect: Effect
-    before: Optional[Tuple[FileInfo, ...]]
-    after: Optional[Tuple[FileInfo, ...]]
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What is to be compared for one unit, oldest link first.
-
-    `base` are the backup's own files, None where they are gone. `broken` says why the claims do not lead from the backup to
-    live; then only the rows themselves can be compared, `base` with all of `live`. `is_discarded`: the backup itself is gone;
-    `certified` is what the certificate of its own run says of it.
-    `arrivals` are the files that came since.
-    """
-
-    base: Optional[Tuple[FileInfo, ...]]
-    links: Tuple[Link, ...]
-    live: Tuple[FileInfo, ...]
-    arrivals: Tuple[FileInfo, ...] = ()
-    broken: str = ""
-    late_in_backup: Tuple[str, ...] = ()
-    is_discarded: bool = False
-    certified: Optional[Digest] = None
-
-    @property
-    def newest(self) -> Tuple[FileInfo, ...]:
-        """The files of live that hold the backup's rows, and those of arrivals that were compacted since."""
-        return (self.links[-1].after if self.links else self.base) or ()
-
-    @property
-    def has_all_rows(self) -> bool:
-        """Whether the rows of every arrival can still be read, those of arrivals that were compacted since included."""
-        return bool(self.broken) or all(link.before is not None for link in self.links)
-
-    @property
-    def compacted_arrivals(self) -> Tuple[FileInfo, ...]:
-        """Arrivals whose rows are in files of a later run now."""
-        in_live = {file.path for file in self.live}
-        return tuple(file for file in self.arrivals if file.path not in in_live)
+    if output.unreadable:
+        path, reason = output.unreadable[0]
+        return [f"an output file cannot be read back: {path}: {reason}"]
+    if not output.groups:
+        return ["nothing of it was written"]
+    if len(output.groups) != 1:
+        return [f"the output has {len(output.groups)} forms instead of one"]
+    written = output.groups[0]
+    return [
+        *_compare_files(written, listed, outputs),
+        *_compare_form(source, written, codec),
+        *_compare_counts(source, written, digest),
+        *_compare_columns(source.columns, written.columns),
+    ]
 
 
-def plan_proof(
-    manifest: Sequence[RecordedFile],
-    effects: Sequence[Effect],
-    live: Snapshot,
-    seen: Mapping[str, Snapshot],
-    place_path: Callable[[str], str],
-) -> Proof:
-    """`manifest` is what the backup holds, `effects` what was done to the unit since, oldest first."""
-    holders = [seen[place_path(effect.place)] for effect in effects]
-    first = holders[0] if holders else live
-    base, missing = look.find_recorded(manifest, _files_of(first))
-    certified = effects[0].digest if effects and tuple(manifest) == effects[0].before else None
-    proof = Proof(base if first.exists else None, (), eligible.data_files(live), is_discarded=not first.exists, certified=certified)
-    if missing and (first.exists or not holders):
-        # What is left of it would be compared with itself.
-        return replace(proof, base=None, is_discarded=False, broken=f"the backup is not what it was: {missing}")
-    links: List[Link] = []
-    arrivals: List[FileInfo] = []
-    wanted: Sequence[RecordedFile] = manifest
-    for effect, holder, following in zip(effects, holders, [*holders[1:], live]):
-        link, why = _find_link(effect, holder, following, following is live)
-        why = _find_replaced(wanted, effect) or why
-        arrivals += _find_arrivals(wanted, link.before or ())
-        if why:
-            return replace(proof, arrivals=tuple(arrivals), broken=why)
-        links.append(link)
-        wanted = effect.after
-    proof = replace(proof, links=tuple(links))
-    known = {file.name for file in proof.newest}
-    arrivals += [file for file in proof.live if file.name not in known]
-    late = tuple(file.name for effect, holder in zip(effects, holders) for file in look.find_late(effect.before, holder.entries))
-    return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
+def _compare_files(written: FooterGroup, listed: Iterable[FileInfo], outputs: int) -> List[str]:
+    found = {entry.path for entry in listed}
+    differences = []
+    if found != set(written.rows):
+        stray = sorted(found ^ set(written.rows))
+        differences.append(f"the stage holds other files than were read back (first: {stray[0]})")
+    if len(found) != outputs:
+        differences.append(f"the stage holds {len(found)} files, planned were {outputs}")
+    return differences
 
 
-def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, str]:
-    """A run's files where they lie now, and what of them is missing there. `following` holds what the run put into live."""
-    before, lost = look.find_recorded(effect.before, _files_of(holder)) if holder.exists else (None, "")
-    after, gone = look.find_recorded(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
-    why = f"somebody replaced its files since run {effect.run} ({gone})" if gone else ""
-    return Link(effect, before, after), f"the backup of run {effect.run} is not what it was: {lost}" if lost else why
+def _compare_form(source: FooterGroup, written: FooterGroup, codec: str) -> List[str]:
+    differences = []
+    if written.form.schema != source.form.schema:
+        differences.append(f"the physical schema changed: {_first_change(source.form.schema, written.form.schema)}")
+    if written.form.codec != codec:
+        differences.append(f"the codec is {written.form.codec}, wanted was {codec}")
+    if written.form.zone != source.form.zone:
+        differences.append(f"the time zone of the writer changed from {source.form.zone} to {written.form.zone}")
+    return differences
 
 
-def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> str:
-    """Why a run cannot have found what it was expected to find; "" where it did."""
-    found = {(file.name, file.length) for file in effect.before}
-    missing = [file.name for file in wanted if not look.is_marker(file) and (file.name, file.length) not in found]
-    return f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)" if missing else ""
+def _first_change(before: str, after: str) -> str:
+    for old, new in zip(before.splitlines(), after.splitlines()):
+        if old != new:
+            return f"«{old.strip()}» became «{new.strip()}»"
+    return "a column more or less"
 
 
-def _find_arrivals(wanted: Iterable[RecordedFile], before: Iterable[FileInfo]) -> List[FileInfo]:
-    expected = {file.name for file in wanted}
-    return [file for file in before if file.name not in expected and not names.is_hidden(file.name)]
+def _compare_counts(source: FooterGroup, written: FooterGroup, digest: Digest) -> List[str]:
+    differences = []
+    if written.row_count != source.row_count:
+        differences.append(f"{source.row_count} rows in the source's footers, {written.row_count} in the output's")
+    if digest.rows != source.row_count:
+        differences.append(f"{source.row_count} rows in the source's footers, {digest.rows} read back")
+    return differences
 
 
-def _files_of(seen: Snapshot) -> List[FileInfo]:
-    return [entry for entry in seen.entries if not entry.is_dir]
+def _compare_columns(source: Mapping[str, ColumnFacts], written: Mapping[str, ColumnFacts]) -> List[str]:
+    if set(source) != set(written):
+        return [f"the columns differ: {', '.join(sorted(set(source) ^ set(written)))}"]
+    differences = []
+    for name, before in source.items():
+        after = written[name]
+        for what in ("values", "nulls", "low", "high"):
+            old, new = getattr(before, what), getattr(after, what)
+            if old is not None and new is not None and old != new:
+                differences.append(f"column {name}: {what} was {old}, is {new}")
+    return differences
+
+
+def compare_batch(read: Digest, written: Digest) -> List[str]:
+    """The differences between what the write's own pass read and what reading the output back found."""
+    if read == written:
+        return []
+    if read.rows != written.rows:
+        return [f"{read.rows} rows were read, {written.rows} were written"]
+    return ["the content digests differ, with the same number of rows"]

@@ -10,12 +10,12 @@ from datetime import datetime, timezone
 from typing import Dict, Mapping, Optional, Tuple
 
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
-from hivekeeper.plan.eligible import Reason
-from hivekeeper.plan.entries import table_id
-from hivekeeper.plan.history import History, LoggedUnit
-from hivekeeper.plan.look import Extent
-from hivekeeper.plan.records import COMPACT_SWAP
+from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
+from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.history import History, LoggedUnit
+from hivekeeper.runlog.manifests import Extent
+from hivekeeper.runlog.run_files import COMPACT_SWAP
 
 FAILED = frozenset(["failed", "differs"])
 # A run that ended before it came to the unit says nothing of it.

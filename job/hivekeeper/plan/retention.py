@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper.plan.history import Effect, History, LoggedRun
-from hivekeeper.plan.look import is_marker
-from hivekeeper.plan.records import BACKUP
+from hivekeeper.runlog.history import Effect, History, LoggedRun
+from hivekeeper.runlog.manifests import is_marker
+from hivekeeper.runlog.run_files import BACKUP
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from hivekeeper import __version__
-from hivekeeper.config import Config
+from hivekeeper.config.layers import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
-from hivekeeper.plan.history import Effect, FileSet, LoggedRun
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.report.results import BackupOutcome, CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
 
 SCHEMA = 1
 

@@ -9,7 +9,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from hivekeeper.errors import Exit
 from hivekeeper.report import text
-from hivekeeper.report.backups import MOST_LISTED, plural
+from hivekeeper.report.command_text import MOST_LISTED, plural
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, code_of_units
 
 # From so many tables on a paragraph each is too much to read.

@@ -11,11 +11,11 @@ from typing import Iterable, Mapping, Optional, Tuple
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.plan.checkup import Check, code_of_checks
 from hivekeeper.plan.compaction import CompactionPlan
-from hivekeeper.plan.history import Effect, FileSet, LoggedRun
+from hivekeeper.plan.doctor import Check, code_of_checks
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup
+from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
 
 # Which code wins when tables end differently: what needs a person first.
 SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from hivekeeper.config import Config
+from hivekeeper.config.layers import Config
 from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.sizing import threshold_bytes
-from hivekeeper.report import backups, overview, text
-from hivekeeper.report.backups import plural
+from hivekeeper.report import command_text, overview, text
+from hivekeeper.report.command_text import plural
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 
 MOST_LISTED = 20
@@ -34,7 +34,7 @@ def _in_short(result: CommandResult, partitions: bool) -> bool:
 
 def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     """What the commands around backups say, table by table."""
-    renderer, lines = backups.RENDERERS[result.command], []
+    renderer, lines = command_text.RENDERERS[result.command], []
     for table in result.tables:
         block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
         block += renderer(table, width) if table.problem is None else []
@@ -44,7 +44,7 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
 
 def render_planned_rollback(planned: TableOutcome) -> str:
     """What a rollback asks about."""
-    return _clean_lines("\n".join(backups.render_rollback(planned, 0)))
+    return _clean_lines("\n".join(command_text.render_rollback(planned, 0)))
 
 
 def render_problem(problem: Problem) -> str:

@@ -11,7 +11,7 @@ from typing import Iterable, Mapping
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes
-from hivekeeper.seams import Files, NoPermission
+from hivekeeper.ports import Files, NoPermission
 
 log = logging.getLogger(__name__)
 

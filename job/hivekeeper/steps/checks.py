@@ -10,8 +10,9 @@ from typing import Mapping, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
-from hivekeeper.plan import eligible, look
-from hivekeeper.plan.records import RecordedUnit
+from hivekeeper.plan import eligibility
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps.journal import Run, fenced, read_clock
 
 # A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
@@ -57,7 +58,7 @@ def is_still_true(run: Run, checked: Checked) -> bool:
     """Whether the checked directories are certainly as they were, by their ids and times alone."""
     for directory, before in checked.seen.items():
         now = run.files.stat(directory)
-        if now is None or not look.is_untouched(before, now, checked.clock_ms, run.files.clock_grain_ms):
+        if now is None or not manifests.is_untouched(before, now, checked.clock_ms, run.files.clock_grain_ms):
             return False
     return True
 
@@ -72,8 +73,8 @@ def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
     began_ms = run.cluster.clock.monotonic_ms()
     seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
     checked = Checked({live: seen[live], **seen_above}, clock_ms, began_ms, seen[incoming].entries)
-    writer = eligible.find_writer(entry for directory in above for entry in seen_above[directory].entries)
-    why = moved or ("" if seen[live].exists else "its directory is gone") or look.judge(unit.manifest, seen[live].entries).why
+    writer = eligibility.find_writer(entry for directory in above for entry in seen_above[directory].entries)
+    why = moved or ("" if seen[live].exists else "its directory is gone") or manifests.judge(unit.manifest, seen[live].entries).why
     return replace(checked, why=why or (f"a writer is at work in the table ({writer})" if writer else ""))
 
 
@@ -94,7 +95,7 @@ def find_change_in_metastore(run: Run, unit: RecordedUnit) -> str:
 def _directories_above(live: str, root: str) -> Sequence[str]:
     """The table's root and what lies between it and the unit: committers put their temporary directories there."""
     found = []
-    while live != root and eligible.is_below(live, root):
+    while live != root and eligibility.is_below(live, root):
         live = names.parent(live)
         found.append(live)
     return found
@@ -105,6 +106,6 @@ def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, left: FileIn
 
     It was renamed, and `left` is its status since. Nobody can reach it by its old path any more, so the answer stays true.
     """
-    if look.is_untouched(checked.seen[unit.unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
+    if manifests.is_untouched(checked.seen[unit.unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
         return ""
-    return look.judge(unit.manifest, run.files.look([left.path])[left.path].entries).why
+    return manifests.judge(unit.manifest, run.files.look([left.path])[left.path].entries).why

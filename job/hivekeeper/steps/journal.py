@@ -15,10 +15,12 @@ from hivekeeper import names
 from hivekeeper.errors import AskAPerson, Locked, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
-from hivekeeper.plan import recovery
-from hivekeeper.plan.entries import Actor, RunRecord, entry_to_text
-from hivekeeper.plan.history import FileSet, History, files_at, read_entry, reconcile
-from hivekeeper.plan.records import (
+from hivekeeper.plan import recover
+from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
+from hivekeeper.runlog.entries import Actor, RunRecord, entry_to_text
+from hivekeeper.runlog.history import FileSet, History, files_at, read_entry, reconcile
+from hivekeeper.runlog.run_files import (
     Certificate,
     NewerRecord,
     RecordedPlan,
@@ -27,8 +29,6 @@ from hivekeeper.plan.records import (
     plan_from_text,
     plan_to_text,
 )
-from hivekeeper.plan.settings import Settings
-from hivekeeper.seams import Cluster, Files, FilesError, FilesUnavailable, Lock, LockHeld, SourceMissing, TargetExists
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
     for directory in find_runs(files, control):
         if run_of(directory) in finished:
             continue
-        taken = recovery.next_taken_name(run_of(directory), find_runs(files, control))
+        taken = recover.next_taken_name(run_of(directory), find_runs(files, control))
         files.rename_exact(names.join(control.runs, directory), names.join(control.runs, taken))
         moved.append(taken)
     finished = read_history(cluster, control).finished if moved else finished
@@ -186,7 +186,7 @@ def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, 
     run = Run(cluster, table, control, control.run(name), lock)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
-    for state in recovery.STATES[operation]:
+    for state in recover.STATES[operation]:
         cluster.files.make_directory(run.paths.state(state))
     if not lock.check():
         raise fenced(run)

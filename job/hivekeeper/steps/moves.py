@@ -10,9 +10,9 @@ from typing import Mapping, Tuple
 from hivekeeper import names
 from hivekeeper.errors import AskAPerson, Unusable
 from hivekeeper.model import FileInfo
-from hivekeeper.plan import look
-from hivekeeper.plan.records import RecordedUnit
-from hivekeeper.seams import Files, FilesError, FilesUnavailable, SourceMissing, TargetExists
+from hivekeeper.ports import Files, FilesError, FilesUnavailable, SourceMissing, TargetExists
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps.checks import Checked, look_at_leaving
 from hivekeeper.steps.journal import Run
 
@@ -33,7 +33,7 @@ def exchange(run: Run, unit: RecordedUnit, checked: Checked, aside: str, incomin
     """
     live, files = unit.unit.live, run.files
     before = checked.seen[live]
-    if look.can_tell(before, checked.clock_ms, files.clock_grain_ms):
+    if manifests.can_tell(before, checked.clock_ms, files.clock_grain_ms):
         left = files.exchange(live, aside, incoming, before)
         if left is None:
             return ""
@@ -103,8 +103,8 @@ def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[s
     Only while live holds what was put there: an overwriter who came since has replaced these rows with the others.
     """
     live, moved = unit.unit.live, []
-    for file in look.find_late(unit.manifest, files.look([source])[source].entries):
-        if not look.holds(expected, files.look([live])[live].entries):
+    for file in manifests.find_late(unit.manifest, files.look([source])[source].entries):
+        if not manifests.holds(expected, files.look([live])[live].entries):
             break
         moved.append(move_file(files, file.path, live))
     return tuple(moved)

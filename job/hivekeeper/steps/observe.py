@@ -11,11 +11,11 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 from hivekeeper import names
 from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligible
+from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, analyze_unit
-from hivekeeper.plan.eligible import Reason
+from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
-from hivekeeper.seams import Cluster, Files, NoPermission
+from hivekeeper.ports import Cluster, Files, NoPermission
 
 # Directories looked at in one call: bounds the answer's size, not the work.
 LOOK_AT_ONCE = 2000
@@ -30,7 +30,7 @@ def qualify_table(files: Files, table: Table) -> Table:
 
 def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> ObservedTable:
     """Judge a table and all its units by metadata. `wanted` chooses partitions by their values."""
-    reason = eligible.refuse_table(table)
+    reason = eligibility.refuse_table(table)
     if reason:
         return ObservedTable(table, ControlPaths(""), settings, reason=reason)
     table = qualify_table(cluster.files, table)
@@ -43,10 +43,10 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
         units = [unit for unit in units if wanted(unit.values)]
     seen = look_at(cluster.files.look_hidden, [control.top, *_above(table, units)])
     of_units, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
-    refusals.update({unit.name: eligible.refuse_unreadable(unreadable[unit.live]) for unit in units if unit.live in unreadable})
-    writer = eligible.find_writer(entry for place in _above(table, units) for entry in seen[place].entries)
+    refusals.update({unit.name: eligibility.refuse_unreadable(unreadable[unit.live]) for unit in units if unit.live in unreadable})
+    writer = eligibility.find_writer(entry for place in _above(table, units) for entry in seen[place].entries)
     if writer:
-        return ObservedTable(table, control, settings, reason=eligible.writer_at_work(writer), has_control=seen[control.top].exists)
+        return ObservedTable(table, control, settings, reason=eligibility.writer_at_work(writer), has_control=seen[control.top].exists)
     now_ms = cluster.clock.now_ms()
     analyses = tuple(analyze_unit(unit, of_units[unit.live], refusals.get(unit.name), settings, now_ms) for unit in units)
     return ObservedTable(table, control, settings, analyses, has_control=seen[control.top].exists)
@@ -58,7 +58,7 @@ def refuse_overlap(cluster: Cluster, table: Table) -> Optional[Reason]:
     strangers = [name for name in touching if name != table.full_name]
     # Which tables touch was read some time ago: what recovery has dropped since, such as a killed run's backup table, is no reason.
     found = cluster.metastore.tables(table.database, [name.partition(".")[2] for name in strangers]) if strangers else {}
-    others = [one.full_name for one in found.values() if one.parameters.get(eligible.BACKUP_OF) != table.full_name]
+    others = [one.full_name for one in found.values() if one.parameters.get(eligibility.BACKUP_OF) != table.full_name]
     if not others:
         return None
     return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")
@@ -70,9 +70,9 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[List[Unit], Dict[str, Re
         return [Unit(table.full_name, "", (), table.location, table.storage, table.parameters)], {}
     stored = cluster.metastore.partitions(table)
     partitions = [replace(partition, location=cluster.files.qualify(partition.location)) for partition in stored]
-    refusals = eligible.find_shared_locations(partitions)
+    refusals = eligibility.find_shared_locations(partitions)
     for partition in partitions:
-        reason = eligible.refuse_partition(table, partition)
+        reason = eligibility.refuse_partition(table, partition)
         if reason:
             refusals.setdefault(partition.name, reason)
     return [_unit_of(table, partition) for partition in partitions], refusals
@@ -87,7 +87,7 @@ def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) ->
     beside = names.parent(control.top)
     ties = cluster.files.ties([beside, *(unit.live for unit in units)])
     zone = ties[beside].zone if beside in ties else ""
-    judged = {unit.name: eligible.refuse_ties(ties[unit.live], zone) for unit in units if unit.live in ties}
+    judged = {unit.name: eligibility.refuse_ties(ties[unit.live], zone) for unit in units if unit.live in ties}
     return {name: reason for name, reason in judged.items() if reason}
 
 
@@ -96,7 +96,7 @@ def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
     found: Dict[str, None] = {}
     for unit in units:
         place = unit.live
-        while eligible.is_below(place, table.location):
+        while eligibility.is_below(place, table.location):
             place = names.parent(place)
             found[place] = None
     return tuple(found)

@@ -10,12 +10,12 @@ from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
-from hivekeeper.plan import eligible
-from hivekeeper.plan.entries import TOUCHED, Actor, RunRecord, UnitRecord
-from hivekeeper.plan.history import History
-from hivekeeper.plan.records import RecordedPlan
-from hivekeeper.seams import Cluster, Files, MetastoreUnavailable
-from hivekeeper.steps import backup, journal
+from hivekeeper.plan import eligibility
+from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
+from hivekeeper.runlog.entries import TOUCHED, Actor, RunRecord, UnitRecord
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.run_files import RecordedPlan
+from hivekeeper.steps import backup_tables, journal
 from hivekeeper.steps.journal import Run
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
     seen = run.files.look(list(lives.values()))
     sizes: Dict[str, Tuple[int, int]] = {}
     for name, live in lives.items():
-        files = eligible.data_files(seen[live])
+        files = eligibility.data_files(seen[live])
         sizes[name] = (len(files), sum(file.length for file in files))
     run.cluster.metastore.update_sizes(run.table, sizes, lives)
 
@@ -109,7 +109,7 @@ def finish_run(
 def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
     """Let backup tables and the directories of finished runs be as the log says."""
     history = journal.read_history(cluster, control)
-    backup.mend_tables(cluster, table, control, history)
+    backup_tables.mend_tables(cluster, table, control, history)
     sweep_finished(cluster.files, control, history)
 
 

@@ -11,10 +11,10 @@ from typing import Deque, Dict, List, Mapping, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import StageBatch, StageDigests, StageResult, UnitFooters
-from hivekeeper.plan import compare
-from hivekeeper.plan.compaction import CompactionPlan
-from hivekeeper.plan.records import Certificate, certificates_to_text, certify
-from hivekeeper.seams import RowsError
+from hivekeeper.plan import proof
+from hivekeeper.plan.compaction import CompactionPlan, certify
+from hivekeeper.ports import RowsError
+from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.steps.attributes import dress
 from hivekeeper.steps.journal import Run, require_own_directory, write_durably
 
@@ -97,7 +97,7 @@ class Stager:
             planned, source = self.plan.unit(unit.number), self.plan.sources[unit.number]
             listed, output = footers[unit.number]
             digest = digests.units[unit.number]
-            differences = compare.compare_unit(source, output, listed, batch.codec, unit.outputs, digest)
+            differences = proof.compare_unit(source, output, listed, batch.codec, unit.outputs, digest)
             differences += suspects.get(unit.number, [])
             if differences:
                 require_own_directory(self.run)
@@ -119,7 +119,7 @@ class Stager:
 
     def _find_suspects(self, batch: StageBatch, result: StageResult, digests: StageDigests) -> Dict[int, List[str]]:
         """The batch's digest proves all its units at once; only where it differs, each unit is looked at by itself."""
-        differences = compare.compare_batch(result.source, digests.mixed)
+        differences = proof.compare_batch(result.source, digests.mixed)
         if not differences:
             return {}
         sources = self.run.cluster.rows.digests(batch.format, {unit.number: self.plan.sources[unit.number] for unit in batch.units})

@@ -10,11 +10,11 @@ from typing import Mapping, Optional, Tuple
 
 from hivekeeper.errors import AskAPerson
 from hivekeeper.model import Snapshot
-from hivekeeper.plan import look
-from hivekeeper.plan.entries import UnitRecord
-from hivekeeper.plan.records import Certificate, RecordedUnit
-from hivekeeper.plan.recovery import Live, Move, next_move
-from hivekeeper.seams import FilesError, FilesUnavailable
+from hivekeeper.plan.recover import Live, Move, next_move
+from hivekeeper.ports import FilesError, FilesUnavailable
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.run_files import Certificate, RecordedUnit
 from hivekeeper.steps.checks import check_often
 from hivekeeper.steps.journal import Run, fenced, require_own_directory
 from hivekeeper.steps.moves import (
@@ -29,7 +29,7 @@ from hivekeeper.steps.moves import (
     put_back,
     require_answers,
 )
-from hivekeeper.steps.turns import leave_unit
+from hivekeeper.steps.unit_loop import leave_unit
 
 NOT_BEGUN = "the run ended before its swap"
 
@@ -40,7 +40,7 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
     checked = check_often(run, unit, ready)
     if checked.why:
         return give_up(run, unit, checked.why)
-    if not look.holds_exactly(certificate.files, checked.incoming):
+    if not manifests.holds_exactly(certificate.files, checked.incoming):
         require_own_directory(run)
         raise AskAPerson(
             f"{unit.unit.label}: {ready} does not hold what was proved",
@@ -67,7 +67,7 @@ def finish_unit(run: Run, unit: RecordedUnit, certificate: Certificate, gap_ms: 
     merge_recreated(run, unit, unit.unit.live)
     lift_nested(run.files, unit.unit.live)
     live = run.files.look([unit.unit.live])[unit.unit.live]
-    if look.holds(certificate.files, live.entries):
+    if manifests.holds(certificate.files, live.entries):
         return UnitRecord(unit, "swapped", certificate, gap_ms, late)
     # Somebody overwrote the unit since: its old rows must never come back under an overwriter.
     return UnitRecord(unit, "overwritten", certificate, gap_ms, late, "somebody replaced its files after the swap")
@@ -128,7 +128,7 @@ def _settle(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], ca
 def picture_live(seen: Mapping[str, Snapshot], live: str, certificate: Optional[Certificate]) -> Live:
     if not seen[live].exists:
         return Live.ABSENT
-    ours = certificate is not None and look.holds(certificate.files, seen[live].entries)
+    ours = certificate is not None and manifests.holds(certificate.files, seen[live].entries)
     return Live.OURS if ours else Live.OTHER
 
 
@@ -143,7 +143,7 @@ def _carry_out(
         return UnitRecord(unit, "overwritten", certificate, reason="somebody replaced or removed its files after the swap")
     if move is Move.FINISH_GAP:
         retired = run.paths.unit("retired", unit.number)
-        why = look.judge(unit.manifest, seen[retired].entries).why
+        why = manifests.judge(unit.manifest, seen[retired].entries).why
         if why:
             put_back(run, unit, retired)
             return finish_put_back(run, unit, why)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from builders import a_table
-from desk import Desk
-from world import World
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
 
 
 @pytest.fixture

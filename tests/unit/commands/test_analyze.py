@@ -1,13 +1,13 @@
-"""analyze on the twins: what it finds, and that it changes nothing."""
+"""analyze on the fakes: what it finds, and that it changes nothing."""
 
 import pytest
 
-from builders import MIB, a_partition, a_table
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
-from world import World
+from support.builders import MIB, a_partition, a_table
+from support.world import World
 
 SMALL, BLOCK = MIB, 128 * MIB
 
@@ -89,9 +89,9 @@ def test_exclude_leaves_tables_out(world):
 
 
 def test_two_tables_in_one_directory_are_both_refused(world):
-    world.catalog.add_table(a_table(name="twin", location=a_table().location + "/dt=1"))
+    world.catalog.add_table(a_table(name="fake", location=a_table().location + "/dt=1"))
     result = run(world, database="sales")
-    assert statuses(result)["sales.events"] == statuses(result)["sales.twin"] == "refused"
+    assert statuses(result)["sales.events"] == statuses(result)["sales.fake"] == "refused"
 
 
 def test_a_partition_that_lies_in_another_one_is_refused(world):

@@ -1,4 +1,4 @@
-"""backup on the twins: a record of a table as it is, used by the next compaction as long as it is true."""
+"""backup on the fakes: a record of a table as it is, used by the next compaction as long as it is true."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from builders import PARQUET, a_partition, a_table
-from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.model import Column
-from hivekeeper.seams import MetastoreRefused, MetastoreUnavailable
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.steps import journal
-from twins.files import Killed
-from world import World
+from support.builders import PARQUET, a_partition, a_table
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.world import World
 
 
 def a_world():

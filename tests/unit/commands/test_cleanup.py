@@ -1,4 +1,4 @@
-"""cleanup on the twins: it deletes only what a manifest says, keeps what is in doubt, and leaves nothing behind."""
+"""cleanup on the fakes: it deletes only what a manifest says, keeps what is in doubt, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from builders import PARQUET, a_partition, a_table
-from desk import EVERYTHING, Desk
 from hivekeeper import names
 from hivekeeper.commands import cleanup as cleanup_command
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
-from twins.files import TRASH, Killed
-from twins.rows import DataFile
-from world import World
+from support.builders import PARQUET, a_partition, a_table
+from support.desk import EVERYTHING, Desk
+from support.fakes.files import TRASH, Killed
+from support.fakes.rows import DataFile
+from support.world import World
 
 DAY_MS = 86_400_000
 UNITS = ("dt=1", "dt=2", "dt=3")

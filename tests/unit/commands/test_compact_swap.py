@@ -1,4 +1,4 @@
-"""compact-swap on the twins: what is left in the world, and what the operator is told."""
+"""compact-swap on the fakes: what is left in the world, and what the operator is told."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from builders import FORM as OTHER_FORM
-from builders import MIB, a_table
 from hivekeeper import names
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
-from hivekeeper.seams import MetastoreUnavailable, NoPermission
+from hivekeeper.ports import MetastoreUnavailable, NoPermission
 from hivekeeper.steps import journal
 from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
-from twins.files import FakeFiles, Killed
-from twins.rows import FORM, DataFile, FakeRows
-from world import World
+from support.builders import FORM as OTHER_FORM
+from support.builders import MIB, a_table
+from support.fakes.files import FakeFiles, Killed
+from support.fakes.rows import FORM, DataFile, FakeRows
+from support.world import World
 
 EVENTS = ("sales.events",)
 QUIET = Settings(min_quiet_ms=0)

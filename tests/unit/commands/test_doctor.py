@@ -9,15 +9,15 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
-from builders import a_table
 from hivekeeper.commands.doctor import Request, check_up
 from hivekeeper.errors import Exit, Unusable, UsageError
 from hivekeeper.model import Selection, Ties
-from hivekeeper.plan import checkup
-from hivekeeper.plan.checkup import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, Check, ProbeFailed
+from hivekeeper.plan import doctor
+from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, Check, ProbeFailed
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, screen
-from hivekeeper.seams import MetastoreUnavailable
-from world import World
+from support.builders import a_table
+from support.world import World
 
 RUN = "20260101t020304z-0000"
 TRIED = ("control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy")
@@ -32,8 +32,8 @@ class HealthyProbes:
     on_yarn: bool = True
     session: str = "Spark 3.5.9"
     metastore: str = "thrift://hms:9083"
-    facts: checkup.FileSystemFacts = checkup.FileSystemFacts("hdfs://nn", True, remaining_bytes=2**40)
-    queue_facts: Optional[checkup.QueueFacts] = None
+    facts: doctor.FileSystemFacts = doctor.FileSystemFacts("hdfs://nn", True, remaining_bytes=2**40)
+    queue_facts: Optional[doctor.QueueFacts] = None
     asked: Dict[str, Tuple[object, ...]] = field(default_factory=dict)
 
     def _answer(self, name, answer, *asked):
@@ -46,13 +46,13 @@ class HealthyProbes:
         return self._answer("cluster", self.world.cluster)
 
     def login(self):
-        return self._answer("login", checkup.LoginFacts("etl", "KERBEROS", True, True))
+        return self._answer("login", doctor.LoginFacts("etl", "KERBEROS", True, True))
 
     def file_system(self):
         return self._answer("file_system", self.facts)
 
     def staging(self, scratch):
-        return self._answer("staging", checkup.StagingFacts(f"/user/etl/{scratch}", 5), scratch)
+        return self._answer("staging", doctor.StagingFacts(f"/user/etl/{scratch}", 5), scratch)
 
     def queue(self, name):
         return self._answer("queue", self.queue_facts, name)
@@ -61,10 +61,10 @@ class HealthyProbes:
         return self._answer("missing", tuple(path for path in paths if "gone" in path))
 
     def try_rights(self, root, control, scratch):
-        return self._answer("try_rights", checkup.TrialFacts("hive", "hive", dict.fromkeys(TRIED, "")), root, control, scratch)
+        return self._answer("try_rights", doctor.TrialFacts("hive", "hive", dict.fromkeys(TRIED, "")), root, control, scratch)
 
     def room(self, root):
-        return self._answer("room", checkup.RoomFacts(disk_bytes=1, objects=1, remaining_bytes=2**40), root)
+        return self._answer("room", doctor.RoomFacts(disk_bytes=1, objects=1, remaining_bytes=2**40), root)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_probe_without_an_answer_stops_only_what_needs_it(world, probe, error,
 
 
 def test_in_safe_mode_nothing_is_tried(world):
-    probes = HealthyProbes(world, facts=checkup.FileSystemFacts("hdfs://nn", True, safe_mode=True, remaining_bytes=1))
+    probes = HealthyProbes(world, facts=doctor.FileSystemFacts("hdfs://nn", True, safe_mode=True, remaining_bytes=1))
     found = levels_of(examine(probes, "sales.events"))
     assert (found["safe-mode"], found["staging"], found["clock"], found["table"]) == (FIX, SKIP, SKIP, SKIP)
     assert "control" not in found
@@ -208,9 +208,9 @@ def test_a_unit_that_must_not_be_renamed_is_told(world):
     ("facts", "level", "code"),
     [
         (None, SKIP, Exit.DONE),
-        (checkup.QueueFacts("etl", True), OK, Exit.DONE),
-        (checkup.QueueFacts("etl", False), FIX, Exit.USAGE),
-        (checkup.QueueFacts("etl", True, may_submit=False), FIX, Exit.UNUSABLE),
+        (doctor.QueueFacts("etl", True), OK, Exit.DONE),
+        (doctor.QueueFacts("etl", False), FIX, Exit.USAGE),
+        (doctor.QueueFacts("etl", True, may_submit=False), FIX, Exit.UNUSABLE),
     ],
 )
 def test_off_yarn_the_resource_manager_is_asked_about_the_queue(world, facts, level, code):
@@ -227,14 +227,14 @@ def test_files_on_the_cluster_that_are_not_there_are_named(world):
 
 
 def test_the_findings_of_the_edge_node_come_first_and_may_be_all():
-    edge = (checkup.read_edge_check("fix java 11 does not fit → set JAVA_HOME"), checkup.read_edge_check("skip cluster not asked"))
+    edge = (doctor.read_edge_check("fix java 11 does not fit → set JAVA_HOME"), doctor.read_edge_check("skip cluster not asked"))
     result = run(lambda: pytest.fail("no cluster may be opened"), found=edge, edge_only=True)
     assert result.checks == edge
     assert result.code is Exit.USAGE
 
 
 def test_a_person_reads_one_line_a_finding_and_what_to_do_below():
-    edge = (checkup.read_edge_check("ok bash 5.2"), checkup.read_edge_check("fix hadoop-conf it is a file → set it"))
+    edge = (doctor.read_edge_check("ok bash 5.2"), doctor.read_edge_check("fix hadoop-conf it is a file → set it"))
     shown = screen.render(run(lambda: pytest.fail("no cluster may be opened"), found=edge, edge_only=True))
     assert shown.splitlines() == ["ok    bash             5.2", "fix   hadoop-conf      it is a file", "      → set it"]
 

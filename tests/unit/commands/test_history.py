@@ -1,15 +1,15 @@
-"""history on the twins: what runs did, which files a run took and put, which files the log knows at a version."""
+"""history on the fakes: what runs did, which files a run took and put, which files the log knows at a version."""
 
 from __future__ import annotations
 
 import pytest
 
-from builders import a_table
-from desk import Desk
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.report import screen
-from world import World
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
 
 
 @pytest.fixture

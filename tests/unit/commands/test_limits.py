@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders import a_table
-from desk import Desk, outcomes
 from hivekeeper.errors import Exit
 from hivekeeper.report import document, properties, screen
-from hivekeeper.stopping import LOOK_EVERY_MS, Limits, Watch
-from world import World
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Limits, Watch
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.world import World
 
 
 def table_of(units):

@@ -9,21 +9,21 @@ from typing import Any, Dict, List
 
 import pytest
 
-from builders import a_table
-from desk import Desk, outcomes
 from hivekeeper import names
-from hivekeeper.commands import each
+from hivekeeper.commands import per_table
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, overview, properties, screen
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
-from hivekeeper.seams import MetastoreUnavailable
-from twins.metastore import FakeMetastore
-from twins.rows import FakeRows
-from world import World
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.metastore import FakeMetastore
+from support.fakes.rows import FakeRows
+from support.world import World
 
 TABLES = 200
 QUIET = Settings(min_quiet_ms=0)
@@ -222,13 +222,13 @@ def test_the_order_of_the_codes_is_that_of_the_docs():
 
 
 class Counted:
-    """A seam whose calls are counted."""
+    """A port whose calls are counted."""
 
-    def __init__(self, seam: Any, calls: Counter) -> None:
-        self._seam, self._calls = seam, calls
+    def __init__(self, port: Any, calls: Counter) -> None:
+        self._port, self._calls = port, calls
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._seam, name)
+        found = getattr(self._port, name)
         if not callable(found):
             return found
 
@@ -247,8 +247,8 @@ def count_calls(tables: int, partitions: int = 1, runs: int = 1) -> Counter:
     for run in range(1, runs):
         compact(world, run=run)
     calls: Counter = Counter()
-    seams = [Counted(seam, calls) for seam in (world.files, world.metastore, world.rows)]
-    result = compact(world, world.cluster_of(*seams), run=runs)
+    ports = [Counted(port, calls) for port in (world.files, world.metastore, world.rows)]
+    result = compact(world, world.cluster_of(*ports), run=runs)
     assert result.code is Exit.DONE
     return calls
 
@@ -456,5 +456,5 @@ def test_a_table_with_nothing_to_do_asks_for_no_room():
 def test_for_each_gives_one_outcome_per_table_in_their_order():
     world = World()
     tables = [a_table(name=name_of(number)) for number in range(3)]
-    found = each.for_each(world.cluster, tables, lambda table: TableOutcome(table.full_name))
+    found = per_table.for_each(world.cluster, tables, lambda table: TableOutcome(table.full_name))
     assert [outcome.table for outcome in found] == [table.full_name for table in tables]

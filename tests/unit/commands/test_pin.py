@@ -1,15 +1,15 @@
-"""pin and unpin on the twins: a pinned backup survives every cleanup, and only an entry of the log is written."""
+"""pin and unpin on the fakes: a pinned backup survives every cleanup, and only an entry of the log is written."""
 
 from __future__ import annotations
 
 import pytest
 
-from builders import a_table
-from desk import Desk
 from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
-from world import World
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""recover on the twins: it finishes what was begun, begins nothing, and leaves no trace where there is nothing to do."""
+"""recover on the fakes: it finishes what was begun, begins nothing, and leaves no trace where there is nothing to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from builders import a_table
 from hivekeeper import names
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.commands.recover import recover
@@ -15,8 +14,9 @@ from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
 from hivekeeper.steps import journal
-from twins.files import Killed
-from world import World
+from support.builders import a_table
+from support.fakes.files import Killed
+from support.world import World
 
 EVENTS = Selection(tables=("sales.events",))
 RUNS = [f"20260101t02030{number}z-0000" for number in range(5)]

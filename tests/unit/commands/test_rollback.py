@@ -1,4 +1,4 @@
-"""rollback on the twins: what a run did is undone, what came later stays, and the rollback itself can be undone."""
+"""rollback on the fakes: what a run did is undone, what came later stays, and the rollback itself can be undone."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders import PARQUET, a_partition, a_table
-from desk import EVERYTHING, Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
-from twins.rows import DataFile
-from world import World
+from support.builders import PARQUET, a_partition, a_table
+from support.desk import EVERYTHING, Desk, outcomes
+from support.fakes.rows import DataFile
+from support.world import World
 
 HOUR_MS = 3_600_000
 

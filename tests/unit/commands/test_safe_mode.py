@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from builders import a_table
-from desk import Desk
 from hivekeeper.errors import Exit
-from hivekeeper.seams import FilesUnavailable
-from world import World
+from hivekeeper.ports import FilesUnavailable
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
 
 
 def a_desk():

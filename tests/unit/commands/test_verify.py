@@ -1,4 +1,4 @@
-"""verify on the twins: it finds what is lost or changed, says nothing worse of a table than is true, and writes nothing."""
+"""verify on the fakes: it finds what is lost or changed, says nothing worse of a table than is true, and writes nothing."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from builders import PARQUET, a_partition, a_table
-from desk import Desk, outcomes
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
-from twins.rows import DataFile, FakeRows
+from support.builders import PARQUET, a_partition, a_table
+from support.desk import Desk, outcomes
+from support.fakes.rows import DataFile, FakeRows
 
 LEVELS = ["count", "digest", "rows"]
 UNITS = ("dt=1", "dt=2", "dt=3")

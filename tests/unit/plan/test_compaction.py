@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
 from hivekeeper.model import Attributes, UnitFooters
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import analysis, compaction
 from hivekeeper.plan.compaction import Candidate
 from hivekeeper.plan.settings import Engine, Settings
+from support.builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
 
 MIB = 2**20
 PATHS = RunPaths("hdfs://nn/warehouse/sales/events/.hivekeeper/runs/R")

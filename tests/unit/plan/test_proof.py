@@ -1,164 +1,58 @@
-"""What has to be compared to prove that live holds what a backup holds."""
-
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
-from builders import ROOT, a_directory, a_file, a_snapshot
-from hivekeeper.model import Snapshot
-from hivekeeper.plan import look, proof
-from hivekeeper.plan.history import Effect
-from hivekeeper.plan.look import RecordedFile
+from hivekeeper.model import ColumnFacts, Digest, UnitFooters
+from hivekeeper.plan import proof
+from support.builders import FORM, a_file, a_group
 
-LIVE = f"{ROOT}/dt=1"
-GONE = Snapshot(exists=False)
-
-
-def entries(*names, directory=LIVE, **more):
-    return tuple(a_file(name, directory=directory, file_id=sum(map(ord, name)), **more) for name in names)
+COLUMN = ColumnFacts(values=30, nulls=2, low="1", high="9")
+SOURCE = a_group({"old/a": 10, "old/b": 20}, columns={"id": COLUMN})
+NEW = a_file("new")
+OUTPUT = a_group({NEW.path: 30}, columns={"id": COLUMN})
+DIGEST = Digest(30, 5, 6)
 
 
-def recorded(*names, known=True):
-    return tuple(RecordedFile(e.name, e.length, e.mtime_ms, e.file_id if known else 0) for e in entries(*names))
+def differences(output=OUTPUT, listed=(NEW,), codec="snappy", outputs=1, digest=DIGEST, unreadable=()):
+    groups = output if isinstance(output, tuple) else (output,)
+    return proof.compare_unit(SOURCE, UnitFooters(groups, unreadable), listed, codec, outputs, digest)
 
 
-def an_effect(run, before, after):
-    files = recorded(*before), recorded(*after, known=False)
-    return Effect(run, 1, 0, "compact-swap", 5, "sales.events@0", "dt=1", "dt=1", f"runs/{run}/retired/u00001", *files)
-
-
-A = an_effect("A", ("a1", "a2"), ("A.new",))
-B = an_effect("B", ("A.new", "b1"), ("B.new",))
-
-
-def plan(manifest, effects, live, holders):
-    seen = {effect.place: holder for effect, holder in zip(effects, holders)}
-    return proof.plan_proof(recorded(*manifest), effects, live, seen, str)
-
-
-def names(files):
-    return None if files is None else [file.name for file in files]
-
-
-def links(found):
-    return [(link.effect.run, names(link.before), names(link.after)) for link in found.links]
-
-
-def test_one_run_claims_that_its_backup_and_its_files_hold_the_same_rows():
-    found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new", "later")), [a_snapshot(*entries("a1", "a2"))])
-    assert links(found) == [("A", ["a1", "a2"], ["A.new"])]
-    assert (names(found.base), names(found.newest), names(found.arrivals), found.broken) == (["a1", "a2"], ["A.new"], ["later"], "")
-
-
-def test_two_runs_are_linked_and_what_came_between_them_is_an_arrival():
-    holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("A.new", "b1", directory=f"{ROOT}/x"))]
-    found = plan(("a1", "a2"), [A, B], a_snapshot(*entries("B.new", "later")), holders)
-    assert links(found) == [("A", ["a1", "a2"], ["A.new"]), ("B", ["A.new", "b1"], ["B.new"])]
-    assert (names(found.newest), names(found.arrivals), names(found.compacted_arrivals)) == (["B.new"], ["b1", "later"], ["b1"])
-
-
-def test_where_a_backup_was_discarded_the_certificate_stands_for_it():
-    found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [GONE])
-    assert links(found) == [("A", None, ["A.new"])]
-    assert (found.base, found.broken) == (None, "")
-
-
-def test_files_that_lie_in_a_discarded_backup_are_not_taken_for_no_files():
-    """A comparison with nothing would find every row lost; the run's certificate is what is left of them."""
-    found = plan(("a1", "a2"), [A, B], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
-    assert () not in [link.after for link in found.links]
-
-
-def test_a_record_without_runs_since_is_compared_with_live_itself():
-    found = plan(("a1", "a2"), [], a_snapshot(*entries("a1", "a2", "later")), [])
-    assert (names(found.base), names(found.newest), names(found.arrivals)) == (["a1", "a2"], ["a1", "a2"], ["later"])
-    assert (found.links, found.broken) == ((), "")
-
-
-@pytest.mark.parametrize("live", [a_snapshot(*entries("a1", "later")), a_snapshot(), GONE], ids=["one lost", "all lost", "no directory"])
-def test_files_lost_since_a_record_leave_no_base_to_compare_with(live):
-    """What is left of them would be compared with itself."""
-    found = plan(("a1", "a2"), [], live, [])
-    assert found.broken
-    assert found.base is None
+def test_the_same_content_is_proved():
+    assert differences() == []
 
 
 @pytest.mark.parametrize(
-    "live",
+    ("changed", "says"),
     [
-        a_snapshot(*entries("theirs")),
-        a_snapshot(*entries("A.new", length=7)),
-        a_snapshot(a_directory("A.new", LIVE)),
-        a_snapshot(),
-        GONE,
+        (dict(output=replace(OUTPUT, rows={NEW.path: 29})), "30 rows in the source's footers, 29 in the output's"),
+        (dict(digest=Digest(29, 5, 6)), "29 read back"),
+        (
+            dict(output=replace(OUTPUT, form=replace(FORM, schema=FORM.schema.replace("int32", "int64")))),
+            "«optional int32 id;» became «optional int64 id;»",
+        ),
+        (dict(output=replace(OUTPUT, form=replace(FORM, codec="gzip"))), "the codec is gzip, wanted was snappy"),
+        (dict(output=replace(OUTPUT, form=replace(FORM, zone="Europe/Paris"))), "time zone"),
+        (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, nulls=3)})), "column id: nulls was 2, is 3"),
+        (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, values=31)})), "column id: values was 30, is 31"),
+        (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, high="8")})), "column id: high was 9, is 8"),
+        (dict(output=replace(OUTPUT, columns={})), "the columns differ: id"),
+        (dict(listed=(NEW, a_file("stray"))), "other files than were read back"),
+        (dict(outputs=2), "planned were 2"),
+        (dict(output=(OUTPUT, OUTPUT)), "2 forms instead of one"),
+        (dict(unreadable=(("new", "not a Parquet file"),)), "cannot be read back"),
     ],
-    ids=["replaced", "changed", "a directory now", "emptied", "gone"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_where_somebody_replaced_the_files_only_the_rows_themselves_can_tell(live):
-    found = plan(("a1", "a2"), [A], live, [a_snapshot(*entries("a1", "a2"))])
-    assert found.broken.startswith("somebody replaced its files since run A (A.new ")
-    assert (names(found.base), found.links) == (["a1", "a2"], ())
+def test_each_difference_is_found_and_said(changed, says):
+    assert says in "; ".join(differences(**changed))
 
 
-def test_an_overwrite_between_two_runs_breaks_the_proof():
-    other = an_effect("B", ("theirs",), ("B.new",))
-    holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("theirs"))]
-    found = plan(("a1", "a2"), [A, other], a_snapshot(*entries("B.new")), holders)
-    assert found.broken == "somebody replaced its files since run A (A.new is gone)"
-    assert names(found.base) == ["a1", "a2"]
+def test_statistics_that_one_side_lacks_are_not_compared():
+    assert differences(output=replace(OUTPUT, columns={"id": ColumnFacts(values=30)})) == []
 
 
-def test_an_overwrite_between_a_record_and_a_run_breaks_the_proof():
-    found = plan(("r1",), [A], a_snapshot(*entries("A.new")), [a_snapshot(*entries("a1", "a2"))])
-    assert found.broken == "the backup is not what it was: r1 is gone"
-    assert found.base is None
-
-
-@pytest.mark.parametrize("holder", [a_snapshot(*entries("a1")), a_snapshot(*entries("a1", "a2", mtime_ms=7))], ids=["lost", "touched"])
-def test_a_backup_that_is_not_what_it_was_proves_nothing(holder):
-    found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [holder])
-    assert "the backup is not what it was: a" in found.broken
-    assert found.base is None
-
-
-def test_a_file_is_known_by_its_id_under_another_name():
-    (moved,) = entries("a1")
-    renamed = replace(moved, path=f"{LIVE}/a1-late1")
-    found, missing = look.find_recorded(recorded("a1"), [renamed])
-    assert (names(found), missing) == (["a1-late1"], "")
-
-
-def test_another_file_under_the_name_of_a_known_one_is_another_file():
-    (other,) = entries("a1")
-    found, missing = look.find_recorded(recorded("a1"), [replace(other, file_id=4711)])
-    assert (found, missing) == ((), "a1 is gone")
-
-
-def test_empty_markers_prove_nothing_and_are_missed_by_nobody():
-    marker = RecordedFile("_SUCCESS", 0, 5, 99)
-    assert look.find_recorded([marker], []) == ((), "")
-
-
-def test_a_hidden_file_is_no_arrival():
-    found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new"), *entries("_SUCCESS", ".x")), [a_snapshot(*entries("a1", "a2"))])
-    assert found.arrivals == ()
-
-
-def test_a_file_that_came_into_a_backup_late_is_named_and_is_no_arrival():
-    found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [a_snapshot(*entries("a1", "a2", "late"))])
-    assert (found.late_in_backup, found.arrivals, found.broken) == (("late",), (), "")
-
-
-def test_a_file_that_a_later_run_found_with_another_length_was_replaced_although_its_backup_is_gone():
-    changed = replace(B, before=tuple(replace(file, length=9) if file.name == "A.new" else file for file in B.before))
-    found = plan(("a1", "a2"), [A, changed], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
-    assert "before run B (A.new is gone or was changed)" in found.broken
-
-
-def test_a_hidden_file_between_two_runs_is_no_arrival():
-    with_marker = replace(B, before=(*B.before, *recorded("_meta")))
-    holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("A.new", "b1", "_meta"))]
-    found = plan(("a1", "a2"), [A, with_marker], a_snapshot(*entries("B.new")), holders)
-    assert (found.broken, names(found.arrivals)) == ("", ["b1"])
+def test_batch_digests_with_equal_counts_can_differ():
+    assert proof.compare_batch(DIGEST, DIGEST) == []
+    assert proof.compare_batch(DIGEST, Digest(30, 5, 7)) == ["the content digests differ, with the same number of rows"]
+    assert proof.compare_batch(DIGEST, Digest(29, 5, 6)) == ["30 rows were read, 29 were written"]

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from builders import a_directory, a_file, a_snapshot, a_table, a_unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, analyze_unit
-from hivekeeper.plan.entries import Actor, RunRecord, UnitRecord, entry_to_text, table_id
-from hivekeeper.plan.history import read_log
-from hivekeeper.plan.look import RecordedFile
 from hivekeeper.plan.quarantine import day_text, explain, find_quarantined, set_apart
-from hivekeeper.plan.records import RecordedUnit
 from hivekeeper.plan.settings import Settings
+from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text, table_id
+from hivekeeper.runlog.history import read_log
+from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.run_files import RecordedUnit
+from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from builders import a_file
 from hivekeeper.plan import retention
-from hivekeeper.plan.history import Effect, History, LoggedRun
-from hivekeeper.plan.look import RecordedFile
 from hivekeeper.plan.retention import Backup, Policy
+from hivekeeper.runlog.history import Effect, History, LoggedRun
+from hivekeeper.runlog.manifests import RecordedFile
+from support.builders import a_file
 
 DAY_MS = 86_400_000
 NOW_MS = 1_000 * DAY_MS

@@ -10,17 +10,19 @@ from typing import Any, Dict, Set
 
 import pytest
 
-from builders import MIB, a_table
-from desk import EVERYTHING, Desk
-from hivekeeper import __version__, config, options
+from hivekeeper import __version__
+from hivekeeper.cli import parser
 from hivekeeper.commands.analyze import analyze
+from hivekeeper.config import layers
 from hivekeeper.errors import Exit
 from hivekeeper.model import Differences, Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report import document
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
-from twins.rows import DataFile
-from world import World
+from support.builders import MIB, a_table
+from support.desk import EVERYTHING, Desk
+from support.fakes.rows import DataFile
+from support.world import World
 
 DOCS = Path(__file__).parents[3] / "docs"
 SOURCE = DOCS.parent / "job" / "hivekeeper"
@@ -87,7 +89,7 @@ def test_the_top_has_the_keys_of_the_docs():
 
 
 def test_the_commands_of_the_docs_are_those_of_the_program():
-    action = next(action for action in options.build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    action = next(action for action in parser.build_parser()._actions if isinstance(action, argparse._SubParsersAction))
     assert set(re.findall(r"`([a-z-]+)`", HEAD["command"])) == set(action.choices) - {"config", "compact"}
 
 
@@ -126,7 +128,7 @@ def test_the_outcomes_of_a_command_are_those_that_the_docs_give_it(built):
 def test_differences_have_the_keys_of_the_docs(built):
     found = [unit["differences"] for unit in built["verify"]["units"] if unit["differences"]]
     assert [set(one) for one in found] == [named_in(UNIT["differences"])]
-    told = re.search(r"MOST_EXAMPLES = (\d+)", (SOURCE / "steps" / "prove.py").read_text("utf-8"))[1]
+    told = re.search(r"MOST_EXAMPLES = (\d+)", (SOURCE / "steps" / "verify.py").read_text("utf-8"))[1]
     assert f"up to {told} rows" in UNIT["differences"]
 
 
@@ -243,7 +245,7 @@ def test_a_command_that_could_not_run_is_a_document_with_an_error():
 
 
 def test_the_configuration_is_a_document_with_the_origin_of_each_value():
-    built = document.build_config(config.load([], {}, {"block_size_mb": "64"}, []), Path("/etc/hivekeeper/site.yaml"))
+    built = document.build_config(layers.load([], {}, {"block_size_mb": "64"}, []), Path("/etc/hivekeeper/site.yaml"))
     assert built["site_file"] == "/etc/hivekeeper/site.yaml"
     values = built["values"]
     assert values["block_size_mb"]["value"] == 64

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders import MIB, a_table
-from desk import Desk
 from hivekeeper.errors import Exit
 from hivekeeper.report import properties
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
-from world import World
+from support.builders import MIB, a_table
+from support.desk import Desk
+from support.world import World
 
 RUN = "20260101t020304z-1f0c"
 CAPTURED_BY_OOZIE = 2048

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builders import FORM as OTHER_FORM
-from builders import MIB, a_table
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.errors import Exit
@@ -13,7 +11,9 @@ from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report import screen
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
-from world import World
+from support.builders import FORM as OTHER_FORM
+from support.builders import MIB, a_table
+from support.world import World
 
 RUN = "20260101t020304z-0000"
 QUIET = Settings(min_quiet_ms=0)

@@ -8,9 +8,9 @@ import pytest
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes
-from hivekeeper.seams import NoPermission
+from hivekeeper.ports import NoPermission
 from hivekeeper.steps import attributes
-from twins.files import FakeFiles
+from support.fakes.files import FakeFiles
 
 PLACE = "hdfs://nn/stage"
 WANTED = Attributes("alice", "analysts", 0o750, 0o640)

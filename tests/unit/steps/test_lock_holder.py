@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from builders import a_table
-from desk import Desk
 from hivekeeper.errors import Exit
 from hivekeeper.steps import journal
-from world import World
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
 
 
 def test_a_second_run_is_told_who_holds_the_table_and_since_when():

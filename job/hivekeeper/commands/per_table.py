@@ -1,0 +1,100 @@
+"""Run one command on each selected table, so that one that fails leaves the others to go on.
+
+This is the one place where an error of a table becomes part of a result.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Callable, List, Optional, Sequence
+
+from hivekeeper.commands import selection
+from hivekeeper.errors import Exit, HivekeeperError, Refused, Stopped, Unusable
+from hivekeeper.model import Selection, Table
+from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.eligibility import Reason
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
+from hivekeeper.report.results import CommandResult, Problem, TableOutcome
+
+log = logging.getLogger(__name__)
+
+Work = Callable[[Table], TableOutcome]
+
+
+def run_on_tables(
+    cluster: Cluster, command: str, selected: Selection, backup_prefix: str, run: str, work: Work, dry_run: bool = False
+) -> CommandResult:
+    """The result of a command: each selected table worked on by itself, missing ones said."""
+    started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
+    tables, missing = selection.find_tables(cluster, selected, backup_prefix)
+    outcomes = [missing_outcome(name) for name in missing] + for_each(cluster, tables, work)
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    return CommandResult(command, run, started, seconds, selected.named, dry_run, tuple(outcomes), signal=cluster.stopping.signal)
+
+
+def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = None) -> TableOutcome:
+    """A table that is not fit, as a result."""
+    problem = Problem(f"{table.full_name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED)
+    return TableOutcome(table.full_name, observed=observed, problem=problem)
+
+
+def unknown_run(table: str, run: str) -> Refused:
+    return Refused(f"{table}: no run {run} in its log", next=f"hivekeeper history --table {table} lists the runs of this table")
+
+
+def missing_outcome(name: str) -> TableOutcome:
+    problem = Problem(f"{name}: no such table", "nothing was changed", "look at the spelling; SHOW TABLES lists them", Exit.REFUSED)
+    return TableOutcome(name, problem=problem)
+
+
+def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
+    outcomes = []
+    for table in tables:
+        began = cluster.clock.monotonic_ms()
+        outcome = attempt(cluster, table, work)
+        outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
+        log.info("table=%s step=table done code=%d seconds=%.1f", table.full_name, outcome.code, outcome.seconds)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def attempt(cluster: Cluster, table: Table, work: Work) -> TableOutcome:
+    try:
+        require_time(cluster, table)
+        return work(table)
+    except HivekeeperError as error:
+        return TableOutcome(table.full_name, problem=Problem.of(error))
+    except NoPermission as error:
+        return TableOutcome(table.full_name, problem=Problem.of(_not_allowed(table, error)))
+    except (FilesError, MetastoreUnavailable, RowsError) as error:
+        why = cluster.stopping.why() if isinstance(error, RowsError) else ""
+        # A signal cancels the jobs that read files before anything is begun.
+        return TableOutcome(table.full_name, problem=Problem.of(_not_begun(table, why) if why else _unusable(table, error)))
+
+
+def require_time(cluster: Cluster, table: Table) -> None:
+    """Raise Stopped where the command was asked to end before anything was begun on a table."""
+    why = cluster.stopping.why()
+    if why:
+        raise _not_begun(table, why)
+
+
+def _not_begun(table: Table, why: str) -> Stopped:
+    return Stopped(f"{table.full_name}: not begun: {why}", next="run again")
+
+
+def _not_allowed(table: Table, error: Exception) -> Refused:
+    return Refused(
+        f"{table.full_name}: {error}",
+        state="consistent; what was begun is finished or undone by the next run",
+        next="run as a user who may read and write all of the table, or leave the table or partition out",
+    )
+
+
+def _unusable(table: Table, error: Exception) -> Unusable:
+    return Unusable(
+        f"{table.full_name}: {error}",
+        state="consistent; what was begun is finished or undone by the next run",
+        next=f"mend the cause, then run again or: hivekeeper recover --table {table.full_name}",
+    )

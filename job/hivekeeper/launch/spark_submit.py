@@ -1,0 +1,150 @@
+"""Decide how spark-submit is called: the configuration in, a list of words out.
+
+Pure. Nothing is quoted here, because no word is ever split again; nothing is looked up on this machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Any, Dict, List, Optional, Sequence
+
+from hivekeeper.config.layers import CARRIED, Config, SparkSettings, carry
+
+# Separates what the launcher needs to know from the options of spark-submit.
+END = "--"
+
+# Names inside YARN containers.
+ENV_ALIAS = "hivekeeper-env"
+LOG4J2 = "hivekeeper-log4j2.properties"
+
+FIXED = {
+    # A second attempt, or a second copy of a task, would write beside the first one.
+    "spark.yarn.maxAppAttempts": "1",
+    "spark.speculation": "false",
+    # Version 2 shows files of tasks before the job has succeeded.
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
+    # HDFS sleeps 400 ms when a DataNode's report is late: 220 ms per small file instead of 23 ms. Each sleep is twice as long as the
+    # one before, so it takes more of them to wait as long as HDFS does by itself (12 s) before a file cannot be closed.
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
+    "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = ()) -> List[str]:
+    """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit.
+
+    `run` names the answer of a driver in cluster mode; `shipped` are the files of this machine that such a driver needs.
+    """
+    spark, kerberos = config.spark, config.kerberos
+    known = {
+        "master": spark.master,
+        "deploy_mode": spark.deploy_mode,
+        "archive": spark.archive,
+        "answer": f"{spark.answer_dir.rstrip('/')}/{run}.json" if spark.deploy_mode == "cluster" else None,
+        "submit_command": spark.submit_command,
+        "spark_home": spark.home,
+        "java_home": spark.java_home,
+        "principal": kerberos.principal,
+        "keytab": kerberos.keytab,
+        "proxy_user": kerberos.proxy_user,
+        "log_dir": config.log_dir,
+        "log_keep": config.log_keep,
+    }
+    words = [f"{name}={value}" for name, value in known.items() if value is not None]
+    return [*words, END, *submit_options(config, python, log4j2, shipped)]
+
+
+def submit_options(config: Config, python: str, log4j2: Path, shipped: Sequence[str] = ()) -> List[str]:
+    """The options of spark-submit. `python`: the interpreter for a driver on this machine."""
+    spark, kerberos = config.spark, config.kerberos
+    yarn, cluster = spark.master == "yarn", spark.deploy_mode == "cluster"
+    files = [*spark.extra_files, *([name_shipped(log4j2, LOG4J2), *shipped] if cluster else [])]
+    archives = [*spark.archives, *([_with_alias(spark.python_env)] if yarn and spark.python_env else [])]
+    # spark-submit takes one or the other: as a proxy user it runs on the ticket that the launcher got from the keytab.
+    logs_in = kerberos.proxy_user is None
+    options: Dict[str, Any] = {
+        "--name": "hivekeeper",
+        "--master": spark.master,
+        "--deploy-mode": spark.deploy_mode if yarn else None,
+        "--queue": spark.queue if yarn else None,
+        "--num-executors": spark.num_executors if yarn else None,
+        "--executor-memory": spark.executor_memory if yarn else None,
+        "--executor-cores": spark.executor_cores if yarn else None,
+        "--driver-memory": spark.driver_memory,
+        "--driver-cores": spark.driver_cores if cluster else None,
+        "--principal": kerberos.principal if logs_in else None,
+        "--keytab": kerberos.keytab if logs_in else None,
+        "--proxy-user": kerberos.proxy_user,
+        "--files": ",".join(files) or None,
+        "--archives": ",".join(archives) or None,
+        "--py-files": ",".join(spark.py_files) or None,
+    }
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    for name, value in {**FIXED, **_properties(config, python, log4j2), **spark.extra_conf}.items():
+        words += ["--conf", f"{name}={value}"]
+    return words
+
+
+def _properties(config: Config, python: str, log4j2: Path) -> Dict[str, str]:
+    """The Spark properties that depend on the configuration."""
+    spark = config.spark
+    if spark.master != "yarn":
+        return {"spark.pyspark.driver.python": python, **_log4j2(log4j2.absolute().as_uri())}
+    properties = {
+        "spark.executor.memoryOverhead": spark.executor_memory_overhead,
+        **(_cluster_properties(config) if spark.deploy_mode == "cluster" else _client_properties(spark, python, log4j2)),
+    }
+    return {name: value for name, value in properties.items() if value is not None}
+
+
+def _client_properties(spark: SparkSettings, python: str, log4j2: Path) -> Dict[str, Optional[str]]:
+    return {
+        "spark.pyspark.driver.python": python,
+        "spark.pyspark.python": _packed_python(spark),
+        **_log4j2(log4j2.absolute().as_uri()),
+    }
+
+
+def _cluster_properties(config: Config) -> Dict[str, Optional[str]]:
+    spark = config.spark
+    return {
+        # The launcher waits for the answer, whatever the site's spark-defaults.conf says.
+        "spark.yarn.submit.waitAppCompletion": "true",
+        "spark.driver.memoryOverhead": spark.driver_memory_overhead,
+        "spark.yarn.appMasterEnv.PYSPARK_PYTHON": _packed_python(spark),
+        "spark.pyspark.python": _packed_python(spark),
+        # Else one in the site's spark-defaults.conf would win over ours.
+        "spark.pyspark.driver.python": _packed_python(spark),
+        f"spark.yarn.appMasterEnv.{CARRIED}": carry(config),
+        **_log4j2(LOG4J2),
+    }
+
+
+def name_shipped(path: Path, alias: str) -> str:
+    """A local file for --files, under another name in the containers. As a URI: a blank in a plain name hides the # from Spark."""
+    return f"{path.absolute().as_uri()}#{alias}"
+
+
+def _log4j2(location: str) -> Dict[str, str]:
+    # Not extraJavaOptions: those are the site's (spark-defaults.conf), and setting them here would take them away.
+    # Spark adds the options that Java 17 needs by itself.
+    return {"spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={location}"}
+
+
+def find_packed_home(config: Config) -> Optional[str]:
+    """Where the driver's Python must lie, seen from its working directory; None for a driver outside of YARN's containers."""
+    spark = config.spark
+    return _packed_home(spark.python_env) if spark.deploy_mode == "cluster" and spark.python_env else None
+
+
+def _packed_python(spark: SparkSettings) -> Optional[str]:
+    return f"./{_packed_home(spark.python_env)}/bin/python" if spark.python_env else None
+
+
+def _packed_home(python_env: str) -> str:
+    return _with_alias(python_env).rpartition("#")[2]
+
+
+def _with_alias(archive: str) -> str:
+    return archive if "#" in PurePosixPath(archive).name else f"{archive}#{ENV_ALIAS}"

@@ -1,0 +1,170 @@
+"""Decide how much of a table's work there is room for: on disk, in quotas, and in what its backups may take.
+
+Pure: ranked units and limits in; the units that fit out, and for each other one the limit that it met, in numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Callable, List, Optional, Sequence, Tuple
+
+from hivekeeper.model import Quota, Room
+from hivekeeper.plan import sizing
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, count_batches
+from hivekeeper.plan.compaction import Left
+from hivekeeper.plan.eligibility import Reason, marker_files
+from hivekeeper.plan.retention import Backup
+from hivekeeper.plan.settings import Settings
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Something of which so much is `left`. A run takes `fixed` of it whatever it does, and the `cost` of each unit.
+
+    `explain` says of what all units need that there is not enough. `is_debt`: it is what the site allows backups to take; else
+    nothing can be written beyond it.
+    """
+
+    left: int
+    fixed: int
+    cost: Callable[[UnitAnalysis], int]
+    explain: Callable[[int], Reason]
+    is_debt: bool = False
+
+
+def take_fitting(
+    waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken: Sequence[UnitAnalysis], most: int
+) -> Tuple[List[UnitAnalysis], List[UnitAnalysis]]:
+    """(the next units, those that still wait), both in their order, beside the units taken already.
+
+    One that is too large leaves its place to the next: it must not keep all the others waiting for good.
+    """
+    used = [limit.fixed + sum(map(limit.cost, taken)) for limit in limits]
+    chosen: List[UnitAnalysis] = []
+    passed: List[UnitAnalysis] = []
+    for at, unit in enumerate(waiting):
+        if len(chosen) == most:
+            return chosen, passed + list(waiting[at:])
+        after = [so_far + limit.cost(unit) for so_far, limit in zip(used, limits)]
+        if all(sum_of <= limit.left for sum_of, limit in zip(after, limits)):
+            chosen.append(unit)
+            used = after
+        else:
+            passed.append(unit)
+    return chosen, passed
+
+
+def explain_left(waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken: Sequence[UnitAnalysis]) -> Tuple[Left, ...]:
+    """The limit that each waiting unit met, with what all of them would need: so units with one cause share one text.
+
+    One that met none of them waits for the next run, because this one does no more than was asked for.
+    """
+    used = [limit.fixed + sum(map(limit.cost, taken)) for limit in limits]
+    reasons = [limit.explain(so_far + sum(map(limit.cost, waiting))) for so_far, limit in zip(used, limits)]
+    left: List[Left] = []
+    for unit in waiting:
+        met = [at for at, limit in enumerate(limits) if used[at] + limit.cost(unit) > limit.left]
+        left.extend(Left(unit.unit, reasons[at], limits[at].is_debt) for at in met[:1])
+    return tuple(left)
+
+
+def limit_by_wish(settings: Settings) -> List[Limit]:
+    """What is rewritten in one run, where the site bounds it. What does not fit waits, without a word, as beyond max_units."""
+    if settings.max_bytes is None:
+        return []
+    reason = Reason("more than max_bytes would be rewritten", "raise max_bytes")
+    return [Limit(settings.max_bytes, 0, lambda unit: unit.sizes.total_bytes, lambda _needed: reason)]
+
+
+def limit_by_room(observed: ObservedTable, chosen: Sequence[UnitAnalysis], room: Room) -> List[Limit]:
+    """The old files stay as the backup, so the new ones need room beside them, names too."""
+    limits = []
+    if room.free_bytes is not None:
+        limits.append(_limit_by_disk(room.free_bytes, room.block_bytes))
+    for quota in room.quotas:
+        if quota.disk_left is not None:
+            limits.append(_limit_by_space_quota(quota, quota.disk_left, room))
+        if quota.names_left is not None:
+            limits.append(_limit_by_names(quota, quota.names_left, observed, chosen))
+    return limits
+
+
+# A file takes a whole block until it is closed, so the last of our records needs one beside all data.
+A_BLOCK = "a whole block of them to begin a file"
+MAKE_ROOM = "free space or raise the quota, or let cleanup discard backups"
+
+
+def _limit_by_disk(free_bytes: int, block_bytes: int) -> Limit:
+    def explain(needed: int) -> Reason:
+        return Reason(f"not enough space: {needed:,} bytes are needed ({A_BLOCK}), {free_bytes:,} are free", MAKE_ROOM)
+
+    return Limit(free_bytes, block_bytes, lambda unit: unit.sizes.total_bytes, explain)
+
+
+def _limit_by_space_quota(quota: Quota, disk_left: int, room: Room) -> Limit:
+    def explain(needed: int) -> Reason:
+        what = f"not enough space: {needed:,} bytes of disk are needed ({room.copies:g} for each byte; {A_BLOCK})"
+        return Reason(f"{what}, {disk_left:,} are left in the quota of {quota.path}", MAKE_ROOM)
+
+    fixed = math.ceil(room.block_bytes * room.copies)
+    return Limit(disk_left, fixed, lambda unit: math.ceil(unit.sizes.total_bytes * room.copies), explain)
+
+
+def _limit_by_names(quota: Quota, names_left: int, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> Limit:
+    def explain(needed: int) -> Reason:
+        return Reason(f"not enough names: {needed:,} are needed, {names_left:,} are left in the quota of {quota.path}", MAKE_ROOM)
+
+    batches = count_batches([unit.sizes.total_bytes for unit in chosen], observed.settings)
+    return Limit(names_left, sizing.control_names(batches, not observed.has_control), count_names, explain)
+
+
+def count_names(unit: UnitAnalysis) -> int:
+    """Files and directories that a unit takes while it is written: each new file has its task's directory and one in it for the unit.
+
+    Afterwards they are fewer: the files and one directory.
+    """
+    return 3 * unit.target_files + len(marker_files(unit.snapshot))
+
+
+def limit_by_debt(table: str, backups: Sequence[Backup], settings: Settings) -> List[Limit]:
+    """What the backups of a table may take, where the site says so: what they hold, and what this run would add to them."""
+    limits = []
+    if settings.max_backup_bytes is not None:
+        held = [sum(effect.backup_bytes for effect in backup.effects) for backup in backups]
+        limits.append(_limit_debt(table, backups, held, settings.max_backup_bytes, "bytes", lambda unit: sum(_lengths(unit))))
+    if settings.max_backup_objects is not None:
+        held = [sum(_objects([file.length for file in effect.before], settings) for effect in one.effects) for one in backups]
+        cost = lambda unit: _objects(_lengths(unit), settings)  # noqa: E731
+        limits.append(_limit_debt(table, backups, held, settings.max_backup_objects, "objects", cost))
+    return limits
+
+
+def _limit_debt(
+    table: str, backups: Sequence[Backup], held: Sequence[int], most: int, noun: str, cost: Callable[[UnitAnalysis], int]
+) -> Limit:
+    total = sum(held)
+    pinned = sum(size for size, backup in zip(held, backups) if backup.pinned)
+
+    def explain(needed: int) -> Reason:
+        what = f"its backups hold {total:,} of {most:,} {noun} (max_backup_{noun}), {needed:,} more are wanted"
+        if pinned * 2 > total:
+            what += f"; {pinned:,} of them are pinned"
+        unpin = f"unpin what nobody needs (hivekeeper history --table {table}), then " if pinned * 2 > total else ""
+        return Reason(what, f"{unpin}run: hivekeeper cleanup --table {table}")
+
+    return Limit(most - total, 0, cost, explain, is_debt=True)
+
+
+def _lengths(unit: UnitAnalysis) -> List[int]:
+    return [entry.length for entry in unit.snapshot.entries if not entry.is_dir]
+
+
+def _objects(lengths: Sequence[int], settings: Settings) -> int:
+    """As the NameNode counts: inodes and blocks, and the directory."""
+    return sum(sizing.file_objects(length, settings.block_bytes) for length in lengths) + 1
+
+
+def refuse_whole(left: Sequence[Left], planned: int) -> Optional[Reason]:
+    """Why nothing at all can be written, where that is so."""
+    return left[0].reason if left and not planned and not any(one.is_debt for one in left) else None

@@ -1,0 +1,137 @@
+"""Decide what a rollback undoes: which runs of which units, in which order, and why not.
+
+Pure. A unit's history is kept as an editor keeps its own: what was done and can be undone, newest last, and what was undone
+and can be done again until the next compaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from hivekeeper.model import Snapshot, Unit
+from hivekeeper.plan.eligibility import Reason
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.history import Effect, History, UnitKey
+from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.run_files import BackupPlace, RecordedUnit, absolute
+
+
+@dataclass
+class Stack:
+    """The effects on one unit that are in force, and those of rollbacks that can themselves be undone.
+
+    `origins` names, for the effect of a rollback, the run that it took back or brought into force again.
+    """
+
+    done: List[Effect] = field(default_factory=list)
+    undone: List[Effect] = field(default_factory=list)
+    origins: Dict[UnitKey, str] = field(default_factory=dict)
+
+    def take(self, effect: Effect) -> None:
+        if self.done and self.done[-1].key == effect.undoes:
+            self.origins[effect.key] = self._origin(self.done.pop())
+            self.undone.append(effect)
+        elif self.undone and self.undone[-1].key == effect.undoes:
+            self.origins[effect.key] = self._origin(self.undone.pop())
+            self.done.append(effect)
+        else:
+            self.done.append(effect)
+            self.undone.clear()
+
+    def _origin(self, effect: Effect) -> str:
+        return self.origins.get(effect.key, effect.run)
+
+    def chain(self, run: str) -> Tuple[Effect, ...]:
+        """What has to be undone, newest first, to get back before a run; () where the run has no effect any more."""
+        in_force = [index for index, effect in enumerate(self.done) if run in (effect.run, self._origin(effect))]
+        if in_force:
+            return tuple(reversed(self.done[in_force[0] :]))
+        taken_back = [index for index, effect in enumerate(self.undone) if effect.run == run]
+        return tuple(reversed(self.undone[taken_back[0] :])) if taken_back else ()
+
+
+def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
+    """By partition. A table made anew under the same name begins anew: its predecessor's files are not its own."""
+    stacks: Dict[str, Stack] = {}
+    for effect in history.effects:
+        if effect.table_id == table_id:
+            stacks.setdefault(effect.partition, Stack()).take(effect)
+    return stacks
+
+
+def newest_run(stacks: Mapping[str, Stack]) -> Optional[str]:
+    """The newest compaction in force in any of these units. A rollback is undone only where it is named."""
+    in_force = [effect for stack in stacks.values() for effect in stack.done]
+    return max(in_force, key=lambda effect: effect.version).run if in_force else None
+
+
+@dataclass(frozen=True)
+class Undoing:
+    """What a rollback sets out to do. `units` are steps in order, one unit may have several; `refused` by partition."""
+
+    units: Tuple[RecordedUnit, ...]
+    refused: Mapping[str, Reason]
+
+
+def plan_undoing(
+    chains: Mapping[str, Sequence[Effect]],
+    units: Mapping[str, Unit],
+    seen: Mapping[str, Snapshot],
+    place_path: Callable[[str], str],
+    root: str,
+) -> Undoing:
+    """`units` are those of the metastore now; `seen` holds live directories and the places of backups, the latter by `place_path`."""
+    steps: List[RecordedUnit] = []
+    refused: Dict[str, Reason] = {}
+    for partition in sorted(chains):
+        planned = plan_unit(chains[partition], units.get(partition), seen, place_path, root, len(steps) + 1)
+        if isinstance(planned, Reason):
+            refused[partition] = planned
+        else:
+            steps.extend(planned)
+    return Undoing(tuple(steps), refused)
+
+
+def plan_unit(
+    chain: Sequence[Effect],
+    unit: Optional[Unit],
+    seen: Mapping[str, Snapshot],
+    place_path: Callable[[str], str],
+    root: str,
+    first: int,
+) -> Union[Reason, List[RecordedUnit]]:
+    """The steps for one unit, numbered from `first`: live is followed through them as it will be after each one."""
+    if unit is None:
+        return Reason("it was dropped from the metastore since", "its old files stay in the backup until cleanup")
+    if any(absolute(effect.live, root) != unit.live for effect in chain):
+        return Reason("its location in the metastore was changed since", "its old files stay in the backup until cleanup")
+    if not seen[unit.live].exists:
+        return Reason("its directory is gone", "its old files stay in the backup until cleanup")
+    live = [RecordedFile.of(entry) for entry in seen[unit.live].entries if not entry.is_dir]
+    steps: List[RecordedUnit] = []
+    for effect in chain:
+        backup = seen[place_path(effect.place)]
+        written, changed = manifests.find_recorded(effect.after, live)
+        why = f"somebody replaced its files since run {effect.run} ({changed})" if changed else why_not_restorable(effect, backup)
+        if why:
+            return Reason(why, "its old rows must not come back over newer ones; nothing of it was changed")
+        # Markers are anybody's: they go with the files that leave.
+        newer = (*(file for file in live if manifests.is_marker(file)), *written)
+        place = BackupPlace(effect.run, effect.number, effect.place)
+        steps.append(RecordedUnit(first + len(steps), unit, newer, (), place, effect.before, effect.digest))
+        live = _exchange(live, newer, effect.before)
+    return steps
+
+
+def why_not_restorable(effect: Effect, backup: Snapshot) -> str:
+    """Why the backup is not what it was, "" where it is. Late files in it are no reason: they go to live with it."""
+    if not backup.exists:
+        return f"the backup of run {effect.run} is gone"
+    why = manifests.judge(effect.before, backup.entries).why
+    return f"the backup of run {effect.run} is not what it was: {why}" if why else ""
+
+
+def _exchange(live: Iterable[RecordedFile], gone: Iterable[RecordedFile], come: Iterable[RecordedFile]) -> List[RecordedFile]:
+    leaving = {file.name for file in gone}
+    return [*come, *(file for file in live if file.name not in leaving)]

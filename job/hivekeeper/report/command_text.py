@@ -1,0 +1,229 @@
+"""What backup, verify, rollback, cleanup, history and pin say to a person.
+
+Pure: a table's outcome in, lines out; `screen.py` puts them together.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
+
+from hivekeeper.model import Differences
+from hivekeeper.plan.quarantine import Quarantine, explain
+from hivekeeper.report import text
+from hivekeeper.report.results import BackupOutcome, TableOutcome, UnitOutcome
+from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+
+MOST_LISTED = 20
+MOST_COMPARED = 5
+FINE = frozenset(["rolled back", "verified", "undone", "planned", "recorded", "dropped"])
+
+
+def render_backup(table: TableOutcome, _width: int) -> List[str]:
+    files, size = sum(unit.files_before for unit in table.units), sum(unit.bytes_before for unit in table.units)
+    shown = f"backup table {table.backup_table}" if table.backup_table else "no backup table"
+    return [
+        f"{table.table}: recorded {plural(len(table.units), 'unit')}, {plural(files, 'file')}, {text.bytes_text(size)}; run {table.run}",
+        f"  {shown}. Nothing was copied: files that another writer deletes before a compact-swap are gone for good.",
+    ]
+
+
+def render_verify(table: TableOutcome, _width: int) -> List[str]:
+    verified = [unit for unit in table.units if unit.outcome == "verified"]
+    if not table.units:
+        return [f"{table.table}: nothing to verify: no run has changed it"]
+    arrivals = sum(len(unit.late_files) for unit in table.units)
+    rows = sum(unit.rows or 0 for unit in verified)
+    what = f"{len(verified)} of {plural(len(table.units), 'unit')} verified"
+    lines = [f"{table.table}: {what}: live holds the backup's {plural(rows, 'row')}"]
+    if arrivals:
+        lines.append(f"  and {plural(arrivals, 'file')} that came later")
+        lines += _limited([f"{_name(table, unit)}: {name}" for unit in table.units for name in unit.late_files])
+    lines += _limited([_reasoned(table, unit) for unit in table.units if unit.reason or unit.outcome != "verified"])
+    differing = [(unit, unit.differences) for unit in table.units if unit.differences is not None]
+    for unit, found in differing[:MOST_COMPARED]:
+        lines += _differences(_name(table, unit), found)
+    return lines
+
+
+def _differences(name: str, found: Differences) -> List[str]:
+    columns = ", ".join(found.columns) or "none by itself"
+    lines = [f"  {name}: {found.only_in_one} rows only in the backup, {found.only_in_other} only in live; columns that differ: {columns}"]
+    for side, rows in (("backup", found.examples_of_one), ("live", found.examples_of_other)):
+        lines += [f"    only in {side}: " + ", ".join(f"{column}={_value(value)}" for column, value in row.items()) for row in rows]
+    return lines
+
+
+def _value(value: Optional[str]) -> str:
+    return "NULL" if value is None else text.clean_text(value)
+
+
+def render_rollback(table: TableOutcome, _width: int) -> List[str]:
+    done = [unit for unit in table.units if unit.outcome == "rolled back"]
+    planned = [unit for unit in table.units if unit.outcome == "planned"]
+    if not table.units:
+        return [f"{table.table}: nothing to roll back: no compaction is in force"]
+    lines = []
+    if planned:
+        lines.append(f"{table.table}: would roll back {plural(len(planned), 'step')}:")
+        lines += _limited([_exchange(table, unit) for unit in planned])
+    if done:
+        longest = max((unit.gap_ms or 0.0 for unit in done), default=0.0)
+        lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, longest gap {longest:.1f} ms, run {table.run}")
+        lines += _limited([_exchange(table, unit) for unit in done])
+        lines.append(f"  to undo this: hivekeeper rollback --table {table.table} --run {table.run}")
+    if not done and not planned and all(unit.outcome == "undone" for unit in table.units):
+        lines.append(f"{table.table}: nothing to roll back")
+    return lines + _limited([_reasoned(table, unit) for unit in table.units if unit.outcome not in ("rolled back", "planned")])
+
+
+def _exchange(table: TableOutcome, unit: UnitOutcome) -> str:
+    late = f", {plural(len(unit.late_files), 'file')} that came later kept" if unit.late_files else ""
+    return f"{_name(table, unit)}: {unit.files_before} → {plural(unit.files_after or 0, 'file')}, undoes run {unit.of_run}{late}"
+
+
+def render_cleanup(table: TableOutcome, width: int) -> List[str]:
+    if not table.backups:
+        return [f"{table.table}: no backups"]
+    gone = [one for one in table.backups if one.outcome in ("discarded", "planned")]
+    size, files = sum(one.backup.total_bytes for one in gone), sum(one.backup.files for one in gone)
+    verb = "would discard" if any(one.outcome == "planned" for one in table.backups) else "discarded"
+    lines = [
+        f"{table.table}: {verb} {len(gone)} of {plural(len(table.backups), 'backup')}: {plural(files, 'file')}, {text.bytes_text(size)}"
+    ]
+    rows = [[*_backup_row(one), one.outcome, one.reason] for one in table.backups]
+    lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "=<=>>>", width)))
+    for one in table.backups:
+        kept = [(f"{table.table}/{name}" if name else table.table, reason) for name, reason in one.kept_units]
+        lines += _limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])
+        if one.late_files:
+            lines.append(
+                f"  {plural(len(one.late_files), 'file')} that came into the backup late went to live: {', '.join(one.late_files)}"
+            )
+    return lines
+
+
+_BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]
+
+
+def _backup_row(one: BackupOutcome) -> List[str]:
+    backup = one.backup
+    kind = "record" if backup.is_record else backup.operation
+    return [
+        backup.run,
+        kind + (" (pinned)" if backup.pinned else ""),
+        _time(backup.timestamp_ms),
+        "-" if backup.is_record else text.count_text(len(backup.effects)),
+        "-" if backup.is_record else text.count_text(backup.files),
+        "-" if backup.is_record else text.bytes_text(backup.total_bytes),
+    ]
+
+
+def render_history(table: TableOutcome, width: int) -> List[str]:
+    if table.files is not None:
+        return _file_set(table, table.files)
+    if table.changes is not None:
+        return _changes(table, table.changes)
+    if not table.log:
+        return [f"{table.table}: no runs"]
+    rows = [_log_row(run) for run in table.log]
+    headers = ["VERSION", "WHEN", "OPERATION", "RUN", "BY", "UNITS", "GAP", "LATE", "NOTE"]
+    lines = [f"{table.table}:", _indent(text.table(rows, headers, ">=====>>=", width))]
+    if table.backups:
+        size = sum(one.backup.total_bytes for one in table.backups)
+        lines.append(f"  backups: {len(table.backups)}, {text.bytes_text(size)}")
+        lines.append(_indent(text.table([_backup_row(one) for one in table.backups], _BACKUP_HEADERS, "=<=>>>", width)))
+    return lines + _limited([_in_quarantine(table, one) for one in table.quarantined])
+
+
+def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
+    name, reason = quarantined.streak.partition, explain(quarantined)
+    return f"{table.table}{'/' if name else ''}{name}: in quarantine: {reason.what} — {reason.next}"
+
+
+def _log_row(run: LoggedRun) -> List[str]:
+    outcomes: Dict[str, int] = {}
+    for unit in run.units:
+        outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
+    gaps = [unit.gap_ms for unit in run.units if unit.gap_ms is not None]
+    notes = [f"recovered by {run.recovered_by}"] if run.recovered_by else []
+    notes += ["begun"] if not run.finished else []
+    notes += [run.backup_table] if run.backup_table else []
+    notes += [f"{'pins' if run.savepoint[1] else 'unpins'} {run.savepoint[0]}"] if run.savepoint else []
+    return [
+        str(run.version),
+        _time(run.timestamp_ms),
+        run.operation,
+        run.run,
+        f"{run.user}@{run.host}",
+        ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "-",
+        f"{max(gaps):.1f} ms" if gaps else "-",
+        str(sum(len(unit.late_files) for unit in run.units)),
+        "; ".join(notes),
+    ]
+
+
+def _changes(table: TableOutcome, effects: Sequence[Effect]) -> List[str]:
+    run = table.log[0]
+    lines = [f"{table.table}: run {run.run} ({run.operation}, {_time(run.timestamp_ms)})"]
+    for effect in effects:
+        lines.append(f"  {effect.partition or '(whole table)'}: old files in {effect.place}")
+        lines += [f"    - {file.name}  {text.bytes_text(file.length)}" for file in effect.before]
+        lines += [f"    + {file.name}  {text.bytes_text(file.length)}" for file in effect.after]
+    return lines if effects else [*lines, "  changed no file"]
+
+
+def _file_set(table: TableOutcome, files: FileSet) -> List[str]:
+    counts = f"{plural(len(files.files), 'file')}, {plural(len(files.tombstones), 'tombstone')}"
+    lines = [f"{table.table}: {counts} (writers' own files are not in the log)"]
+    lines += [f"  file       {path}  {text.bytes_text(size)}" for path, size in sorted(files.files.items())]
+    return lines + [f"  tombstone  {path}  {text.bytes_text(size)}  in {place}" for path, (size, place) in sorted(files.tombstones.items())]
+
+
+def render_pin(table: TableOutcome, _width: int) -> List[str]:
+    return [
+        f"{table.table}: the backup of run {one.backup.run} is {'pinned' if one.backup.pinned else 'not pinned'}" for one in table.backups
+    ]
+
+
+RENDERERS: Mapping[str, Callable[[TableOutcome, int], List[str]]] = {
+    "backup": render_backup,
+    "verify": render_verify,
+    "rollback": render_rollback,
+    "cleanup": render_cleanup,
+    "history": render_history,
+    "pin": render_pin,
+    "unpin": render_pin,
+}
+
+
+def _name(table: TableOutcome, unit: UnitOutcome) -> str:
+    return f"{table.table}/{unit.name}" if unit.name else table.table
+
+
+def _reasoned(table: TableOutcome, unit: UnitOutcome) -> str:
+    said = f"{_name(table, unit)}: {unit.outcome}"
+    return said + (f": {unit.reason}" if unit.reason else "") + (f" — {unit.next}" if unit.next else "")
+
+
+def _limited(lines: Sequence[str]) -> List[str]:
+    shown = [f"  {line}" for line in lines[:MOST_LISTED]]
+    more = len(lines) - len(shown)
+    return shown + ([f"  … and {more} more (all of them with --json)"] if more > 0 else [])
+
+
+def _indent(block: str) -> str:
+    return "\n".join(f"  {line}" for line in block.split("\n"))
+
+
+def _time(timestamp_ms: Optional[int]) -> str:
+    if timestamp_ms is None:
+        return "unknown"
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return "unknown"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{text.count_text(count)} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,209 @@
+"""What a run writes into the table's log: JSON actions in the shape of the Delta transaction log (docs/on-disk.md).
+
+Pure: values to text. `runlog/history.py` reads them back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import Table
+from hivekeeper.runlog.manifests import Extent, RecordedFile
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedUnit, relative
+
+READER_VERSION = 1
+WRITER_VERSION = 1
+
+# Outcomes of units whose live directory was away, or may have been: a late committer may have met the gap.
+TOUCHED = frozenset(["swapped", "put back", "not swapped", "rolled back", "not rolled back"])
+# Outcomes after which live holds, or held, other files than before.
+EXCHANGED = frozenset(["swapped", "overwritten", "rolled back"])
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who runs, for the log."""
+
+    user: str
+    host: str
+    application_id: str
+    version: str
+
+
+@dataclass(frozen=True)
+class UnitRecord:
+    """What became of one unit, for the log.
+
+    `outcome` of a compaction: swapped, overwritten, put back, not swapped, given up, differs, failed; of a rollback: rolled back,
+    overwritten, put back, not rolled back; of a cleanup: discarded, kept; of all three: left, because the run was to end before it
+    came to the unit. `late_files` are those that went to live.
+    """
+
+    recorded: RecordedUnit
+    outcome: str
+    certificate: Optional[Certificate] = None
+    gap_ms: Optional[float] = None
+    late_files: Tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def exchanged(self) -> bool:
+        """Whether live got other files, and which ones is known."""
+        return self.outcome in EXCHANGED and (self.certificate is not None or self.recorded.backup is not None)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One entry of the log. `directory` is the run's below `runs/`, `RUN` or `RUN.tN`.
+
+    `finished` is False for the first of a cleanup's two entries, which names in `discarding` the places that are about to go.
+    `records` are the directories of `backup` runs whose records a cleanup dropped; `savepoint` is a run and whether it is
+    pinned now.
+    """
+
+    run: str
+    directory: str
+    operation: str
+    now_ms: int
+    units: Tuple[UnitRecord, ...] = ()
+    recovered_by: Optional[str] = None
+    backup_table: str = ""
+    finished: bool = True
+    discarding: Tuple[str, ...] = ()
+    savepoint: Optional[Tuple[str, bool]] = None
+    records: Tuple[str, ...] = ()
+
+
+def place_of(directory: str, unit: RecordedUnit) -> str:
+    """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
+    state = "discarded" if unit.backup else "retired"
+    return f"runs/{directory}/{state}/{names.unit_directory(unit.number)}"
+
+
+def entry_to_text(record: RunRecord, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
+    """One log entry, one action a line."""
+    actions: List[Dict[str, Any]] = []
+    if first:
+        actions.append({"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}})
+    actions.append({"metaData": _table_to_dict(table)})
+    actions.append({"commitInfo": _commit_info(record, actor, parameters, table)})
+    if record.savepoint:
+        actions.append({"savepoint": {"run": record.savepoint[0], "pinned": record.savepoint[1]}})
+    actions.extend({"discarding": {"place": place}} for place in record.discarding)
+    if record.finished:
+        actions.extend({"discarded": {"place": f"runs/{directory}", "files": 0, "size": 0}} for directory in record.records)
+    for unit in record.units:
+        if unit.outcome == "discarded" and unit.recorded.backup:
+            actions.append({"discarded": _discarded(unit.recorded)})
+        elif unit.exchanged:
+            actions.extend(_removes(record, unit, table))
+            actions.extend(_adds(record, unit, table))
+    return "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+
+
+def table_id(table: Table) -> str:
+    """Tells a table from one that was dropped and made anew under its name. (Metastores before 4 give no id of their own.)"""
+    return f"{table.full_name}@{table.create_time}"
+
+
+def _table_to_dict(table: Table) -> Dict[str, Any]:
+    return {
+        "id": table_id(table),
+        "name": table.full_name,
+        "format": {"provider": table.storage.serde},
+        "schemaString": json.dumps([asdict(column) for column in table.columns]),
+        "partitionColumns": [column.name for column in table.partition_columns],
+        "configuration": {"kind": table.kind, "location": table.location},
+        "createdTime": table.create_time * 1000,
+    }
+
+
+def _commit_info(record: RunRecord, actor: Actor, parameters: Mapping[str, Any], table: Table) -> Dict[str, Any]:
+    return {
+        "timestamp": record.now_ms,
+        "operation": record.operation,
+        "operationParameters": dict(parameters),
+        "run": record.run,
+        "directory": record.directory,
+        "finished": record.finished,
+        "recoveredBy": record.recovered_by,
+        "backupTable": record.backup_table,
+        "userName": actor.user,
+        "host": actor.host,
+        "applicationId": actor.application_id,
+        "engineInfo": f"Hivekeeper/{actor.version}",
+        "units": [_unit_outcome(record, unit, table) for unit in record.units],
+    }
+
+
+def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str, Any]:
+    backup = unit.recorded.backup
+    digest = unit.certificate.digest if unit.certificate else unit.recorded.digest
+    return {
+        "unit": unit.recorded.number,
+        "partition": unit.recorded.unit.name,
+        "live": relative(unit.recorded.unit.live, table.location),
+        "outcome": unit.outcome,
+        "reason": unit.reason,
+        "gapMs": unit.gap_ms,
+        "lateFiles": list(unit.late_files),
+        "place": place_of(record.directory, unit.recorded) if unit.exchanged else None,
+        "backup": {"run": backup.run, "unit": backup.number} if backup else None,
+        "rows": digest.rows if digest else None,
+        "digest": asdict(digest) if digest else None,
+        "source": _source(unit.recorded) if record.operation == COMPACT_SWAP and not unit.exchanged else None,
+    }
+
+
+def _source(unit: RecordedUnit) -> Dict[str, int]:
+    """What live held when a compaction that did not swap it had planned it; the entry has no `remove` that says so."""
+    extent = Extent.of(unit.manifest)
+    return {"files": extent.files, "size": extent.size_bytes, "modificationTime": extent.newest_ms}
+
+
+def _discarded(unit: RecordedUnit) -> Dict[str, Any]:
+    assert unit.backup is not None
+    return {
+        "place": unit.backup.path,
+        "files": len(unit.manifest),
+        "size": sum(file.length for file in unit.manifest),
+    }
+
+
+def _removes(record: RunRecord, unit: UnitRecord, table: Table) -> Iterable[Dict[str, Any]]:
+    place = place_of(record.directory, unit.recorded)
+    for file in unit.recorded.manifest:
+        yield {
+            "remove": {
+                **_file(unit.recorded, file, table),
+                "deletionTimestamp": record.now_ms,
+                "retired": f"{place}/{file.name}",
+            }
+        }
+
+
+def _adds(record: RunRecord, unit: UnitRecord, table: Table) -> Iterable[Dict[str, Any]]:
+    """A certificate does not know the ids of its files, a rollback does: it brings back files that were seen before."""
+    if unit.certificate is None:
+        yield from ({"add": {**_file(unit.recorded, file, table), "stats": None}} for file in unit.recorded.expected)
+        return
+    for name, length in unit.certificate.files.items():
+        rows = unit.certificate.file_rows.get(name, 0)
+        file = RecordedFile(name, length, record.now_ms, 0)
+        yield {"add": {**_file(unit.recorded, file, table), "stats": json.dumps({"numRecords": rows})}}
+
+
+def _file(unit: RecordedUnit, file: RecordedFile, table: Table) -> Dict[str, Any]:
+    top = relative(unit.unit.live, table.location)
+    return {
+        "path": file.name if top == "." else f"{top}/{file.name}",
+        "partitionValues": {column.name: value for column, value in zip(table.partition_columns, unit.unit.values)},
+        "size": file.length,
+        "modificationTime": file.mtime_ms,
+        "fileId": file.file_id,
+        "dataChange": False,
+        "unit": unit.number,
+    }

@@ -1,0 +1,154 @@
+"""The backup table: a table over a unit's live files that follows them to their backup when the unit is swapped.
+
+A convenience for people who query old rows: failing to make or move it is a warning, and nothing relies on it. Where it was missed,
+the end of the run and every later one compare it with the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Callable, Dict, Iterable, List, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import backup_tables
+from hivekeeper.plan.backup_tables import Showing
+from hivekeeper.plan.eligibility import BACKUP_OF
+from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.runlog.entries import UnitRecord, place_of, table_id
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.run_files import RecordedPlan
+from hivekeeper.steps import journal
+from hivekeeper.steps.journal import Run
+
+log = logging.getLogger(__name__)
+
+
+def name_table(table: Table, settings: Settings, run: str) -> str:
+    """`sales.__bkp_events_20260101_020304`, spelled as the metastore will, or "" where the site wants none."""
+    if not settings.backup_table:
+        return ""
+    return f"{settings.backup_database or table.database}.{names.backup_name(settings.backup_prefix, table.name, run)}".lower()
+
+
+def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedPlan:
+    """The plan with the record that describes its units: the newest `backup` that still does, else its own."""
+    history = journal.read_history(run.cluster, run.control)
+    for entry in reversed(history.records):
+        known = journal.read_plan(run.files, run.table, run.control.run(entry.directory))
+        if known and describes(known, plan):
+            return replace(plan, backup_table=entry.backup_table, record=entry.run)
+    return replace(plan, backup_table=name_table(run.table, settings, plan.run), record=plan.run)
+
+
+def describes(known: RecordedPlan, plan: RecordedPlan) -> bool:
+    """Whether a record still says what the units of a plan are: same definition, places and files."""
+    before = {unit.unit.name: (unit.unit.live, set(unit.manifest)) for unit in known.units}
+    same = all(before.get(unit.unit.name) == (unit.unit.live, set(unit.manifest)) for unit in plan.units)
+    return same and _definition(known.table) == _definition(plan.table)
+
+
+def _definition(table: Table) -> Tuple[object, ...]:
+    """What a person would call the table's definition; statistics and times of its parameters change with every write."""
+    return table_id(table), table.kind, table.location, table.columns, table.partition_columns, table.storage
+
+
+def make_table(run: Run, plan: RecordedPlan) -> str:
+    """Create the plan's own backup table over the live files of its units; gives its name, "" where there is none."""
+    if not plan.backup_table or plan.record != plan.run:
+        return plan.backup_table
+    shown = run.paths.state("shown")
+    places = {unit.unit.name: unit.unit.live for unit in plan.units}
+
+    def create() -> None:
+        run.files.make_directory(shown)
+        run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, _marks(run.table), places)
+
+    is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table)
+    return plan.backup_table if is_made else ""
+
+
+def _may_be_there(run: Run, name: str) -> bool:
+    """An answer that was lost tells nothing, so the table is looked for: one that the log does not know would stay for ever."""
+    database, _, base = name.partition(".")
+    try:
+        found = run.cluster.metastore.tables(database, [base]).get(base)
+    except MetastoreUnavailable:
+        return True
+    return found is not None and _marks(run.table).items() <= found.parameters.items()
+
+
+def follow_units(run: Run, backup_table: str, units: Iterable[UnitRecord]) -> None:
+    """After swaps: let the backup table show the files that were live."""
+    places = {
+        unit.recorded.unit.name: names.join(run.control.top, place_of(run.directory, unit.recorded)) for unit in units if unit.exchanged
+    }
+    if backup_table and places:
+        point = run.cluster.metastore.point_backup_table
+        _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))
+
+
+def mend_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
+    """Let every backup table of a table show what the log says, and drop those that show no backup any more.
+
+    Whatever was missed before is made up for: a call that failed, a run that was killed or taken over.
+    """
+    showings = backup_tables.find_showings(history, control.top, table.location)
+    unused = backup_tables.find_unused(history, showings)
+    present = _find_present(cluster, table, [*showings, *unused])
+    for name in showings.keys() & present.keys():
+        _attempt(table, "mend", name, partial(_mend, cluster, table, name, present[name], showings[name]))
+    for name in present.keys() & set(unused):
+        _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, _marks(table)))
+
+
+def _find_present(cluster: Cluster, table: Table, full_names: Iterable[str]) -> Dict[str, Table]:
+    """Those of these that are there. None of a database where the metastore does not answer: the next run asks again."""
+    by_database: Dict[str, List[str]] = {}
+    for name in full_names:
+        database, _, base = name.partition(".")
+        by_database.setdefault(database, []).append(base)
+    found: Dict[str, Table] = {}
+    for database, bases in by_database.items():
+        _attempt(table, "find", database, partial(_find_in, cluster, database, bases, found))
+    return found
+
+
+def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[str, Table]) -> None:
+    found.update({one.full_name: one for one in cluster.metastore.tables(database, bases).values()})
+
+
+def _mend(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
+    metastore, qualify = cluster.metastore, cluster.files.qualify
+    shown = {"": qualify(backup_table.location)}
+    if backup_table.partitioned:
+        shown = {partition.name: qualify(partition.location) for partition in metastore.partitions(backup_table)}
+    point, trim = backup_tables.compare(wanted, shown)
+    if point:
+        metastore.point_backup_table(name, _marks(table), point)
+    if trim:
+        metastore.trim_backup_table(name, _marks(table), trim)
+
+
+def drop_table(run: Run, table: str) -> bool:
+    """False where it may still be there."""
+    drop = run.cluster.metastore.drop_backup_table
+    return not table or _attempt(run.table, "drop", table, lambda: drop(table, _marks(run.table)))
+
+
+def _marks(table: Table) -> Dict[str, str]:
+    """What a backup table of ours carries, so that no other table is ever altered or dropped."""
+    return {BACKUP_OF: table.full_name}
+
+
+def _attempt(table: Table, what: str, backup_table: str, act: Callable[[], object]) -> bool:
+    try:
+        act()
+        return True
+    except (MetastoreUnavailable, FilesError) as error:
+        log.warning("table=%s step=%s-backup-table failed backup_table=%s reason=%r", table.full_name, what, backup_table, str(error))
+        return False

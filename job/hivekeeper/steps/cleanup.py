@@ -1,0 +1,112 @@
+"""Discard backups: each is renamed below our own directory, compared with its manifest there, and only then deleted.
+
+Deletes nothing that is not exactly what a manifest says; what is more goes to live, what is different goes back.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import List, Mapping, Tuple
+
+from hivekeeper.model import Snapshot
+from hivekeeper.ports import FilesError, NoPermission
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit
+from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.moves import MOST_TRIES, ask_person, backup_path, move_late, require_answers
+from hivekeeper.steps.unit_loop import leave_unit, take_turns
+
+log = logging.getLogger(__name__)
+
+TRASH = "trash"
+NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
+
+
+def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
+    """All units of a cleanup. One that is left keeps its backup, as one does that cannot be discarded."""
+    return take_turns(run.cluster.stopping, plan.units, partial(discard_one, run, plan), leave_unit)
+
+
+def discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
+    """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
+    result = discard_unit(run, unit, plan.discard == TRASH)
+    backup = unit.backup.path if unit.backup else ""
+    log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)
+    return result
+
+
+def _places(run: Run, unit: RecordedUnit) -> Tuple[str, str, str]:
+    """Where a backup may lie: at its place, held, proved to be superfluous."""
+    return backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+
+
+def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitRecord:
+    """Go on from where the backup lies."""
+    if tries >= MOST_TRIES:
+        raise ask_person(run, unit, f"a rename keeps failing ({cause})")
+    source, held, doomed = _places(run, unit)
+    seen = run.files.look([run.paths.top, source, held, doomed])
+    if not seen[run.paths.top].exists:
+        raise fenced(run)
+    try:
+        return _go_on(run, unit, to_trash, seen)
+    except NoPermission as error:
+        return _give_back(run, unit, str(error))
+    except FilesError as error:
+        require_answers(error, tries + 1)
+        return discard_unit(run, unit, to_trash, str(error), tries + 1)
+
+
+def _give_back(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
+    """Return a backup that we are not allowed to delete; one of which a part is gone cannot be a backup any more."""
+    source, held, doomed = _places(run, unit)
+    seen = run.files.look([held, doomed])
+    if seen[doomed].exists and manifests.judge(unit.manifest, seen[doomed].entries).seen is manifests.Seen.SPOILED:
+        raise ask_person(run, unit, f"a part of its backup was deleted, the rest could not be ({why})")
+    for place in (held, doomed):
+        if seen[place].exists:
+            run.files.rename_exact(place, source)
+    return UnitRecord(unit, "kept", reason=why)
+
+
+def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:
+    source, held, doomed = _places(run, unit)
+    late: Tuple[str, ...] = ()
+    if not seen[doomed].exists:
+        if seen[source].exists:
+            run.files.rename_exact(source, held)
+        elif not seen[held].exists:
+            return UnitRecord(unit, "discarded")
+        why, late = find_objection(run, unit, held)
+        if not why and to_trash and not run.files.move_to_trash(held):
+            why = NO_TRASH
+        if why:
+            run.files.rename_exact(held, source)
+            return UnitRecord(unit, "kept", late_files=late, reason=why)
+        if not to_trash:
+            run.files.rename_exact(held, doomed)
+    run.files.delete_tree(doomed)
+    return UnitRecord(unit, "discarded", late_files=late)
+
+
+def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[str, Tuple[str, ...]]:
+    """Why a backup must not be deleted, "" where it may; and the late files that went to live first, whatever else there is.
+
+    Whether files are closed is asked before the listing that is compared: a file that is closed in between shows its
+    new length there.
+    """
+    expected = {file.name: file.length for file in unit.expected}
+    late: Tuple[str, ...] = ()
+    entries = run.files.look([held])[held].entries
+    if expected and manifests.find_late(unit.manifest, entries):
+        late = move_late(run.files, unit, held, expected)
+        entries = run.files.look([held])[held].entries
+    still_open = [entry.name for entry in entries if entry.is_open]
+    if still_open:
+        return f"a writer still has {still_open[0]} open in it", late
+    judged = manifests.judge(unit.manifest, run.files.look([held])[held].entries)
+    if judged.seen is manifests.Seen.LATE:
+        return f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?", late
+    return judged.why, late

@@ -1,0 +1,134 @@
+"""Bring what former runs left unfinished to its end or back to its start.
+
+Deletes only stages, proved copies whose old files are live, and what a cleanup had begun to discard; what it does not
+understand it leaves to a person.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequence, Tuple
+
+from hivekeeper.errors import AskAPerson, Stopped
+from hivekeeper.model import Snapshot, Table, Unit
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import recover
+from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.runlog.entries import Actor, UnitRecord
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, RecordedPlan, RecordedUnit, UnreadableRecord
+from hivekeeper.steps import backup_tables, cleanup, journal, moves, record, rollback, swap
+from hivekeeper.steps.journal import Run
+from hivekeeper.steps.observe import look_at
+
+log = logging.getLogger(__name__)
+
+Settled = Tuple[str, Tuple[UnitRecord, ...]]
+Settle = Callable[[RecordedUnit], UnitRecord]
+
+
+def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, actor: Actor, by: str) -> List[Settled]:
+    """Fence and finish every unfinished run, oldest first, and tidy those that were killed at the very end.
+
+    Gives (run, what became of its units) for each run that had a plan.
+    """
+    settled: List[Settled] = []
+    for directory in journal.fence(cluster, control):
+        paths = control.run(directory)
+        plan = journal.read_plan(cluster.files, table, paths)
+        if plan is None:
+            # Without a plan nothing was changed: there is nothing in it but a stage.
+            cluster.files.delete_tree(paths.top)
+            continue
+        run = Run(cluster, table, control, paths, lock)
+        settled.append((plan.run, settle_run(run, plan, actor, by)))
+    record.tidy_up(cluster, table, control)
+    return settled
+
+
+def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[UnitRecord, ...]:
+    """Finish one run that was taken over."""
+    refuse_strangers(run, plan)
+    if plan.operation == BACKUP:
+        # A record that is not in the log was never promised to anybody.
+        if backup_tables.drop_table(run, plan.backup_table):
+            run.files.delete_tree(run.paths.top)
+        return ()
+    units = _settle_units(run, plan, _find_settler(run, plan))
+    record.record_units(run, units)
+    record.finish_run(run, plan, units, actor, {}, by)
+    return tuple(units)
+
+
+def _settle_units(run: Run, plan: RecordedPlan, settle: Settle) -> List[UnitRecord]:
+    """What became of each unit, in order. Those that readers miss are settled first; before any other one Stopped may be raised."""
+    missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
+    done: Dict[int, UnitRecord] = {}
+    for unit in sorted(plan.units, key=lambda unit: unit.unit.live not in missing):
+        if done and unit.unit.live not in missing:
+            _require_time(run, plan, len(done))
+        done[unit.number] = settle(unit)
+        log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.unit.label, done[unit.number].outcome)
+    return [done[unit.number] for unit in plan.units]
+
+
+def _find_missing(run: Run, units: Sequence[RecordedUnit]) -> FrozenSet[str]:
+    """The live directories that are away, as that of the unit is which an interrupted run was swapping."""
+    seen = look_at(run.files.look, list(dict.fromkeys(unit.unit.live for unit in units)))
+    return frozenset(live for live, found in seen.items() if not found.exists)
+
+
+def _require_time(run: Run, plan: RecordedPlan, settled: int) -> None:
+    why = run.cluster.stopping.why()
+    if why:
+        raise Stopped(
+            f"{run.table.full_name}: {settled} of {len(plan.units)} units of the interrupted run {plan.run} were settled: {why}",
+            state="consistent; the rest of that run lies as it was left, and nothing new was begun",
+            next="run again: it goes on where this one ended",
+        )
+
+
+def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
+    """How the units of a plan are brought to their end or back to their start."""
+    if plan.operation == CLEANUP:
+        return partial(cleanup.discard_one, run, plan)
+    if plan.operation == ROLLBACK:
+        passed = rollback.find_passed(run, plan.units)
+        return lambda unit: UnitRecord(unit, "rolled back") if unit.number in passed else rollback.settle_undo(run, unit)
+    try:
+        certificates = journal.read_certificates(run.files, run.paths)
+    except UnreadableRecord as error:
+        raise AskAPerson(
+            str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
+        ) from error
+    return lambda unit: swap.settle_unit(run, unit, certificates.get(unit.number))
+
+
+def refuse_strangers(run: Run, plan: RecordedPlan) -> None:
+    """Raise AskAPerson where the run's directory holds what its plan does not explain."""
+    numbers = {unit.number for unit in plan.units}
+    states = [state for state in recover.STATES.get(plan.operation, ()) if state != "stage"]
+    places = [run.paths.top, *(run.paths.state(state) for state in states)]
+    seen = run.files.look(places)
+    entries = [entry for place in places for entry in seen[place].entries]
+    strangers = recover.find_strangers(run.paths.top, entries, numbers, plan.operation)
+    if plan.operation not in recover.STATES:
+        strangers = [run.paths.plan]
+    if strangers:
+        raise AskAPerson(
+            f"{run.table.full_name}: an interrupted run holds what we do not understand: {strangers[0]}",
+            state=f"nothing in {run.paths.top} was touched",
+            next="find out who made it, move it away, then run: hivekeeper recover --table " + run.table.full_name,
+        )
+
+
+def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
+    """A committer at work during an earlier swap may have renamed its directory into live since; gives the units concerned.
+
+    Only in units that a run has swapped before: they had no sub-directory then.
+    """
+    found = [unit for unit, seen in units if unit.name in swapped and any(moves.is_committed_directory(entry) for entry in seen.entries)]
+    for unit in found:
+        moves.lift_nested(files, unit.live)
+        log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.label)
+    return tuple(unit.label for unit in found)

@@ -1,0 +1,41 @@
+"""Take units one after the other until a stop is asked for; what was not begun then is left, with the reason.
+
+Touches nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import nullcontext
+from typing import Callable, ContextManager, List, Sequence
+
+from hivekeeper.ports import Stopping
+from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.run_files import RecordedUnit
+
+LEFT = "left"
+
+Act = Callable[[RecordedUnit], UnitRecord]
+Hold = Callable[[], ContextManager[object]]
+
+
+def take_turns(
+    stopping: Stopping, units: Sequence[RecordedUnit], act: Act, leave: Callable[[RecordedUnit, str], UnitRecord], hold: Hold = nullcontext
+) -> List[UnitRecord]:
+    """What became of each unit, in order. `hold` is let go for a pause: readers of the table wait for Hive's lock, too."""
+    waiting, done = deque(units), []  # type: ignore[var-annotated]
+    while waiting:
+        why = stopping.why()
+        if why:
+            done.extend(leave(unit, why) for unit in waiting)
+            break
+        with hold():
+            done.append(act(waiting.popleft()))
+            while waiting and not stopping.is_asked():
+                done.append(act(waiting.popleft()))
+    return done
+
+
+def leave_unit(unit: RecordedUnit, why: str) -> UnitRecord:
+    """A unit of which nothing was begun."""
+    return UnitRecord(unit, LEFT, reason=why)

@@ -1,0 +1,150 @@
+"""Compare a backup's files with live ones by content: row counts, digests, or row by row. Reads only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper.model import Differences, Digest, FileInfo, FooterGroup
+from hivekeeper.plan.verify import Link, Proof
+from hivekeeper.ports import Rows
+
+COUNT, DIGEST, ROWS = "count", "digest", "rows"
+LEVELS = (COUNT, DIGEST, ROWS)
+MOST_EXAMPLES = 10
+
+Files = Tuple[FileInfo, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a comparison found for one unit: `why` is empty where live holds what the backup holds. `rows` are the backup's.
+
+    `is_replaced`: the backup is gone and live has other files since, so there is nothing to compare but numbers of rows.
+    """
+
+    why: str
+    rows: Optional[int] = None
+    note: str = ""
+    is_replaced: bool = False
+    differences: Optional[Differences] = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What some files hold; `digest` has only its number of rows where no more was asked for."""
+
+    digest: Digest
+    groups: Tuple[FooterGroup, ...]
+    unreadable: str = ""
+
+
+class Prover:
+    """Compares by one level. Everything is read in few calls, whatever the number of units, and no set of files twice."""
+
+    def __init__(self, rows: Rows, format: str, level: str) -> None:
+        self._rows = rows
+        self._format = format
+        self._level = level
+
+    def compare(self, proofs: Mapping[str, Proof]) -> Mapping[str, Compared]:
+        counted = {files for proof in proofs.values() for files in self._sets(proof)}
+        digested = {files for proof in proofs.values() if self._level != COUNT and not self._by_rows(proof) for files in _sides(proof)}
+        measured = self._measure(list(counted), digested)
+        return {name: self._judge(proof, measured) for name, proof in proofs.items()}
+
+    def _by_rows(self, proof: Proof) -> bool:
+        return self._level == ROWS and proof.base is not None and proof.has_all_rows
+
+    def _sets(self, proof: Proof) -> List[Files]:
+        """The sets of files whose footers are needed."""
+        base = [proof.base] if proof.base is not None else []
+        if self._by_rows(proof):
+            return [*base, proof.compacted_arrivals, _newer(proof)]
+        return [*base, *_sides(proof)]
+
+    def _measure(self, counted: Sequence[Files], digested: Container[Files]) -> Mapping[Files, Measured]:
+        footers = self._rows.footers(self._format, {str(index): files for index, files in enumerate(counted)})
+        groups = [(files, group) for index, files in enumerate(counted) for group in footers[str(index)].groups]
+        wanted = {number: group for number, (files, group) in enumerate(groups) if files in digested}
+        digests = self._rows.digests(self._format, wanted) if wanted else {}
+        parts: Dict[Files, List[Digest]] = {}
+        for number, (files, group) in enumerate(groups):
+            parts.setdefault(files, []).append(digests.get(number, Digest(group.row_count, 0, 0)))
+        return {
+            files: Measured(add_digests(parts.get(files, ())), footers[str(index)].groups, _unreadable(footers[str(index)].unreadable))
+            for index, files in enumerate(counted)
+        }
+
+    def _judge(self, proof: Proof, measured: Mapping[Files, Measured]) -> Compared:
+        unreadable = [measured[files].unreadable for files in self._sets(proof) if measured[files].unreadable]
+        if unreadable:
+            return Compared(unreadable[0])
+        base = measured[proof.base] if proof.base is not None else None
+        if base is not None and self._by_rows(proof):
+            return self._judge_rows(proof, base, measured)
+        if proof.broken:
+            return self._judge_replaced(proof, base, measured[proof.live])
+        rows = base.digest.rows if base else _certified_rows(proof)
+        whys = (self._judge_link(link, [measured[side] for side in (link.before, link.after) if side is not None]) for link in proof.links)
+        return Compared(next(filter(None, whys), ""), rows)
+
+    def _judge_replaced(self, proof: Proof, base: Optional[Measured], live: Measured) -> Compared:
+        """All of live against the backup, or against what the run's certificate says of it."""
+        certified = self._at_level(proof.certified) if proof.certified and proof.is_discarded else None
+        wanted = base.digest if base else certified
+        rows = wanted.rows if wanted else None
+        if wanted is not None and wanted == live.digest:
+            return Compared("", rows, f"{proof.broken}; its rows are {'as many' if self._level == COUNT else 'the same'}")
+        is_replaced = base is None and certified is not None and live.digest.rows >= certified.rows
+        return Compared(proof.broken, rows, is_replaced=is_replaced)
+
+    def _judge_link(self, link: Link, sides: Sequence[Measured]) -> str:
+        """Both sides against each other, and against the run's certificate where there is one; what is gone is left out."""
+        said = [self._at_level(link.effect.digest)] if link.effect.digest else []
+        claims = [*said, *(side.digest for side in sides)]
+        wrong = [claim for claim in claims if claim != claims[-1]]
+        if not wrong:
+            return ""
+        if wrong[0].rows != claims[-1].rows:
+            return f"{wrong[0].rows} rows before run {link.effect.run}, {claims[-1].rows} after it"
+        return f"the same number of rows before and after run {link.effect.run}, but not the same rows (digests differ)"
+
+    def _at_level(self, digest: Digest) -> Digest:
+        return digest if self._level != COUNT else Digest(digest.rows, 0, 0)
+
+    def _judge_rows(self, proof: Proof, base: Measured, measured: Mapping[Files, Measured]) -> Compared:
+        """Row by row; arrivals that were compacted since are rows of the backup's side."""
+        since, newer = measured[proof.compacted_arrivals].groups, measured[_newer(proof)].groups
+        found = self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES)
+        missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
+        if missing or extra:
+            why = f"{missing} rows are only in the backup, {found.only_in_other} only in live"
+            return Compared(f"{proof.broken}; {why}" if proof.broken else why, base.digest.rows, differences=found)
+        return Compared("", base.digest.rows, f"{proof.broken}; its rows are the same" if proof.broken else "")
+
+
+def _sides(proof: Proof) -> List[Files]:
+    """The sets of files whose content is compared."""
+    if proof.broken:
+        return [side for side in (proof.base, proof.live) if side is not None]
+    return [side for link in proof.links for side in (link.before, link.after) if side is not None]
+
+
+def _newer(proof: Proof) -> Files:
+    return proof.live if proof.broken else proof.newest
+
+
+def _certified_rows(proof: Proof) -> Optional[int]:
+    digest = proof.links[0].effect.digest if proof.links else None
+    return digest.rows if digest else None
+
+
+def _unreadable(found: Sequence[Tuple[str, str]]) -> str:
+    return f"{found[0][0]} cannot be read ({found[0][1]})" if found else ""
+
+
+def add_digests(digests: Iterable[Digest]) -> Digest:
+    """The digest of all rows together: sums add up."""
+    parts = list(digests)
+    return Digest(sum(part.rows for part in parts), sum(part.high for part in parts), sum(part.low for part in parts))

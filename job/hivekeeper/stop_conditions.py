@@ -1,0 +1,117 @@
+"""Tells a command when to end, or to pause, before all is done: a signal, a time limit, a file that somebody has made.
+
+Reads nothing but whether the two files are there, at most once a second however often it is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import ContextManager, Optional
+
+from hivekeeper.errors import UsageError
+from hivekeeper.launch import output_files
+from hivekeeper.ports import Cluster, FilesError
+
+log = logging.getLogger(__name__)
+
+# Commands that are asked to end, and do so in good order. The others only read, are short, or mend what was interrupted.
+HEEDFUL = frozenset(["compact-swap", "compact", "rollback", "cleanup"])
+
+LOOK_EVERY_MS = 1000
+SAY_EVERY_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What of the configuration bears on the end of a command. A file's path without scheme is local."""
+
+    max_duration_s: Optional[int] = None
+    stop_file: Optional[str] = None
+    pause_file: Optional[str] = None
+
+    def refuse_local(self) -> None:
+        """Raise UsageError for a file of this machine, which a driver that runs elsewhere could not see."""
+        for key, path in (("stop_file", self.stop_file), ("pause_file", self.pause_file)):
+            if path and not output_files.is_remote(path):
+                raise UsageError(
+                    f"{key} is {path}, a file of this machine, but spark.deploy_mode is cluster", next=f"name one on HDFS: hdfs://{path}"
+                )
+
+
+class Watch:
+    """Adds the limits to what a cluster is stopped by already: signals. The time begins when it is made."""
+
+    def __init__(self, cluster: Cluster, limits: Limits) -> None:
+        self._files = cluster.files
+        self._clock = cluster.clock
+        self._signals = cluster.stopping
+        self._limits = limits
+        self._began_ms = cluster.clock.monotonic_ms()
+        self._looked_ms: Optional[float] = None
+        self._stop_there = False
+        self._paused = False
+        self._reason = ""
+        self._warned = False
+
+    @property
+    def signal(self) -> int:
+        return self._signals.signal
+
+    def at_once(self) -> ContextManager[None]:
+        return self._signals.at_once()
+
+    def why(self) -> str:
+        said_ms: Optional[float] = None
+        while not self._find_reason() and self._paused:
+            now_ms = self._clock.monotonic_ms()
+            if said_ms is None or now_ms - said_ms >= SAY_EVERY_MS:
+                log.info("step=pause waiting pause_file=%s", self._limits.pause_file)
+                said_ms = now_ms
+            self._clock.sleep_ms(LOOK_EVERY_MS)
+        if said_ms is not None:
+            log.info("step=pause done stopped=%r", self._reason)
+        return self._reason
+
+    def is_asked(self) -> bool:
+        return bool(self._find_reason()) or self._paused
+
+    def _find_reason(self) -> str:
+        if not self._reason:
+            self._look()
+            self._reason = self._signals.why() or self._find_limit()
+            if self._reason:
+                log.warning("step=stop begin reason=%r", self._reason)
+        return self._reason
+
+    def _find_limit(self) -> str:
+        longest_s = self._limits.max_duration_s
+        if longest_s is not None and self._clock.monotonic_ms() - self._began_ms >= longest_s * 1000:
+            return f"max_duration is over ({longest_s} s)"
+        return f"the stop file {self._limits.stop_file} is there" if self._stop_there else ""
+
+    def _look(self) -> None:
+        """Ask for the two files, unless they were asked for just now."""
+        if not self._limits.stop_file and not self._limits.pause_file:
+            return
+        now_ms = self._clock.monotonic_ms()
+        if self._looked_ms is not None and now_ms - self._looked_ms < LOOK_EVERY_MS:
+            return
+        self._looked_ms = now_ms
+        self._stop_there = self._is_there(self._limits.stop_file)
+        self._paused = self._is_there(self._limits.pause_file)
+
+    def _is_there(self, path: Optional[str]) -> bool:
+        if not path:
+            return False
+        if not output_files.is_remote(path):
+            return os.path.exists(path)
+        try:
+            return self._files.stat(self._files.qualify(path)) is not None
+        except FilesError as error:
+            # A run must not end because nobody can say whether it shall; what is wrong with the cluster, its next step finds out.
+            if not self._warned:
+                log.warning("step=look-for-stop failed path=%s reason=%r", path, str(error))
+            self._warned = True
+            return False

@@ -1,0 +1,622 @@
+"""The in-memory fake of `cluster/files.py`: a small NameNode, our client of it, and the other programs that write to it.
+
+It behaves as HDFS does (tests/contract/test_files.py says how), and it can be killed, stalled and starved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from urllib.parse import quote
+
+from hivekeeper import names
+from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
+from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from support import step_by_step
+
+ROOT = "hdfs://nn"
+TRASH = ROOT + "/user/hive/.Trash/Current"
+BLOCK_SIZE = 128 << 20
+COPIES = 3
+# What Java's URI leaves as it is in a path; so is everything beyond ASCII.
+URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
+
+
+class Killed(BaseException):
+    """The process is gone. Not an Exception, so that no handler of the program can hide it."""
+
+
+@dataclass(eq=False)
+class Node:
+    """An inode. `content` is text, or whatever the rows fake keeps in a data file."""
+
+    id: int
+    is_dir: bool
+    mtime_ms: int
+    content: Any = ""
+    length: int = 0
+    is_open: bool = False
+    attributes: Attributes = field(default_factory=lambda: Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT"))
+    children: Dict[str, Node] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> int:
+        return self.attributes.mode if self.is_dir else self.attributes.file_mode
+
+
+class Namespace:
+    """The NameNode: every method is one atomic step, whoever asks.
+
+    The clock is a number that tests may set (`clock_ms`) and that every change moves by `tick_ms`, so that
+    `tick_ms=0` is a coarse clock; or it is a function (`clock`), the wall clock for example.
+    """
+
+    def __init__(self, clock: Optional[Callable[[], int]] = None) -> None:
+        self.clock = clock
+        self.clock_ms = 1_767_225_600_000
+        self.tick_ms = 1
+        # Clients in several threads: each holds it for one step.
+        self.one_step = threading.RLock()
+        self.space_bytes: Optional[int] = None
+        # Directories with a quota: names, and bytes of disk that count every copy; None where one is not limited.
+        self.quotas: Dict[str, Tuple[Optional[int], Optional[int]]] = {}
+        # Paths at and below which nothing may be changed, and directories that may not be read.
+        self.denied: Set[str] = set()
+        self.unreadable: Set[str] = set()
+        # What an administrator has tied to a directory, by its path.
+        self.ties: Dict[str, Ties] = {}
+        # Files that our clients hold open: a lock, or None for one that is being written.
+        self.leases: Dict[Node, Optional[FakeLock]] = {}
+        self._last_id = 16385
+        self.root = Node(self._last_id, True, self.now())
+
+    def now(self) -> int:
+        return self.clock() if self.clock else self.clock_ms
+
+    def advance(self, ms: int) -> None:
+        self.clock_ms += ms
+
+    def find(self, path: str) -> Optional[Node]:
+        node: Optional[Node] = self.root
+        for name in parts(path):
+            node = node.children.get(name) if node is not None and node.is_dir else None
+        return node
+
+    def directory(self, path: str) -> Node:
+        node = self.find(path)
+        if node is None or not node.is_dir:
+            raise SourceMissing(f"{path}: no such directory")
+        return node
+
+    def file(self, path: str) -> Node:
+        node = self.find(path)
+        if node is None or node.is_dir:
+            raise SourceMissing(f"{path}: no such file")
+        return node
+
+    def make_directory(self, path: str) -> None:
+        node, components = self.root, parts(path)
+        for depth, name in enumerate(components):
+            if name not in node.children:
+                self._require_names(names.join(ROOT, *components[: depth + 1]))
+                self._put(node, name, self.new_node(is_dir=True))
+            node = node.children[name]
+            if not node.is_dir:
+                last = depth == len(components) - 1
+                raise (TargetExists if last else SourceMissing)(f"{path}: {name} is a file")
+
+    def create(self, path: str, content: Any, length: int, is_open: bool = False) -> Node:
+        if self.find(path) is not None:
+            raise TargetExists(path)
+        self.make_directory(names.parent(path))
+        self._require_names(path)
+        self.require_disk(path, length)
+        node = self.new_node(is_dir=False)
+        node.content, node.length, node.is_open = content, length, is_open
+        self._put(self.directory(names.parent(path)), names.base(path), node)
+        return node
+
+    def rename(self, source: str, target: str) -> None:
+        """As FileContext.rename without OVERWRITE: the node keeps its id and time, both parents' times change."""
+        node = self.find(source)
+        if node is None:
+            raise SourceMissing(source)
+        if self.find(target) is not None:
+            raise TargetExists(target)
+        if parts(target)[: len(parts(source))] == parts(source):
+            raise FilesUnavailable(f"{target}: lies below the source")
+        into = self.directory(names.parent(target))
+        self.delete(source)
+        self._put(into, names.base(target), node)
+
+    def delete(self, path: str) -> bool:
+        if self.find(path) is None:
+            return False
+        parent = self.directory(names.parent(path))
+        del parent.children[names.base(path)]
+        self.touch(parent)
+        return True
+
+    def close(self, node: Node) -> None:
+        node.is_open = False
+        self.touch(node)
+
+    def touch(self, node: Node) -> None:
+        """Something in a directory changed, or a file was closed."""
+        node.mtime_ms = self.now()
+
+    def used_bytes(self) -> int:
+        return sum(node.length for _, node in self.walk(ROOT))
+
+    def quota_left(self, directory: str) -> Quota:
+        """A directory counts as one of its own names; every copy of a file counts."""
+        below = [node for _, node in self.walk(directory)]
+        most_names, most_disk = self.quotas[directory]
+        disk = sum(node.length for node in below) * COPIES
+        return Quota(
+            directory,
+            None if most_names is None else max(0, most_names - len(below) - 1),
+            None if most_disk is None else max(0, most_disk - disk),
+        )
+
+    def require_disk(self, path: str, length: int) -> None:
+        """A file that is begun is charged whole blocks, whatever it will hold."""
+        charged = -(-length // BLOCK_SIZE) * BLOCK_SIZE * COPIES
+        for quota in self._quotas_above(path):
+            if quota.disk_left is not None and quota.disk_left < charged:
+                raise NoSpace(f"the quota of {quota.path} is exceeded")
+
+    def _require_names(self, path: str) -> None:
+        for quota in self._quotas_above(path):
+            if quota.names_left == 0:
+                raise NoSpace(f"the quota of {quota.path} is exceeded")
+
+    def _quotas_above(self, path: str) -> List[Quota]:
+        return [self.quota_left(directory) for directory in self.quotas if path.startswith(directory + "/")]
+
+    def walk(self, top: str) -> Iterator[Tuple[str, Node]]:
+        """Everything below, level by level, so parents come before children."""
+        found = self.find(top)
+        level = [(top, found)] if found is not None and found.is_dir else []
+        while level:
+            below = [(names.join(path, name), child) for path, node in level for name, child in sorted(node.children.items())]
+            yield from below
+            level = [(path, node) for path, node in below if node.is_dir]
+
+    def new_node(self, is_dir: bool) -> Node:
+        self._last_id += 1
+        return Node(self._last_id, is_dir, self.now())
+
+    def _put(self, parent: Node, name: str, node: Node) -> None:
+        parent.children[name] = node
+        self.touch(parent)
+
+
+class FakeFiles:
+    """`ports.Files` in memory, as one client (process) of a namespace. `another_client()` is a second process.
+
+    Every changing call is one step; write_new is two (the file is there, in part and open; then it is
+    complete), dress one for each directory. `steps` counts them. Fakes of other ports call `step()` for their
+    own changes, so that kills fall between those too. `trash_enabled` is what fs.trash.interval says.
+    """
+
+    clock_grain_ms = 1
+
+    def __init__(self, files: Optional[Mapping[str, Any]] = None, namespace: Optional[Namespace] = None) -> None:
+        self.namespace = namespace or Namespace()
+        self.steps = 0
+        self.trash_enabled = True
+        self.before_step: Optional[Callable[[str], None]] = None
+        self._left: Optional[int] = None
+        self._at_once = True
+        self._dead = False
+        self._failures: Dict[str, Tuple[Exception, bool]] = {}
+        for path, content in (files or {}).items():
+            self.writer.add(path, content)
+
+    # ---- what tests may do to it
+
+    @property
+    def writer(self) -> Writer:
+        """Another program, which lives on when this client is killed."""
+        return Writer(self.namespace)
+
+    def another_client(self) -> FakeFiles:
+        return FakeFiles(namespace=self.namespace)
+
+    def die_after(self, steps: int, at_once: bool = True) -> None:
+        """Be killed when so many more steps are done: at once, or only when the next one would begin. 0 is before the first."""
+        self._left, self._at_once = steps, at_once
+
+    def revive(self) -> None:
+        """The same program started anew. Its former locks stay held until `expire_locks`."""
+        self._dead, self._left = False, None
+
+    def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
+        """The next call of this method raises; with `done` it has its effect all the same, as when a connection breaks."""
+        self._failures[method] = (error, done)
+
+    def expire_locks(self) -> None:
+        """Every lease ends: of dead holders, and of living ones that paused too long."""
+        for node, lock in self.namespace.leases.items():
+            self.namespace.close(node)
+            if lock is not None:
+                lock.lost = True
+        self.namespace.leases.clear()
+
+    def step(self, what: str) -> None:
+        """Count one change that is about to be made."""
+        self._require_alive()
+        if self.before_step is not None:
+            self.before_step(what)
+        if self._left == 0:
+            self._die(what)
+        if self._left is not None:
+            self._left -= 1
+        self.steps += 1
+        self.namespace.advance(self.namespace.tick_ms)
+
+    def stepped(self, what: str) -> None:
+        """Say that a change has been made: here a kill falls that is to come at once."""
+        if self._left == 0 and self._at_once:
+            self._die(what)
+
+    def content(self, path: str) -> Any:
+        self._require_alive()
+        return self.namespace.file(self.qualify(path)).content
+
+    def contents(self, top: str = ROOT) -> Dict[str, Any]:
+        """What lies in the world, for a test's assertion: path → content of every file below."""
+        return {path: node.content for path, node in self.namespace.walk(self.qualify(top)) if not node.is_dir}
+
+    def put(self, path: str, content: Any, length: Optional[int] = None) -> None:
+        """One step of this client that makes a whole data file; for the rows fake."""
+        path = self.qualify(path)
+        self._change("put", [path], lambda: self.namespace.create(path, content, self._fitting(content, length)))
+
+    # ---- ports.Files
+
+    def qualify(self, path: str) -> str:
+        self._require_alive()
+        return "/".join([ROOT, *parts(path)])
+
+    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        self._require_alive()
+        return {directory: self._snapshot(self.qualify(directory)) for directory in directories}
+
+    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        seen = self.look(directories)
+        hidden = {path: tuple(entry for entry in one.entries if names.is_hidden(entry.name)) for path, one in seen.items()}
+        return {path: dataclasses.replace(one, entries=hidden[path]) for path, one in seen.items()}
+
+    def tree(self, top: str) -> Tuple[FileInfo, ...]:
+        self._require_alive()
+        return tuple(info(path, node) for path, node in self.namespace.walk(self.qualify(top)))
+
+    def stat(self, path: str) -> Optional[FileInfo]:
+        self._require_alive()
+        node = self.namespace.find(self.qualify(path))
+        return info(self.qualify(path), node) if node else None
+
+    def make_directory(self, path: str) -> None:
+        path = self.qualify(path)
+        self._change("make_directory", [path], lambda: self.namespace.make_directory(path))
+
+    def rename_exact(self, source: str, target: str) -> None:
+        source, target = self.qualify(source), self.qualify(target)
+        self._change("rename_exact", [source, target], lambda: self.namespace.rename(source, target))
+
+    def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
+        return step_by_step.exchange(self, live, aside, incoming, mark)
+
+    def remove_empty(self, path: str) -> bool:
+        path = self.qualify(path)
+
+        def remove() -> bool:
+            node = self.namespace.find(path)
+            return node is not None and node.is_dir and not node.children and self.namespace.delete(path)
+
+        return bool(self._change("remove_empty", [path], remove))
+
+    def delete_tree(self, path: str) -> None:
+        path = self.qualify(path)
+        self._change("delete_tree", [path], lambda: self.namespace.delete(path))
+
+    def move_to_trash(self, path: str) -> bool:
+        self._require_alive()
+        path = self.qualify(path)
+        if self.namespace.find(path) is None:
+            raise SourceMissing(path)
+        if self.trash_enabled:
+            self._change("move_to_trash", [path], lambda: self._move_to_trash(path))
+        return self.trash_enabled
+
+    def read_text(self, path: str) -> str:
+        return str(self.content(path))
+
+    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
+        self._require_alive()
+        found = {path: self.namespace.find(self.qualify(path)) for path in paths}
+        return {path: node.content for path, node in found.items() if node is not None and not node.is_dir}
+
+    def write_new(self, path: str, text: str) -> None:
+        path, half = self.qualify(path), text[: len(text) // 2]
+        self._change("write_new", [path], lambda: self._begin(path, half))
+        self.namespace.require_disk(path, size(text))
+        self._fitting(text, size(text) - size(half))
+        self._change("write_new.close", [path], lambda: self._complete(path, text))
+
+    def hold(self, path: str, holder: str) -> FakeLock:
+        path = self.qualify(path)
+        lock: FakeLock = self._change("hold", [path], lambda: self._hold(path, " ".join(holder.split())))
+        return lock
+
+    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
+        self._require_alive()
+        found = {directory: self.namespace.find(self.qualify(directory)) for directory in directories}
+        return {directory: self._attributes(directory, node) for directory, node in found.items() if node is not None}
+
+    def dress(self, wanted: Mapping[str, Attributes]) -> None:
+        for directory, attributes in wanted.items():
+            path = self.qualify(directory)
+            self._change("dress", [path], lambda path=path, attributes=attributes: self._dress(path, attributes))
+
+    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
+        self._require_alive()
+        paths = {directory: self.qualify(directory) for directory in directories}
+        return {directory: self._ties(path) for directory, path in paths.items() if self.namespace.find(path) is not None}
+
+    def room(self, path: str, quotas_at: Sequence[str]) -> Room:
+        self.qualify(path)
+        limit = self.namespace.space_bytes
+        free = None if limit is None else max(0, limit - self.namespace.used_bytes())
+        quotas = [self.namespace.quota_left(place) for place in map(self.qualify, quotas_at) if place in self.namespace.quotas]
+        return Room(free, COPIES, BLOCK_SIZE, tuple(quotas))
+
+    # ---- inside
+
+    def _require_alive(self) -> None:
+        if self._dead:
+            raise Killed("a killed process does nothing more")
+
+    def _die(self, what: str) -> None:
+        self._dead = True
+        raise Killed(what)
+
+    def _change(self, method: str, paths: List[str], effect: Callable[[], Any]) -> Any:
+        what = f"{method} {' '.join(paths)}"
+        self.step(what)
+        error, done = self._failures.pop(method, (None, True))
+        if not done:
+            raise error
+        for path in paths:
+            if self._is_denied(path):
+                raise NoPermission(f"{path}: permission denied")
+        with self.namespace.one_step:
+            result = effect()
+        self.stepped(what)
+        if error is not None:
+            raise error
+        return result
+
+    def _is_denied(self, path: str) -> bool:
+        return any(path == denied or path.startswith(denied + "/") for denied in self.namespace.denied)
+
+    def _ties(self, path: str) -> Ties:
+        known = self.namespace.ties.get(path, Ties())
+        return dataclasses.replace(known, denied=f"{path}: permission denied") if self._is_denied(names.parent(path)) else known
+
+    def _snapshot(self, path: str) -> Snapshot:
+        if path in self.namespace.unreadable:
+            raise NoPermission(f"{path}: permission denied")
+        node = self.namespace.find(path)
+        if node is None or not node.is_dir:
+            return Snapshot(exists=False)
+        entries = (info(names.join(path, name), child) for name, child in sorted(node.children.items()))
+        return Snapshot(True, node.id, node.mtime_ms, tuple(entries))
+
+    def _fitting(self, content: Any, length: Optional[int]) -> int:
+        """The length, if so much space is left."""
+        length = size(content) if length is None else length
+        limit = self.namespace.space_bytes
+        if limit is not None and self.namespace.used_bytes() + length > limit:
+            raise NoSpace("the quota is exceeded")
+        return length
+
+    def _move_to_trash(self, path: str) -> None:
+        """Below the trash with its whole path; where that is taken, with the time behind its name."""
+        target = wanted = names.join(TRASH, *parts(path))
+        now = self.namespace.now()
+        while self.namespace.find(target) is not None:
+            target, now = f"{wanted}{now}", now + 1
+        self.namespace.make_directory(names.parent(target))
+        self.namespace.rename(path, target)
+
+    def _begin(self, path: str, text: str) -> None:
+        self.namespace.directory(names.parent(path))
+        self.namespace.leases[self.namespace.create(path, text, size(text), is_open=True)] = None
+
+    def _complete(self, path: str, text: str) -> None:
+        node = self.namespace.file(path)
+        node.content, node.length = text, size(text)
+        self.namespace.leases.pop(node, None)
+        self.namespace.close(node)
+
+    def _hold(self, path: str, line: str) -> FakeLock:
+        node = self.namespace.find(path)
+        if node is None:
+            node = self.namespace.create(path, "", 0)
+        if node.is_open:
+            lines = str(node.content).splitlines()
+            raise LockHeld(path, lines[-1] if lines else "")
+        node.is_open = True
+        node.content += line + "\n"
+        node.length = size(node.content)
+        lock = FakeLock(self, path, node)
+        self.namespace.leases[node] = lock
+        return lock
+
+    def _attributes(self, directory: str, node: Node) -> Attributes:
+        """Policies are kept by each directory itself: nothing is inherited here, so nothing is lost by a rename either."""
+        parent = self.namespace.find(names.parent(self.qualify(directory)))
+        known = attributes_of(node)
+        above = parent.attributes if parent is not None else known
+        return dataclasses.replace(
+            known,
+            own_storage_policy=known.storage_policy != above.storage_policy,
+            own_ec_policy=known.ec_policy != above.ec_policy,
+        )
+
+    def _dress(self, path: str, wanted: Attributes) -> None:
+        directory = self.namespace.directory(path)
+        xattrs = {**dict(directory.attributes.xattrs), **dict(wanted.xattrs)}
+        present = directory.attributes
+        wanted = dataclasses.replace(
+            wanted,
+            xattrs=tuple(sorted(xattrs.items())),
+            owner=wanted.owner or present.owner,
+            group=wanted.group or present.group,
+            storage_policy=wanted.storage_policy or present.storage_policy,
+        )
+        directory.attributes = wanted
+        for child in directory.children.values():
+            if not child.is_dir:
+                child.attributes = wanted
+
+
+class FakeLock:
+    """A file that a client holds open."""
+
+    def __init__(self, files: FakeFiles, path: str, node: Node) -> None:
+        self._files, self._path, self._node = files, path, node
+        self.lost = False
+
+    def check(self) -> bool:
+        self._files._require_alive()
+        return not self.lost and self._files.namespace.find(self._path) is self._node
+
+    def release(self) -> None:
+        self._files._change("release", [self._path], self._close)
+
+    def _close(self) -> None:
+        if not self.lost:
+            self._files.namespace.close(self._node)
+            self._files.namespace.leases.pop(self._node, None)
+
+
+class Writer:
+    """Other programs, by the calls that they make: Spark and Hive with their committers, anything that appends."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+
+    def add(self, path: str, content: Any, length: Optional[int] = None) -> None:
+        """A finished file appears; missing parents are made, as every writer's client does."""
+        self._tick()
+        self.namespace.create(normal(path), content, size(content) if length is None else length)
+
+    def open(self, path: str, content: Any = "", length: Optional[int] = None) -> Node:
+        """Open a file for write: a new one, or for append the one that is there."""
+        self._tick()
+        node = self.namespace.find(normal(path))
+        if node is None:
+            return self.namespace.create(normal(path), content, size(content) if length is None else length, is_open=True)
+        if node.is_open:
+            raise TargetExists(f"{path}: open already")
+        node.is_open = True
+        return node
+
+    def append_open(self, node: Node, more: Any, length: Optional[int] = None) -> None:
+        """Write on: the stream follows its inode, wherever the file lies by now."""
+        node.content += more
+        node.length += size(more) if length is None else length
+
+    def close(self, node: Node) -> None:
+        self._tick()
+        self.namespace.close(node)
+
+    def make_directory(self, path: str) -> None:
+        self._tick()
+        self.namespace.make_directory(normal(path))
+
+    def delete(self, path: str) -> None:
+        self._tick()
+        self.namespace.delete(normal(path))
+
+    def rename_into(self, source: str, target: str) -> None:
+        """FileSystem.rename: below the target where that is a directory."""
+        self._tick()
+        there = self.namespace.find(normal(target))
+        below = names.join(target, names.base(source)) if there is not None and there.is_dir else target
+        self.namespace.rename(normal(source), normal(below))
+
+    def overwrite(self, directory: str, files: Mapping[str, Any]) -> None:
+        """INSERT OVERWRITE at its end: the directory is deleted and made anew."""
+        self.delete(directory)
+        for name, content in files.items():
+            self.add(names.join(directory, name), content)
+
+    def start_committer(self, directory: str) -> None:
+        self.make_directory(names.join(directory, "_temporary", "0"))
+
+    def commit_task(self, directory: str, name: str, content: Any, length: Optional[int] = None) -> None:
+        """Version 1 of the committer: a task's file waits below `_temporary`, whose parents are made again if they are gone."""
+        self.add(names.join(directory, "_temporary", "0", f"task_{name}", name), content, length)
+
+    def commit_job(self, directory: str) -> None:
+        """Move what the tasks committed, over files of the same name, and take `_temporary` away."""
+        temporary = normal(names.join(directory, "_temporary"))
+        for task in sorted(self.namespace.directory(names.join(temporary, "0")).children):
+            for name in sorted(self.namespace.directory(names.join(temporary, "0", task)).children):
+                self.delete(names.join(directory, name))
+                self.rename_into(names.join(temporary, "0", task, name), names.join(directory, name))
+        self.delete(temporary)
+
+    def _tick(self) -> None:
+        self.namespace.advance(self.namespace.tick_ms)
+
+
+def parts(path: str) -> List[str]:
+    for prefix in (ROOT, "hdfs:"):
+        if path.startswith(prefix + "/") or path == prefix:
+            path = path[len(prefix) :]
+            break
+    return [part for part in path.split("/") if part]
+
+
+def normal(path: str) -> str:
+    return "/".join([ROOT, *parts(path)])
+
+
+def size(content: Any) -> int:
+    return len(content.encode()) if isinstance(content, str) else len(content)
+
+
+def info(path: str, node: Node) -> FileInfo:
+    prefix, rest = path[: len(ROOT)], path[len(ROOT) :]
+    return FileInfo(
+        path=path,
+        length=node.length,
+        mtime_ms=node.mtime_ms,
+        is_dir=node.is_dir,
+        file_id=node.id,
+        uri=prefix + "".join(char if char in URI_SAFE or ord(char) > 127 else quote(char) for char in rest),
+        block_size=0 if node.is_dir else BLOCK_SIZE,
+        replication=0 if node.is_dir else 3,
+        owner=node.attributes.owner,
+        group=node.attributes.group,
+        mode=node.mode,
+        is_open=node.is_open,
+    )
+
+
+def attributes_of(node: Node) -> Attributes:
+    """File attributes from the first data file, as the real one reads them."""
+    visible = [child for name, child in sorted(node.children.items()) if not child.is_dir and not names.is_hidden(name)]
+    known = node.attributes
+    if not visible:
+        return dataclasses.replace(known, file_mode=known.mode & 0o666, file_acl=())
+    return dataclasses.replace(known, file_mode=visible[0].attributes.file_mode, file_acl=visible[0].attributes.file_acl)

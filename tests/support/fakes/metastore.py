@@ -1,0 +1,332 @@
+"""The in-memory fake of `cluster/metastore.py`: a metastore, our client of it, and what other people do to it.
+
+It behaves as Hive's does (tests/contract/test_metastore.py says how) and dies with the files fake's process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from hivekeeper import quoting
+from hivekeeper.model import Partition, Storage, Table
+from hivekeeper.ports import FilesError, MetastoreRefused, MetastoreUnavailable
+from support.fakes.files import FakeFiles
+
+PARQUET = Storage(
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+    "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    {"serialization.format": "1"},
+)
+
+# What Hive's and Spark's statistics add to a table, and what lets others delete its files: a backup table has neither.
+ROW_STATISTICS = ("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded")
+RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period")
+
+
+KEEP_ROOTS_MS = 300_000
+
+
+@dataclass
+class Catalog:
+    """The metastore server: what it stores, whoever asks. `events` is what its listeners were told."""
+
+    databases: Set[str] = field(default_factory=lambda: {"default"})
+    tables: Dict[str, Table] = field(default_factory=dict)
+    partitions: Dict[str, Dict[str, Partition]] = field(default_factory=dict)
+    events: List[Tuple[str, str, str]] = field(default_factory=list)
+    locked: Set[str] = field(default_factory=set)
+    has_locks: bool = True
+
+    def add_table(self, table: Table, partitions: Iterable[Partition] = ()) -> None:
+        self.databases.add(table.database)
+        self.tables[table.full_name] = table
+        self.partitions[table.full_name] = {partition.name: partition for partition in partitions}
+        self.events.append(("CREATE_TABLE", table.full_name, ""))
+
+    def drop_table(self, full_name: str) -> None:
+        del self.tables[full_name], self.partitions[full_name]
+        self.events.append(("DROP_TABLE", full_name, ""))
+
+    def put_table(self, table: Table) -> None:
+        """Alter a table."""
+        self.tables[table.full_name] = table
+        self.events.append(("ALTER_TABLE", table.full_name, ""))
+
+    def add_partition(self, full_name: str, partition: Partition) -> None:
+        self.partitions[full_name][partition.name] = partition
+        self.events.append(("ADD_PARTITION", full_name, partition.name))
+
+    def drop_partition(self, full_name: str, name: str) -> None:
+        del self.partitions[full_name][name]
+        self.events.append(("DROP_PARTITION", full_name, name))
+
+    def put_partition(self, full_name: str, partition: Partition) -> None:
+        """Alter a partition."""
+        self.partitions[full_name][partition.name] = partition
+        self.events.append(("ALTER_PARTITION", full_name, partition.name))
+
+
+class FakeMetastore:
+    """`ports.Metastore` in memory, as the process whose files `files` is: its kills, steps and callbacks are ours.
+
+    Every changing call is one step, taking and giving back Hive's lock included; making a backup table of a partitioned table
+    is two, the table and then its partitions (make_backup_table.partitions). `analyzed` holds what analyze() was asked for.
+    """
+
+    def __init__(self, files: FakeFiles, catalog: Optional[Catalog] = None) -> None:
+        self.catalog = catalog or Catalog()
+        self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
+        self._files = files
+        self._failures: Dict[str, Tuple[Exception, bool]] = {}
+        # Per database: when the locations of tables were read, and what was found.
+        self._roots: Dict[str, Tuple[int, Dict[str, str]]] = {}
+
+    def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
+        """The next call of this method raises; with `done` a change has its effect all the same."""
+        self._failures[method] = (error, done)
+
+    # ---- ports.Metastore
+
+    def databases(self) -> Tuple[str, ...]:
+        self._read("databases")
+        return tuple(sorted(self.catalog.databases))
+
+    def table_names(self, database: str) -> Tuple[str, ...]:
+        self._read("table_names")
+        if database.lower() not in self.catalog.databases:
+            raise KeyError(database)
+        return tuple(sorted(table.name for table in self.catalog.tables.values() if table.database == database.lower()))
+
+    def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        self._read("tables")
+        found = (self.catalog.tables.get(f"{database}.{name}".lower()) for name in sorted(names))
+        return {table.name: table for table in found if table is not None}
+
+    def partitions(self, table: Table) -> Tuple[Partition, ...]:
+        self._read("partitions")
+        return tuple(partition for _, partition in sorted(self._partitions(table).items())) if table.partitioned else ()
+
+    def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
+        self._read("partitions_named")
+        if not names:
+            return {}
+        stored = self._partitions(table)
+        return {name: stored[name] for name in sorted(names) if name in stored}
+
+    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
+        self._change("update_sizes", table.full_name, lambda: self._update_sizes(table, sizes, lives or {}))
+
+    def add_partition(self, table: Table, partition: Partition) -> bool:
+        added: bool = self._change("add_partition", f"{table.full_name}/{partition.name}", lambda: self._add_partition(table, partition))
+        return added
+
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._change("make_backup_table", name, lambda: self._make_backup_table(table, name, places.get("", location), parameters))
+        if table.partitioned:
+            try:
+                self._change("make_backup_table.partitions", name, lambda: self._add_places(table, name, places))
+            except MetastoreUnavailable:
+                if name in self.catalog.tables:
+                    self.catalog.drop_table(name)
+                raise
+
+    def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._change("point_backup_table", name, lambda: self._point_backup_table(name, parameters, places))
+
+    def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        self._change("trim_backup_table", name, lambda: self._trim_backup_table(name, parameters, partitions))
+
+    def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        dropped: bool = self._change("drop_backup_table", name, lambda: self._drop_backup_table(name, parameters))
+        return dropped
+
+    @contextmanager
+    def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
+        reason = self._change("hold", table.full_name, lambda: self._lock(table.full_name)) if timeout_s > 0 else "it was not asked for"
+        try:
+            yield reason
+        finally:
+            if not reason:
+                self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
+
+    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
+        """What one client has read it keeps for some minutes, as the real one does."""
+        self._read("locations_below")
+        now_ms = self._files.namespace.now()
+        read_at_ms, roots = self._roots.get(database, (0, {}))
+        if now_ms - read_at_ms > KEEP_ROOTS_MS:
+            roots = {
+                table.full_name: self._files.qualify(table.location)
+                for table in self.catalog.tables.values()
+                if table.location and database in ("", table.database)
+            }
+            self._roots[database] = (now_ms, roots)
+        return {location: tuple(sorted(name for name in roots if self._touches(roots[name], location))) for location in locations}
+
+    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
+        self._change("analyze", table.full_name, lambda: self.analyzed.append((table.full_name, tuple(partitions))))
+
+    # ---- inside
+
+    def _read(self, method: str) -> None:
+        self._files.qualify("/")  # a killed process asks nothing more
+        error, _ = self._failures.pop(method, (None, True))
+        if error is not None:
+            raise error
+
+    def _change(self, method: str, what: str, effect: Callable[[], Any]) -> Any:
+        what = f"metastore.{method} {what}"
+        self._files.step(what)
+        error, done = self._failures.pop(method, (None, True))
+        if error is not None and not done:
+            raise error
+        result = effect()
+        self._files.stepped(what)
+        if error is not None:
+            raise error
+        return result
+
+    def _partitions(self, table: Table) -> Dict[str, Partition]:
+        if table.full_name not in self.catalog.tables:
+            raise MetastoreRefused(f"{table.full_name} table not found")
+        return self.catalog.partitions[table.full_name]
+
+    def _update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Mapping[str, str]) -> None:
+        if not table.partitioned:
+            stored = self.catalog.tables.get(table.full_name)
+            if stored is not None and "" in sizes and self._lies_at(stored.location, lives.get("")):
+                self.catalog.put_table(dataclasses.replace(stored, parameters=_sized(stored.parameters, *sizes[""])))
+            return
+        partitions = self._partitions(table)
+        for name, (count, size_bytes) in sizes.items():
+            if name in partitions and self._lies_at(partitions[name].location, lives.get(name)):
+                parameters = _sized(partitions[name].parameters, count, size_bytes)
+                self.catalog.put_partition(table.full_name, dataclasses.replace(partitions[name], parameters=parameters))
+
+    def _add_partition(self, table: Table, partition: Partition) -> bool:
+        name = quoting.partition_name([column.name for column in table.partition_columns], partition.values)
+        if name in self._partitions(table):
+            return False
+        self._files.namespace.make_directory(self._files.qualify(partition.location))
+        parameters = _without_column_statistics(partition.parameters)
+        self.catalog.add_partition(table.full_name, dataclasses.replace(partition, name=name, parameters=parameters))
+        return True
+
+    def _make_backup_table(self, table: Table, name: str, place: str, parameters: Mapping[str, str]) -> None:
+        self._partitions(table)  # the table is there
+        stored = self.catalog.tables[table.full_name]
+        database, _, own_name = name.partition(".")
+        if database not in self.catalog.databases:
+            raise MetastoreRefused(f"{name}: no such database")
+        if name in self.catalog.tables:
+            raise MetastoreRefused(f"Table {own_name} already exists")
+        self._make_place(place)
+        made = dataclasses.replace(
+            stored,
+            database=database,
+            name=own_name,
+            kind="EXTERNAL_TABLE",
+            location=place,
+            storage=_moved(stored.storage, place),
+            parameters=_backup_parameters(stored, parameters),
+            create_time=self._files.namespace.now() // 1000,
+        )
+        self.catalog.add_table(made)
+
+    def _add_places(self, table: Table, name: str, places: Mapping[str, str]) -> None:
+        if name not in self.catalog.tables:
+            raise MetastoreRefused(f"{name} table not found")
+        stored = self._partitions(table)
+        moved = [_partition_at(stored[one], place) for one, place in places.items() if one in stored]
+        for partition in moved:
+            self._make_place(partition.location)
+        for partition in moved:
+            parameters = _without_row_statistics(partition.parameters)
+            self.catalog.add_partition(name, dataclasses.replace(partition, parameters=parameters))
+
+    def _make_place(self, location: str) -> None:
+        try:
+            self._files.namespace.make_directory(location)
+        except FilesError as error:
+            raise MetastoreRefused(f"{location} is not a directory or unable to create one") from error
+
+    def _carries(self, name: str, parameters: Mapping[str, str]) -> bool:
+        table = self.catalog.tables.get(name)
+        return table is not None and parameters.items() <= table.parameters.items()
+
+    def _point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        if not self._carries(name, parameters):
+            return
+        table, partitions = self.catalog.tables[name], self.catalog.partitions[name]
+        if not table.partitioned and table.location != places.get("", table.location):
+            self.catalog.put_table(dataclasses.replace(table, location=places[""], storage=_moved(table.storage, places[""])))
+        for one, place in places.items():
+            if one in partitions and partitions[one].location != place:
+                self.catalog.put_partition(name, _partition_at(partitions[one], place))
+
+    def _trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        for one in partitions if self._carries(name, parameters) else ():
+            if one in self.catalog.partitions[name]:
+                self.catalog.drop_partition(name, one)
+
+    def _drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        ours = self._carries(name, parameters)
+        if ours:
+            self.catalog.drop_table(name)
+        return ours
+
+    def _lock(self, full_name: str) -> str:
+        if not self.catalog.has_locks:
+            return "Unable to update transaction database"
+        if full_name in self.catalog.locked:
+            return "another holds Hive's lock on it"
+        self.catalog.locked.add(full_name)
+        return ""
+
+    def _lies_at(self, location: str, live: Optional[str]) -> bool:
+        return live is None or self._files.qualify(location) == self._files.qualify(live)
+
+    def _touches(self, root: str, location: str) -> bool:
+        one, other = root + "/", self._files.qualify(location) + "/"
+        return one.startswith(other) or other.startswith(one)
+
+
+def _backup_parameters(table: Table, own: Mapping[str, str]) -> Mapping[str, str]:
+    left_out = {*RIGHTS_OVER_FILES, *(("numFiles", "totalSize") if table.partitioned else ())}
+    kept = {key: value for key, value in _without_row_statistics(table.parameters).items() if key not in left_out}
+    return {**kept, **own, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}
+
+
+def _without_row_statistics(parameters: Mapping[str, str]) -> Mapping[str, str]:
+    prefixes = ("spark.sql.statistics.", "impala_intermediate_stats_")
+    return {key: value for key, value in parameters.items() if key not in ROW_STATISTICS and not key.startswith(prefixes)}
+
+
+def _partition_at(partition: Partition, place: str) -> Partition:
+    return dataclasses.replace(partition, location=place, storage=_moved(partition.storage, place))
+
+
+def _moved(storage: Storage, place: str) -> Storage:
+    """The SerDe's `path`, where Spark set one, follows."""
+    found = {key: place if key.lower() == "path" else value for key, value in storage.serde_parameters.items()}
+    return dataclasses.replace(storage, serde_parameters=found)
+
+
+def _sized(parameters: Mapping[str, str], files: int, size_bytes: int) -> Mapping[str, str]:
+    sizes = {"numFiles": str(files), "totalSize": str(size_bytes)}
+    if "spark.sql.statistics.totalSize" in parameters:
+        sizes["spark.sql.statistics.totalSize"] = str(size_bytes)
+    return {**parameters, **sizes}
+
+
+def _without_column_statistics(parameters: Mapping[str, str]) -> Mapping[str, str]:
+    if "COLUMN_STATS_ACCURATE" not in parameters:
+        return parameters
+    accurate = json.loads(parameters["COLUMN_STATS_ACCURATE"])
+    accurate.pop("COLUMN_STATS", None)
+    return {**parameters, "COLUMN_STATS_ACCURATE": json.dumps(accurate, separators=(",", ":"))}

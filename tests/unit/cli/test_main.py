@@ -1,0 +1,317 @@
+"""The command line without a cluster: what is refused, what is said, which code comes back."""
+
+import io
+import json
+
+import pytest
+
+from hivekeeper import __version__
+from hivekeeper.cli import dispatch, main, parser
+from hivekeeper.errors import UsageError
+from hivekeeper.report.results import TableOutcome, UnitOutcome
+
+RUN = "20260101t020304z-1f0c"
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    for name in ("HIVEKEEPER_CONF_DIR",):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*words):
+        try:
+            code = main.main(list(words))
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "no subcommand is given"),
+        (["compress"], "invalid choice: 'compress'"),
+        (["analyze"], "no table is selected"),
+        (["analyze", "--table", "a.b.c.d"], "'a.b.c.d' is not a table's name"),
+        (["analyze", "--table", "events"], "'events' is not a table's name"),
+        (["analyze", "--table", "d.t", "--tabel", "d.u"], "unrecognized arguments: --tabel d.u"),
+        (["compact-swap", "--table", "d.t", "--block-size", "-5"], "block_size_mb"),
+        (["compact-swap", "--table", "d.t", "--max-units", "0"], "max_units"),
+        (["compact-swap", "--table", "d.t", "--table", "d.u", "--sort-columns", "id"], "--sort-columns takes exactly one --table"),
+        (["compact-swap", "--database", "d", "--sort-columns", "id"], "--sort-columns takes exactly one --table"),
+        (["analyze", "--tables-file", "/nowhere/tables"], "--tables-file /nowhere/tables: No such file or directory"),
+        (["analyze", "--table", "d.t", "--set", "block_sise_mb=1"], "block_size_mb"),
+        (["analyze", "--table", "d.t", "-c", "/nowhere/site.yaml"], "/nowhere/site.yaml"),
+        (["cleanup", "--table", "d.t", "--older-than", "7"], "older_than"),
+        (["cleanup", "--table", "d.t", "--older-than", "-7d"], "older-than"),
+        (["cleanup", "--table", "d.t", "--min-age", "a week"], "min_age"),
+        (["cleanup", "--table", "d.t", "--keep-last", "many"], "keep_last"),
+        (["cleanup", "--table", "d.t", "--keep-last", "-1"], "keep_last"),
+        (["cleanup", "--table", "d.t", "--set", "discard=shred"], "discard"),
+        (["cleanup"], "no table is selected"),
+        (["verify", "--table", "d.t", "--run", "latest"], "'latest' is not the id of a run, such as 20260101t020304z-1f0c"),
+        (["verify", "--table", "d.t", "--level", "all"], "invalid choice: 'all'"),
+        (["rollback", "--table", "d.t", "--run", f"{RUN}.t1"], "is not the id of a run"),
+        (["rollback", "--table", "d.t", "--run", f"../{RUN}"], "is not the id of a run"),
+        (["rollback", "--table", "d.t", "--run", ""], "is not the id of a run"),
+        (["pin", "--table", "d.t"], "--run"),
+        (["unpin", "--table", "d.t"], "--run"),
+        (["pin", "--table", "d.t", "--run", "20260101"], "is not the id of a run"),
+        (["history", "--table", "d.t", "--files"], "--files and --run belong together"),
+        (["history", "--table", "d.t", "--run", RUN], "--files and --run belong together"),
+        (["history", "--table", "d.t", "--at", "-1"], "--at"),
+        (["history", "--table", "d.t", "--at", "newest"], "'newest' is not the number of a log entry"),
+        (["history", "--table", "d.t", "--at", "²"], "is not the number of a log entry"),
+    ],
+)
+def test_wrong_usage_is_one_clear_error_with_code_2(run, words, says):
+    code, out, err = run(*words)
+    assert code == 2
+    assert out == ""
+    assert says in err
+    assert err.startswith("hivekeeper: ")
+    assert "\n  state: nothing was changed\n  next:  " in err
+
+
+def test_two_questions_to_history_at_once_are_wrong_usage():
+    parsed = parser.build_parser().parse_args(["history", "--table", "d.t", "--files", "--run", RUN, "--at", "3"])
+    with pytest.raises(UsageError):
+        parser.read_selection(parsed)
+
+
+def test_wrong_usage_with_json_is_a_document_too(run):
+    code, out, _ = run("analyze", "--json")
+    document = json.loads(out)
+    assert (code, document["exit_code"], document["error"]["what"]) == (2, 2, "no table is selected")
+
+
+def properties_of(text):
+    return dict(line.partition("=")[::2] for line in text.splitlines())
+
+
+def test_wrong_usage_writes_the_properties_too_as_far_as_the_words_say_where(run, tmp_path):
+    out_file = tmp_path / "out.properties"
+    code, out, err = run("analyze", "--tabel", "d.t", "--properties-out", str(out_file))
+    written = properties_of(out_file.read_text("ascii"))
+    assert (code, out) == (2, "")
+    assert (written["hivekeeper.exit_code"], written["hivekeeper.retry"], written["hivekeeper.command"]) == ("2", "person", "analyze")
+    assert written["hivekeeper.error"] in err
+    assert [path.name for path in tmp_path.iterdir()] == ["out.properties"]
+
+
+@pytest.mark.parametrize("launcher", [[], ["submit-options", "--"]], ids=["by hand", "asked by the launcher"])
+def test_properties_of_an_error_can_take_the_place_of_the_answer(run, launcher):
+    code, out, err = run(*launcher, "analyze", "--properties-out=-")
+    assert (code, properties_of(out)["hivekeeper.command"]) == (2, "analyze")
+    assert properties_of(out)["hivekeeper.error"] == "no table is selected"
+    assert "no table is selected" in err
+
+
+def test_two_answers_on_the_standard_output_are_wrong_usage_and_the_document_says_so(run):
+    code, out, _ = run("analyze", "--table", "d.t", "--json", "--properties-out", "-")
+    assert code == 2
+    assert "both take the standard output" in json.loads(out)["error"]["what"]
+
+
+def test_properties_that_cannot_be_written_do_not_hide_the_error(run, tmp_path):
+    code, _, err = run("analyze", "--properties-out", str(tmp_path / "nowhere" / "out"))
+    assert code == 2
+    assert "no table is selected" in err
+
+
+def test_an_error_leaves_a_file_of_the_cluster_alone(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("analyze", "--properties-out", "hdfs:///tmp/out")
+    assert (code, out, list(tmp_path.iterdir())) == (2, "", [])
+
+
+def test_the_properties_of_the_run_before_are_gone_before_the_cluster_is_asked(tmp_path):
+    old = tmp_path / "out.properties"
+    old.write_text("hivekeeper.exit_code=0\n")
+    main.forget_properties(str(old))
+    main.forget_properties(str(old))
+    assert not old.exists()
+
+
+def test_a_launcher_that_asks_for_words_has_the_old_properties_removed(run, tmp_path):
+    old = tmp_path / "out.properties"
+    old.write_text("hivekeeper.exit_code=0\n")
+    assert run("submit-options", "--", "analyze", "--table", "d.t", "--properties-out", str(old))[0] == 0
+    assert not old.exists()
+
+
+def test_the_version_and_the_help_need_no_cluster(run):
+    assert run("--version")[:2] == (0, f"hivekeeper {__version__}\n")
+    code, out, _ = run("--help")
+    assert code == 0
+    for word in (*dispatch.COMMANDS, "config", "exit codes:"):
+        assert word in out
+
+
+@pytest.mark.parametrize("command", sorted(dispatch.COMMANDS))
+def test_every_command_has_a_help_with_the_exit_codes(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert "exit codes:" in out
+
+
+class Terminal(io.StringIO):
+    """A stdin where a person sits."""
+
+    def isatty(self):
+        return True
+
+
+def ask(monkeypatch, capsys, stdin, *words):
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr("sys.stdin", stdin)
+    parsed = parser.build_parser().parse_args(["rollback", "--table", "sales.events", *words])
+    planned = TableOutcome("sales.events", units=(UnitOutcome("dt=1", "planned", 1, 10, 3, 10, of_run=RUN),))
+    answer = main.ask_for_rollback(parsed, planned)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return answer, captured.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("y\n", True), ("yes\n", True), (" Yes \n", True), ("n\n", False), ("\n", False), ("", False), ("yeah\n", False)],
+)
+def test_on_a_terminal_a_rollback_shows_its_plan_and_asks(monkeypatch, capsys, typed, expected):
+    answer, shown = ask(monkeypatch, capsys, Terminal(typed))
+    assert answer is expected
+    assert f"sales.events/dt=1: 1 → 3 files, undoes run {RUN}" in shown
+    assert shown.endswith("roll back? [y/N] ")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [(Terminal("n\n"), ["--yes"]), (io.StringIO("n\n"), []), (None, [])],
+    ids=["with --yes", "in a pipe", "without stdin"],
+)
+def test_where_nobody_is_to_be_asked_a_rollback_shows_its_plan_and_goes_on(monkeypatch, capsys, stdin, words):
+    answer, shown = ask(monkeypatch, capsys, stdin, *words)
+    assert answer is True
+    assert "would roll back 1 step" in shown
+    assert "[y/N]" not in shown
+
+
+def test_a_tables_file_has_one_table_a_line(tmp_path):
+    listed = tmp_path / "tables"
+    listed.write_text("# nightly\nsales.events\n\nsales.orders # big\nsales.events\n")
+    parsed = parser.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
+    assert parser.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
+
+
+def test_config_shows_each_value_and_where_it_comes_from(run, tmp_path, monkeypatch):
+    site = tmp_path / "site.yaml"
+    site.write_text("block_size_mb: 256\nanalyze_stats: true\n")
+    monkeypatch.setenv("HIVEKEEPER_ANALYZE_STATS", "false")
+    code, out, _ = run("config", "-c", str(site), "--set", "spark.queue=etl", "--json")
+    values = json.loads(out)["values"]
+    assert code == 0
+    assert values["block_size_mb"] == {"value": 256, "origin": str(site)} or values["block_size_mb"]["value"] == 256
+    assert values["analyze_stats"]["value"] is False
+    assert values["spark.queue"]["value"] == "etl"
+
+
+def test_config_says_which_site_file_was_read(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HIVEKEEPER_CONF_DIR", str(tmp_path))
+    assert run("config")[1].splitlines()[-1] == "site.yaml: none"
+    assert json.loads(run("config", "--json")[1])["site_file"] is None
+    site = tmp_path / "site.yaml"
+    site.write_text("block_size_mb: 256\n")
+    assert run("config")[1].splitlines()[-1] == f"site.yaml: {site}"
+    assert json.loads(run("config", "--json")[1])["site_file"] == str(site)
+
+
+def test_the_template_is_a_configuration_that_changes_nothing(run, tmp_path):
+    code, out, _ = run("config", "--template")
+    assert code == 0
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(out)
+    assert run("config", "-c", str(copy))[1] == run("config")[1]
+
+
+def test_submit_options_come_separated_by_nul_and_whole(run):
+    code, out, _ = run("submit-options", "--", "analyze", "--table", "d.big events; $x 'y'", "--set", "spark.queue=a b")
+    assert code == 0
+    assert out.endswith("\0")
+    assert "--master" in out.split("\0")
+
+
+def test_every_flag_of_the_help_has_a_key_of_the_configuration():
+    from hivekeeper.config import layers
+
+    known = set(layers.load([], {}, {}).winners)
+    assert set(parser.FLAG_KEYS.values()) <= known
+
+
+def test_a_file_of_tables_and_sparks_own_hive_site_are_shipped_in_cluster_mode(run, tmp_path, monkeypatch):
+    conf, hadoop, tables = tmp_path / "conf", tmp_path / "hadoop", tmp_path / "tables"
+    conf.mkdir(), hadoop.mkdir()
+    (conf / "hive-site.xml").touch()
+    tables.write_text("a.b\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(conf))
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(hadoop))
+    cluster = ["--set", "spark.master=yarn", "--set", "spark.deploy_mode=cluster"]
+    words = ["submit-options", "--", "analyze", "--tables-file", str(tables), *cluster]
+    hive_site = f"{(conf / 'hive-site.xml').as_uri()}#hive-site.xml"
+
+    def shipped(*more):
+        return run(*words, *more)[1].split("\0--files\0")[1].split("\0")[0].split(",")
+
+    assert shipped()[1:] == [f"{tables.as_uri()}#hivekeeper-tables.txt", hive_site]
+    assert hive_site not in shipped("--set", "spark.extra_files=/etc/hive-site.xml")
+    (hadoop / "hive-site.xml").touch()
+    assert hive_site not in shipped(), "Spark ships the one in HADOOP_CONF_DIR by itself"
+
+
+def test_an_answer_is_shown_and_only_files_that_were_asked_for_are_written(run, tmp_path):
+    from hivekeeper.launch import driver_output
+
+    asked, other, place = str(tmp_path / "r.json"), str(tmp_path / "other"), tmp_path / "answer"
+    place.write_text(driver_output.write(driver_output.Answer(6, "text\n", "a step\n", {asked: "{}\n", other: "x"})))
+    (tmp_path / "log").write_text("Submitted application application_1_2\n")
+    files = [str(place), str(tmp_path / "log"), str(tmp_path / "none")]
+    code, out, err = run("receive-answer", *files, "1", "--", "analyze", "--database", "d", "--report-file", asked)
+    assert (code, out) == (6, "text\n")
+    assert err.startswith("a step\n")
+    assert "yarn logs -applicationId application_1_2" in err
+    assert (tmp_path / "r.json").read_text() == "{}\n"
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_run_that_left_no_answer_is_an_error_with_its_document_and_properties(run, tmp_path):
+    (tmp_path / "log").write_text('Exception in thread "main" java.io.IOException: no such host\n')
+    old = tmp_path / "p"
+    old.write_text("hivekeeper.exit_code=0\n")
+    files = [str(tmp_path / "none"), str(tmp_path / "log"), str(tmp_path / "none")]
+    words = ["analyze", "--database", "d", "--json", "--properties-out", str(old)]
+    code, out, err = run("receive-answer", *files, "1", "--", *words)
+    assert code == 8
+    assert json.loads(out)["error"]["what"] == "nothing was started on YARN: IOException: no such host"
+    assert err.startswith("hivekeeper: nothing was started on YARN")
+    assert "exit_code=8" in old.read_text()
+
+
+def test_the_properties_of_an_earlier_run_do_not_stand_for_a_killed_one(run, tmp_path):
+    (tmp_path / "log").write_text('Exception in thread "main" org.apache.spark.SparkException: Application application_1_2 is killed\n')
+    old = tmp_path / "p"
+    old.write_text("hivekeeper.exit_code=0\n")
+    files = [str(tmp_path / "none"), str(tmp_path / "log"), str(tmp_path / "none")]
+    code, _, err = run("receive-answer", *files, "1", "--", "analyze", "--database", "d", "--properties-out", str(old))
+    assert code == 143
+    assert "application_1_2 was killed in YARN" in err
+    assert not old.exists()
+
+
+def test_a_file_of_tables_that_spark_cannot_ship_is_refused_at_once(run, tmp_path):
+    (tmp_path / "a,b").write_text("a.b\n")
+    cluster = ["--set", "spark.master=yarn", "--set", "spark.deploy_mode=cluster"]
+    code, _, err = run("submit-options", "--", "analyze", "--tables-file", str(tmp_path / "a,b"), *cluster)
+    assert code == 2
+    assert "comma" in err

@@ -1,0 +1,80 @@
+"""What became of a run without an answer, from what spark-submit 3.5 and YARN 3.3 wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.launch import driver_failure
+
+ID = "application_1795281679060_0002"
+REPORTS = f"INFO Client: Submitted application {ID}\nINFO Client: Application report for {ID} (state: ACCEPTED)\n"
+RUNNING = f"{REPORTS}INFO Client: Application report for {ID} (state: RUNNING)\n"
+FAILED = f'Exception in thread "main" org.apache.spark.SparkException: Application {ID} finished with failed status\n'
+
+CASES = {
+    "the driver's own code": (
+        f"{RUNNING}ERROR Client: Application diagnostics message: User application exited with status 6\n{FAILED}",
+        6,
+    ),
+    "a kill by YARN": (f'{RUNNING}Exception in thread "main" org.apache.spark.SparkException: Application {ID} is killed\n', 143),
+    "too much memory": (f"{RUNNING}AM Container for appattempt_1_0002_000001 exited with  exitCode: -104\n{FAILED}", 137),
+    "a killed container": (f"{RUNNING}AM Container for appattempt_1_0002_000001 exited with  exitCode: 137\n{FAILED}", 137),
+    "a container that ended by itself": (f"{RUNNING}AM Container for appattempt_1_0002_000001 exited with  exitCode: 13\n{FAILED}", 1),
+    "a driver that ended without a word": (f"{RUNNING}{FAILED}", 1),
+    "an unknown queue": (
+        'Exception in thread "main" org.apache.hadoop.yarn.exceptions.YarnException: Failed to submit '
+        f"{ID} to YARN : Application {ID} submitted by user etl to unknown queue: nosuch\n",
+        2,
+    ),
+    "a file that is not there": ('Exception in thread "main" java.io.FileNotFoundException: File does not exist: hdfs://a/env.tar.gz\n', 2),
+    "a ResourceManager that does not answer": ('Exception in thread "main" java.net.ConnectException: Connection refused\n', 8),
+    "nothing known": ("", 8),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_exit_code_says_how_a_run_ended(case):
+    log, code = CASES[case]
+    assert driver_failure.judge(log, 1).code == code
+
+
+def test_what_was_never_started_is_told_in_javas_words_and_touched_nothing():
+    fate = driver_failure.judge(CASES["an unknown queue"][0], 1)
+    assert "unknown queue: nosuch" in fate.what
+    assert fate.state == "no table was touched"
+
+
+def test_what_may_have_begun_is_never_said_to_be_untouched():
+    for case, (log, code) in CASES.items():
+        if code not in (2, 8):
+            assert "touched" not in driver_failure.judge(log, 1).state, case
+
+
+def test_a_run_that_succeeded_stays_one_when_its_answer_is_lost():
+    fate = driver_failure.judge(RUNNING, 0)
+    assert fate.code == 0
+    assert f"yarn logs -applicationId {ID}" in fate.next
+
+
+def test_without_a_driver_to_speak_the_last_lines_that_tell_are_picked():
+    log = "INFO fine\n" * 50 + "26/01/01 ERROR ApplicationMaster: User class threw\nCaused by: java.io.IOException: disk\nINFO end\n"
+    assert driver_failure.pick_lines(log) == ["26/01/01 ERROR ApplicationMaster: User class threw", "Caused by: java.io.IOException: disk"]
+
+
+def test_the_drivers_own_error_is_picked_whole_and_alone():
+    log = "ERROR noise\nhivekeeper: first\n  state: a\n  next:  b\nhivekeeper: last\n  state: c\n  next:  d\nERROR more noise\n"
+    assert driver_failure.pick_lines(log) == ["hivekeeper: last", "  state: c", "  next:  d"]
+
+
+def test_an_endless_log_gives_few_lines():
+    assert len(driver_failure.pick_lines("ERROR x\n" * 10_000)) == driver_failure.LINES
+
+
+def test_a_log_without_any_telling_line_gives_none():
+    assert driver_failure.pick_lines("INFO all is well\n") == []
+
+
+def test_a_driver_that_yarn_gave_up_is_told_in_yarns_words():
+    why = "Max number of executor failures (3) reached"
+    fate = driver_failure.judge(f"{RUNNING}ERROR Client: Application diagnostics message: {why}\n{FAILED}", 1)
+    assert (fate.code, fate.what) == (1, f"the driver ended without an answer: {why}")

@@ -1,0 +1,102 @@
+import pytest
+
+from hivekeeper.model import Storage
+from hivekeeper.plan import eligibility
+from support.builders import ORC, ROOT, a_directory, a_file, a_partition, a_snapshot, a_table
+
+HUDI = Storage("org.apache.hudi.hadoop.HoodieParquetInputFormat", *list(eligibility.FORMATS)[0][1:])
+
+
+@pytest.mark.parametrize("storage", [a_table().storage, ORC])
+@pytest.mark.parametrize("kind", ["EXTERNAL_TABLE", "MANAGED_TABLE"])
+def test_plain_parquet_and_orc_tables_are_fit(storage, kind):
+    assert eligibility.refuse_table(a_table(storage=storage, kind=kind)) is None
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        (a_table(kind="VIRTUAL_VIEW"), "it is a view"),
+        (a_table(kind="MATERIALIZED_VIEW"), "it is a view"),
+        (a_table(kind="INDEX_TABLE"), "neither external nor managed"),
+        (a_table(parameters={"transactional": "TRUE"}), "transactional"),
+        (a_table(parameters={"hivekeeper.skip": "true"}), "hivekeeper.skip"),
+        (a_table(parameters={"table_type": "ICEBERG"}), "belongs to Iceberg"),
+        (a_table(parameters={"spark.sql.sources.provider": "delta"}), "belongs to Delta"),
+        (a_table(parameters={"spark.sql.sources.provider": "csv"}), "data source csv"),
+        (a_table(parameters={"storage_handler": "org.apache.hadoop.hive.hbase.HBaseStorageHandler"}), "storage handler"),
+        (a_table(buckets=4, bucket_columns=("id",)), "bucketed"),
+        (a_table(parameters={"spark.sql.sources.schema.numBuckets": "4"}), "bucketed"),
+        (a_table(skewed_columns=("id",)), "skewed"),
+        (a_table(sort_columns=("id",)), "SORTED BY"),
+        (a_table(storage=HUDI), "not Parquet or ORC"),
+        (a_table(location=""), "no location"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_table_that_could_be_harmed_is_refused_with_a_reason(table, what):
+    reason = eligibility.refuse_table(table)
+    assert what in reason.what
+    assert reason.next
+
+
+def test_a_partition_in_another_format_than_its_table_is_refused():
+    assert "differs" in eligibility.refuse_partition(a_table(["dt"]), a_partition(storage=ORC)).what
+
+
+@pytest.mark.parametrize("location", ["hdfs://nn/warehouse/sales/events_archive/dt=1", "hdfs://other/x", ROOT])
+def test_a_partition_outside_the_table_is_refused(location):
+    assert "outside" in eligibility.refuse_partition(a_table(["dt"]), a_partition(location=location)).what
+
+
+def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_not():
+    partitions = [
+        a_partition("dt=1", f"{ROOT}/a"),
+        a_partition("dt=2", f"{ROOT}/a"),
+        a_partition("dt=3", f"{ROOT}/b"),
+        a_partition("dt=4", f"{ROOT}/b/c"),
+        a_partition("dt=5", f"{ROOT}/bc"),
+    ]
+    found = eligibility.find_shared_locations(partitions)
+    assert {name: reason.what for name, reason in found.items()} == {
+        "dt=1": "it shares its directory with dt=2",
+        "dt=2": "it shares its directory with dt=1",
+        "dt=3": "its directory contains that of dt=4",
+        "dt=4": "its directory lies inside that of dt=3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "what", "passing"),
+    [
+        (a_directory("_temporary"), "a writer is at work", True),
+        (a_directory(".hive-staging_hive_2026"), "a writer is at work", True),
+        (a_directory(".spark-staging-1"), "a writer is at work", True),
+        (a_directory("_impala_insert_staging"), "a writer is at work", True),
+        (a_file("part-1", is_open=True), "open for writing", True),
+        (a_directory("_spark_metadata"), "commit log", False),
+        (a_directory("_delta_log"), "commit log", False),
+        (a_directory(".hoodie"), "commit log", False),
+        (a_directory("delta_0000001_0000001"), "ACID", False),
+        (a_directory("base_0000001"), "ACID", False),
+        (a_file("_orc_acid_version"), "ACID", False),
+        (a_directory("HIVE_UNION_SUBDIR_1"), "sub-directory", False),
+        (a_directory("x=9"), "sub-directory", False),
+        (a_file("part-1._COPYING_"), "unfinished", False),
+        (a_file("part-1.tmp"), "unfinished", False),
+        (a_file("part-1.inprogress"), "unfinished", False),
+        (a_file(".part-1.swp"), "hidden file", False),
+    ],
+    ids=lambda value: value.name if hasattr(value, "name") else "",
+)
+def test_a_directory_with_what_we_do_not_understand_is_refused(entry, what, passing):
+    reason = eligibility.refuse_directory(a_snapshot(a_file("good.parquet"), entry))
+    assert what in reason.what
+    assert reason.passing is passing
+
+
+def test_markers_and_summary_files_and_empty_files_are_no_reason():
+    snapshot = a_snapshot(a_file("b"), a_file("a"), a_file("empty", length=0), a_file("_SUCCESS", length=0), a_file("_metadata"))
+    assert eligibility.refuse_directory(snapshot) is None
+    assert [file.name for file in eligibility.data_files(snapshot)] == ["a", "b"]
+    assert eligibility.marker_files(snapshot) == ("_SUCCESS",)

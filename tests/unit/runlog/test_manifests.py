@@ -1,0 +1,72 @@
+import pytest
+
+from hivekeeper.model import Snapshot
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.manifests import RecordedFile, Seen
+from support.builders import a_directory, a_file, a_snapshot
+
+A, B = a_file("a"), a_file("b")
+MANIFEST = (RecordedFile.of(A), RecordedFile.of(B))
+
+
+def seen(*entries):
+    return manifests.judge(MANIFEST, entries).seen
+
+
+def test_the_same_files_are_the_same():
+    assert seen(A, B) is Seen.SAME
+
+
+def test_a_new_complete_file_is_late_and_named():
+    new = a_file("c")
+    judgement = manifests.judge(MANIFEST, [A, B, new])
+    assert judgement.seen is Seen.LATE
+    assert judgement.late == (new,)
+    assert judgement.why == ""
+
+
+@pytest.mark.parametrize(
+    ("entries", "why"),
+    [
+        ([A], "b is gone"),
+        ([A, a_file("b", length=7)], "b was changed"),
+        ([A, a_file("b", mtime_ms=7)], "b was changed"),
+        ([A, a_file("b", file_id=7)], "b was changed"),
+        ([A, a_file("b", is_open=True)], "b is open for writing"),
+        ([A, B, a_directory("_temporary")], "_temporary appeared: a writer is at work"),
+        ([A, B, a_directory("part=x")], "part=x appeared: a writer is at work"),
+        ([A, B, a_file("_SUCCESS")], "_SUCCESS appeared: a writer is at work"),
+        ([A, B, a_file("c", is_open=True)], "c appeared: a writer is at work"),
+        ([A, a_directory("b")], "b appeared: a writer is at work"),
+    ],
+)
+def test_anything_else_spoils(entries, why):
+    judgement = manifests.judge(MANIFEST, entries)
+    assert judgement.seen is Seen.SPOILED
+    assert judgement.why == why
+
+
+def untouched(mark, now, clock_ms=5000):
+    return manifests.is_untouched(mark, now, clock_ms, grain_ms=1)
+
+
+def test_a_directory_with_its_old_id_and_time_is_untouched():
+    assert untouched(Snapshot(True, 7, 1000), a_directory("u00001"))
+
+
+@pytest.mark.parametrize("mark", [Snapshot(True, 8, 1000), Snapshot(True, 7, 999), Snapshot(True, 0, 1000)])
+def test_another_id_another_time_or_no_id_has_to_be_listed(mark):
+    assert not untouched(mark, a_directory("u00001"))
+
+
+def test_a_time_as_young_as_the_clock_proves_nothing():
+    assert not untouched(Snapshot(True, 7, 1000), a_directory("u00001"), clock_ms=1001)
+    assert untouched(Snapshot(True, 7, 1000), a_directory("u00001"), clock_ms=1002)
+
+
+def test_a_certificate_is_held_by_name_and_length():
+    assert manifests.holds({"a": 1000}, [A, B])
+    assert not manifests.holds({"a": 999}, [A, B])
+    assert not manifests.holds({"c": 1000}, a_snapshot(A, B).entries)
+    assert manifests.holds_exactly({"a": 1000, "b": 1000}, [A, B])
+    assert not manifests.holds_exactly({"a": 1000}, [A, B])

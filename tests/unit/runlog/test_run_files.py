@@ -1,0 +1,65 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.model import Digest
+from hivekeeper.plan import compaction
+from hivekeeper.plan.compaction import CompactionPlan, PlannedUnit
+from hivekeeper.runlog import run_files
+from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, RecordedUnit, UnreadableRecord
+from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
+
+MANIFEST = (RecordedFile.of(a_file("a b%2F'.parquet")), RecordedFile.of(a_file("_SUCCESS", length=0)))
+PLANNED = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, ("_SUCCESS",), outputs=1, files=1, total_bytes=1000)
+PLAN = CompactionPlan("20260101t020304z-0000", a_table(["dt"], create_time=5), (PLANNED,))
+RECORDED = compaction.recorded(PLAN, "sales.__bkp_events_20260101_020304", "20260101t020304z-0000")
+OUTPUT = a_group({f"{ROOT}/x/new.parquet": 7}, FORM)
+CERTIFICATE = compaction.certify(
+    PLANNED, a_group({"old": 7}), OUTPUT, [a_file("new.parquet"), a_file("_SUCCESS", length=0)], Digest(7, 1, 2)
+)
+
+
+def test_a_plan_is_read_back_as_it_was():
+    text = run_files.plan_to_text(RECORDED, created_ms=1)
+    assert run_files.plan_from_text(text, ROOT, "plan.json") == RECORDED
+
+
+def test_a_plan_stays_true_when_the_nameservice_is_renamed():
+    text = run_files.plan_to_text(RECORDED, created_ms=1)
+    read = run_files.plan_from_text(text, "hdfs://ha/warehouse/sales/events", "plan.json")
+    assert read.units[0].unit.live == "hdfs://ha/warehouse/sales/events/dt=2026-01-01"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "run": 1, "operation": 2, "table": 3, "units": [{}]}'])
+def test_a_plan_that_cannot_be_read_says_which(text):
+    with pytest.raises(UnreadableRecord, match="runs/R/plan.json"):
+        run_files.plan_from_text(text, ROOT, "runs/R/plan.json")
+
+
+def test_a_plan_of_a_newer_version_is_refused():
+    newer = json.dumps({**json.loads(run_files.plan_to_text(RECORDED, 1)), "version": 2})
+    with pytest.raises(NewerRecord, match="newer Hivekeeper"):
+        run_files.plan_from_text(newer, ROOT, "plan.json")
+
+
+def test_a_plan_of_a_rollback_is_read_back_with_what_it_restores():
+    unit = RecordedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace("R", 3, "runs/R/retired/u00003"), MANIFEST[:1])
+    plan = replace(RECORDED, operation="rollback", units=(unit,), records=("runs/B",), discard="trash")
+    assert run_files.plan_from_text(run_files.plan_to_text(plan, 1), ROOT, "plan.json") == plan
+
+
+def test_certificates_are_read_back_as_they_were():
+    text = run_files.certificates_to_text([CERTIFICATE, CERTIFICATE])
+    assert run_files.certificates_from_text(text, "c") == (CERTIFICATE, CERTIFICATE)
+
+
+def test_characters_that_python_takes_for_line_ends_do_not_end_a_line():
+    odd = replace(CERTIFICATE, name="dt=a\u2028b\x85c")
+    assert run_files.certificates_from_text(run_files.certificates_to_text([odd, CERTIFICATE]), "c") == (odd, CERTIFICATE)
+
+
+def test_a_path_that_only_begins_like_the_root_is_not_below_it():
+    with pytest.raises(ValueError, match="is not below"):
+        run_files.relative(f"{ROOT}_archive/dt=1", ROOT)
