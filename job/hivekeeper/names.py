@@ -136,9 +136,9 @@ class RunPaths:
         return join(self.top, "entry.json")
 
     @property
-    def tick(self) -> str:
+    def clock(self) -> str:
         """Made anew whenever the NameNode's time is asked for."""
-        return join(self.top, "tick")
+        return join(self.top, "clock")
 
     def certificates(self, batch: int) -> str:
         return join(self.top, f"certificates-{batch}.jsonl")

@@ -387,7 +387,7 @@ def shown_by(world: Any, name: str) -> Dict[str, str]:
 
 def make_backup(world: Any, table: Table, places: Mapping[str, str], name: str = "") -> str:
     name = name or backup_of(world)
-    world.metastore.make_backup_table(table, name, place(world, 0, "shown"), MARKS, places)
+    world.metastore.make_backup_table(table, name, place(world, 0, "backup_table"), MARKS, places)
     return name
 
 
@@ -415,7 +415,12 @@ def test_a_backup_table_has_the_definition_of_its_table_and_shows_the_places_giv
     name = make_backup(world, table, {"dt=a": place(world, 1), "dt=b": place(world, 2)})
 
     found = find(world, name)
-    expected = {"name": found.name, "location": place(world, 0, "shown"), "create_time": found.create_time, "parameters": OF_A_BACKUP}
+    expected = {
+        "name": found.name,
+        "location": place(world, 0, "backup_table"),
+        "create_time": found.create_time,
+        "parameters": OF_A_BACKUP,
+    }
     assert replace(found, parameters=without_time(found.parameters)) == replace(stored, **expected)
     assert found.create_time > 0
     shown = {partition.name: partition for partition in world.metastore.partitions(found)}
@@ -433,7 +438,7 @@ def test_a_backup_table_of_an_unpartitioned_table_lies_at_the_place_itself(world
     found = find(world, name)
     assert (found.kind, found.location) == ("EXTERNAL_TABLE", place(world, 1))
     assert without_time(found.parameters) == {**OF_A_BACKUP, **SIZES}
-    assert not world.exists(place(world, 0, "shown"))
+    assert not world.exists(place(world, 0, "backup_table"))
 
 
 def test_a_backup_table_follows_its_units_by_any_partition_value_and_lets_go_of_them(world):
@@ -472,7 +477,7 @@ def test_the_serde_path_of_a_backup_table_follows_where_there_is_one(world, part
         world.metastore.add_partition(table, partition_of(table, "a"))
     unit = "dt=a" if partitioned else ""
     name = make_backup(world, table, {unit: place(world, 1)})
-    assert find(world, name).storage.serde_parameters["path"] == (place(world, 0, "shown") if partitioned else place(world, 1))
+    assert find(world, name).storage.serde_parameters["path"] == (place(world, 0, "backup_table") if partitioned else place(world, 1))
     world.metastore.point_backup_table(name, MARKS, {unit: place(world, 2)})
     found = find(world, name)
     moved = world.metastore.partitions(found)[0] if partitioned else found
@@ -486,7 +491,7 @@ def test_no_file_is_touched_by_what_happens_to_a_backup_table(world, partitioned
         add_partitions(world, table, ["a", "b"])
     places = {"dt=a": place(world, 1), "dt=b": place(world, 2)} if partitioned else {"": place(world, 1)}
     lives = shown_by(world, table.full_name)
-    for directory in (*lives.values(), *places.values(), place(world, 0, "shown")):
+    for directory in (*lives.values(), *places.values(), place(world, 0, "backup_table")):
         world.add_file(f"{directory}/f")
     before = world.listing()
     name = make_backup(world, table, lives)

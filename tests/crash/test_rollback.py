@@ -18,7 +18,7 @@ from support.world import World
 
 SMALL = 1000
 SHAPES = {"flat": ([], {"": 3}), "partitioned": (["dt"], {"dt=1": 3, "dt=2": 2})}
-SAFE = ("retired", "restoring", "discarded")
+SAFE = ("retired", "restoring")
 
 
 def build(shape: str, stacked: bool = False) -> Desk:
@@ -186,7 +186,7 @@ def test_rows_that_an_overwriter_replaced_do_not_come_back_by_a_rollback(shape, 
 
     def overwrite() -> None:
         # What is deleted between the look at live and the rename of a late file is not seen (docs/swap.md).
-        carrying = "/discarded/" in step_in_hand[0] and step_in_hand[0].endswith(".parquet")
+        carrying = "/retired/" in step_in_hand[0] and step_in_hand[0].endswith(".parquet")
         if desk.world.files.namespace.find(live) is not None and not carrying:
             desk.world.files.writer.overwrite(live, {"new.parquet": DataFile(rows=("new",))})
             wrote.append(True)
@@ -257,7 +257,7 @@ def test_what_came_to_lives_place_in_the_gap_is_kept_when_a_rollback_is_put_back
     once_before(desk, lambda what: what.startswith(f"rename_exact {live} "), lambda: writer.start_committer(live))
     once_before(
         desk,
-        lambda what: what.startswith("rename_exact") and what.endswith(f"/discarded/u00001 {live}"),
+        lambda what: what.startswith("rename_exact") and what.endswith(f"/retired/u00001 {live}"),
         lambda: (
             writer.add(f"{live}/late.parquet", DataFile(rows=("late",))),
             writer.add(f"{live}/attempt/nested.parquet", DataFile(("nested",))),

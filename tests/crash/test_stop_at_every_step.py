@@ -77,7 +77,7 @@ def require_good_order(desk: Desk, rows: Counter) -> None:
     assert desk.world.rows_of(desk.table) == rows
     for directory in desk.run_directories():
         paths = desk.control.run(directory)
-        for state in ("stage", "ready", "restoring", "discarding", "deleting", "tick"):
+        for state in ("stage", "ready", "restoring", "held", "discarding", "clock"):
             assert desk.world.files.contents(paths.state(state)) == {}
         assert journal.run_of(directory) in desk.log().finished
 
@@ -231,7 +231,7 @@ def test_a_pause_lets_go_of_hives_lock_and_then_all_is_done(command):
 def killed_in_the_last_swap(command: str) -> Desk:
     """A run of three units that was killed while the live directory of the last one was away."""
     desk = build("partitioned", command)
-    words = {"compact": ["/ready/u00003", "/dt="], "rollback": ["/restoring/u00003", "/dt="], "cleanup": ["/deleting/u00003"]}
+    words = {"compact": ["/ready/u00003", "/dt="], "rollback": ["/restoring/u00003", "/dt="], "cleanup": ["/discarding/u00003"]}
     desk.kill_before(words[command], getattr(desk, command))
     return desk
 

@@ -42,7 +42,7 @@ def wake_up(desk):
 
 def test_a_run_directory_stays_while_an_unfinished_run_may_have_to_give_its_backup_back(desk):
     rows, first = desk.world.rows_of(desk.table), desk.runs[0]
-    desk.kill_before(["rename_exact", desk.live("dt=1"), "/discarded/"], lambda: desk.rollback(where="dt = '1'"))
+    desk.kill_before(["rename_exact", desk.live("dt=1"), "/retired/"], lambda: desk.rollback(where="dt = '1'"))
     desk.world.files.writer.delete(desk.control.run(first).unit("retired", 2))
     sleeper = "20250101t000000z-0000"
     plan = RecordedPlan(sleeper, ROLLBACK, desk.world.catalog.tables[desk.table], ())
@@ -111,7 +111,7 @@ def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile
 
 def test_hives_own_lock_is_held_while_a_rollback_exchanges_live(desk):
     held = []
-    once_before(desk, ["rename_exact", "/discarded/"], lambda: held.append(set(desk.world.catalog.locked)))
+    once_before(desk, ["rename_exact", "/retired/"], lambda: held.append(set(desk.world.catalog.locked)))
     assert set(outcomes(desk.rollback()).values()) == {"rolled back"}
     assert held == [{desk.table}]
     assert desk.world.catalog.locked == set()

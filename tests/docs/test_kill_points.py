@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from pathlib import Path
 from typing import Callable, Dict, List, Optional, Set, Tuple
 
 import pytest
 
-from hivekeeper.plan.recover import Undo, next_undo
+from hivekeeper.plan.recover import Move, next_move
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.rows import DataFile
@@ -39,7 +40,7 @@ def desk() -> Desk:
 def told_name(name: str) -> Optional[str]:
     """A change as the first column says it; None for what is not a rename and deletes no backup."""
     is_renamed = " → " in name and not name.endswith(" → nothing")
-    return name if is_renamed or name in ("plan.json", "certificates-N.jsonl", "deleting → nothing") else None
+    return name if is_renamed or name in ("plan.json", "certificates-N.jsonl", "discarding → nothing") else None
 
 
 def changes_of(desk: Desk, act: Callable[[], object], late_at: str = "") -> Set[str]:
@@ -63,15 +64,14 @@ def test_every_lasting_change_of_a_compaction_has_a_row(desk):
 
 def test_every_lasting_change_of_a_rollback_has_a_row(desk):
     desk.compact()
-    assert changes_of(desk, desk.rollback, "live → discarded") == told_changes("rollback")
+    assert changes_of(desk, desk.rollback, "live → retired") == told_changes("rollback")
 
 
-def test_undoing_a_rollback_differs_only_in_where_its_backup_lies(desk):
+def test_undoing_a_rollback_makes_the_same_changes(desk):
     desk.compact()
     desk.rollback()
-    seen = changes_of(desk, lambda: desk.rollback(desk.runs[1]), "live → discarded")
-    assert seen ^ told_changes("rollback") == {"retired → restoring", "discarded → restoring"}
-    assert "begins with discarded → restoring" in PAGE
+    seen = changes_of(desk, lambda: desk.rollback(desk.runs[1]), "live → retired")
+    assert seen == told_changes("rollback")
 
 
 def test_every_lasting_change_of_a_cleanup_has_a_row(desk):
@@ -105,23 +105,22 @@ def test_every_test_that_the_page_names_exists(path, name):
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-OLDER = {"any": (False, True), "holds the older files": (True,), "absent, or without them": (False,)}
-ANSWERS = {"yes": True, "no": False}
+HOLDS = {"any": (False, True), "holds the new files": (True,), "absent, or without them": (False,)}
+ANSWERS = {"any": (False, True), "yes": (True,), "no": (False,)}
 
 
-def test_the_rollbacks_recovery_table_of_the_docs_is_that_of_the_program():
-    rows = re.search(r"\| discarded \| restoring \| live \| next \|\n\|[- |]+\|\n((?:\|.*\n)+)", PAGE)[1].splitlines()
+def test_the_recovery_table_of_the_docs_is_that_of_the_program():
+    rows = re.search(r"\| old files have left \| new files wait \| live \| next \|\n\|[- |]+\|\n((?:\|.*\n)+)", PAGE)[1].splitlines()
     told: Dict[Tuple[bool, bool, bool], str] = {}
     for row in rows:
-        discarded, restoring, live, move = row.strip("| ").split(" | ")
-        for older in OLDER[live]:
-            picture = older, ANSWERS[restoring], ANSWERS[discarded]
+        left, incoming, live, move = row.strip("| ").split(" | ")
+        for picture in itertools.product(ANSWERS[left], ANSWERS[incoming], HOLDS[live]):
             assert picture not in told, f"two rows speak of {picture}"
             told[picture] = move
     assert len(told) == 8
     for picture, move in told.items():
-        assert move.partition(":")[0] == next_undo(*picture).value.partition(":")[0], picture
-    assert len({move.value.partition(":")[0] for move in Undo}) == len(Undo)
+        assert move.partition(":")[0] == next_move(*picture).value.partition(":")[0], picture
+    assert len({move.value.partition(":")[0] for move in Move}) == len(Move)
 
 
 def refusals() -> List[str]:

@@ -113,7 +113,7 @@ class Reader:
 
     @property
     def pinned(self) -> Set[str]:
-        last = {savepoint["run"]: savepoint["pinned"] for savepoint in self.all_of("savepoint")}
+        last = {pin["run"]: pin["pinned"] for pin in self.all_of("pin")}
         return {run for run, pinned in last.items() if pinned}
 
     @property
@@ -208,7 +208,7 @@ def killed_in_a_cleanup(desk: Desk) -> None:
     desk.compact()
 
     def kill(step: str) -> None:
-        if step.startswith("rename_exact") and "/discarding/u" in step:
+        if step.startswith("rename_exact") and "/held/u" in step:
             raise Killed
 
     desk.world.files.before_step = kill

@@ -99,9 +99,9 @@ def test_each_key_of_a_table_definition_and_of_a_backups_place_is_described(writ
     told = words(section("plan.json"))
     for plan in plans(written):
         assert set(plan["definition"]) <= told
-        assert all(set(unit["backup"]) == {"run", "number", "path"} for unit in plan["units"] if unit["backup"])
+        assert all(set(unit["backup"]) == {"run", "unit", "place"} for unit in plan["units"] if unit["backup"])
     assert any(unit["backup"] for plan in plans(written) for unit in plan["units"])
-    assert {"run", "number", "path"} <= told
+    assert {"run", "unit", "place"} <= told
 
 
 def test_each_key_of_a_certificate_is_described(written):
@@ -162,7 +162,7 @@ def test_each_place_below_the_control_directory_is_drawn_and_no_other(written):
     assert unfinished <= set(re.findall(r"`([\w.]+)`", TEXT))
 
 
-@pytest.mark.parametrize("state", sorted({state for of_operation in STATES.values() for state in of_operation} - {"shown"}))
+@pytest.mark.parametrize("state", sorted({state for of_operation in STATES.values() for state in of_operation} - {"backup_table"}))
 def test_the_drawing_says_which_operations_make_a_place(state):
     line = re.search(rf"^runs/RUN/{state}/\S*\s+(.+)$", drawn(), re.MULTILINE)[1]
     told = {word.replace("compaction", "compact-swap") for word in re.findall(r"\w+", line.partition(":")[0])}

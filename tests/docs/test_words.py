@@ -6,7 +6,6 @@ import argparse
 import ast
 import re
 import shlex
-from itertools import product
 from pathlib import Path
 from typing import Dict, Iterator, List, Tuple
 
@@ -16,7 +15,6 @@ import yaml
 from hivekeeper.cli import parser
 from hivekeeper.config import layers
 from hivekeeper.errors import Exit, UsageError
-from hivekeeper.plan.recover import Live, Move, next_move
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -150,43 +148,12 @@ def test_the_changelog_has_a_section_for_what_is_not_released():
 
 def test_every_source_file_that_a_page_names_exists():
     missing = []
+    rooms = "plan|steps|cluster|commands|report|runlog|config|launch|cli"
     for page in PAGES:
-        for name in re.findall(r"`((?:plan|steps|cluster|commands|report)/\w+\.py)(?::\w+)?`", page.read_text("utf-8")):
+        for name in re.findall(rf"`((?:{rooms})/\w+\.py)(?::\w+)?`", page.read_text("utf-8")):
             if not (ROOT / "job" / "hivekeeper" / name).exists():
                 missing.append((page.name, name))
     assert missing == []
-
-
-# -- the recovery table -------------------------------------------------------------------------------------
-
-LIVES = {
-    "any": tuple(Live),
-    "holds the certificate's files": (Live.OURS,),
-    "absent, or without them": (Live.ABSENT, Live.OTHER),
-}
-ANSWERS = {"any": (False, True), "yes": (True,), "no": (False,)}
-
-
-def test_the_recovery_table_of_the_docs_is_that_of_the_program():
-    text = (ROOT / "docs" / "swap.md").read_text("utf-8")
-    rows = re.search(r"\| live \| ready \| retired \| next \|\n\|[- |]+\|\n((?:\|.*\n)+)", text)[1].splitlines()
-    told: Dict[Tuple[Live, bool, bool], str] = {}
-    for row in rows:
-        live, ready, retired, move = row.strip("| ").split(" | ")
-        for picture in product(LIVES[live], ANSWERS[ready], ANSWERS[retired]):
-            assert picture not in told, f"two rows speak of {picture}"
-            told[picture] = move
-    assert set(told) == set(product(Live, (False, True), (False, True)))
-    for picture, move in told.items():
-        assert _first_words(move) == _first_words(next_move(*picture).value), picture
-
-
-def _first_words(move: str) -> str:
-    return move.partition(":")[0]
-
-
-def test_every_move_begins_with_words_of_its_own():
-    assert len({_first_words(move.value) for move in Move}) == len(Move)
 
 
 # -- modules ------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def require_settled(world: RealWorld, seen: Picture, subcommand: str) -> None:
     assert seen.rows + waiting == world.written
     backups = {place: set(rows) - late for place, rows in seen.held.items()}
     assert all(rows in units for rows in backups.values()), f"a backup is not whole: {backups}"
-    assert not [place for place in backups if "/restoring/" in place or "/discarding/" in place]
+    assert not [place for place in backups if "/restoring/" in place or "/held/" in place]
     assert seen.unproved == []
     for unit, rows in zip(world.units, units):
         is_compacted = seen.files[unit] <= 2

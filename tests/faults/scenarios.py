@@ -95,7 +95,7 @@ PUT_BACK = Scenario(
     writers={"live → retired": start_committer, "retired → live": append_in_gap},
     arrivals=(RECREATED,),
 )
-ROLLBACK = Scenario("rollback", Desk.rollback, compact, {"live → discarded": append_late}, (LATE,))
+ROLLBACK = Scenario("rollback", Desk.rollback, compact, {"live → retired": append_late}, (LATE,))
 CLEANUP = Scenario("cleanup", Desk.cleanup, compact_and_append_to_backup, arrivals=(LATE,))
 TO_TRASH = Scenario("cleanup, to the trash", lambda desk: desk.cleanup(how="trash"), compact_and_append_to_backup, arrivals=(LATE,))
 
@@ -106,8 +106,8 @@ SCENARIOS = (
     CLEANUP,
     TO_TRASH,
     Scenario("recover, after compact-swap", Desk.recover, killed(COMPACT, "live → retired"), arrivals=(LATE,)),
-    Scenario("recover, after rollback", Desk.recover, killed(ROLLBACK, "live → discarded"), arrivals=(LATE,)),
-    Scenario("recover, after cleanup", Desk.recover, killed(CLEANUP, "retired → discarding"), arrivals=(LATE,)),
+    Scenario("recover, after rollback", Desk.recover, killed(ROLLBACK, "live → retired"), arrivals=(LATE,)),
+    Scenario("recover, after cleanup", Desk.recover, killed(CLEANUP, "retired → held"), arrivals=(LATE,)),
 )
 
 

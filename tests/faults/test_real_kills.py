@@ -32,9 +32,9 @@ MOST_IMPORTANT = {
     ("compact-swap", "stage → ready"),
     ("compact-swap", "live → retired"),
     ("compact-swap", "ready → live"),
-    ("rollback", "live → discarded"),
+    ("rollback", "live → retired"),
     ("rollback", "entry.json → log"),
-    ("cleanup", "discarding → deleting"),
+    ("cleanup", "held → discarding"),
 }
 VICTIMS = [point for point in every_name_once(all_points()) if point.scenario.subcommand != "recover"]
 if os.environ.get("HKTEST_MATRIX") != "all":

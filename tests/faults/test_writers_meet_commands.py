@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, Callable[[Desk], Any]] = {"compact": Desk.compact, "rollb
 # First what leaves live, then what takes its place, or comes back to it.
 EXCHANGE = {
     "compact": ("live → retired", "ready → live", "retired → live"),
-    "rollback": ("live → discarded", "restoring → live", "discarded → live"),
+    "rollback": ("live → retired", "restoring → live", "retired → live"),
 }
 
 MakeDesk = Callable[[str], Desk]
@@ -151,7 +151,7 @@ def test_an_old_file_that_was_open_for_append_across_the_swap_is_never_deleted(m
 
     act_at(desk, MOMENTS["between check and rename"], begin)
     assert outcomes(desk.compact()) == {"": "swapped"}
-    end() if closed == "before the cleanup" else act_at(desk, ("retired → discarding", 1 if closed == "during the cleanup" else 999), end)
+    end() if closed == "before the cleanup" else act_at(desk, ("retired → held", 1 if closed == "during the cleanup" else 999), end)
     backup = f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/part-00000.parquet"
     assert [found.outcome for found in desk.cleanup().tables[0].backups] == ["partly"]
     if closed == "after the cleanup":
@@ -208,7 +208,7 @@ class Schedule:
         of_others = self.calls[leaves + 1 :].index(leaving) if leaving in self.calls[leaves + 1 :] else len(self.calls)
         # It comes back at the second try where a writer has made live anew.
         comes = max([leaves, *(at for at, name in enumerate(self.calls) if name in coming and leaves < at <= leaves + of_others)])
-        checked = len(self.calls[:leaves]) - self.calls[:leaves][::-1].index("write tick")
+        checked = len(self.calls[:leaves]) - self.calls[:leaves][::-1].index("write clock")
         if number <= checked:
             return "before the check"
         return "between check and rename" if number <= leaves else "in the gap" if number <= comes else "after the swap"

@@ -24,32 +24,36 @@ class Mutation:
     most: int = 0
 
 
-LOOK = "why = look_at_leaving(run, unit, checked, left)"
-LOOK_OF_RECOVERY = "why = look.judge(unit.manifest, seen[retired].entries).why"
+LOOK = "why = look_at_leaving(self.run, self.unit, checked, left)"
+LOOK_OF_RECOVERY = "why = manifests.judge(exchange.unit.manifest, picture.departed).why"
+OBJECTION = "why = checked.why or exchange.object_to(checked.incoming)"
+MACHINE, DIRECTORIES = "steps/exchange.py", "steps/directory_exchange.py"
 
 MUTATIONS = {
-    "the look after the first rename": Mutation("steps/moves.py", LOOK, 'why = ""', "append slowly"),
-    "the check before it": Mutation("steps/swap.py", "if checked.why:", "if False:", "overwrite files"),
-    "carrying over": Mutation("steps/swap.py", "late = carry_over(run, unit, certificate)", "late = ()", "append"),
+    "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
+    "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
+    "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run.files, self.unit, self.left, expected)", "late = ()", "append"),
     "merging what was set aside": Mutation(
-        "steps/swap.py",
-        "    merge_recreated(run, unit, unit.unit.live)\n    lift_nested(run.files, unit.unit.live)\n    live =",
-        "    live =",
-        "append",
+        DIRECTORIES, "        merge_recreated(self.run, self.unit, self.unit.unit.live)\n", "", "append"
     ),
     "merging before a put-back": Mutation(
-        "steps/moves.py", "                merge_recreated(run, unit, source)\n", "                pass\n", "append, overwrite files"
+        DIRECTORIES,
+        "                    merge_recreated(self.run, self.unit, source)\n",
+        "                    pass\n",
+        "append, overwrite files",
     ),
     "merging before the put-back of a recovery": Mutation(
-        "steps/moves.py", "    merge_recreated(run, unit, aside)\n", "", "append, overwrite files", most=1
+        DIRECTORIES, "        merge_recreated(self.run, self.unit, self.left)\n", "", "append, overwrite files", most=1
     ),
-    "the look of the recovery": Mutation("steps/swap.py", LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
+    "the look of the recovery": Mutation(MACHINE, LOOK_OF_RECOVERY, 'why = ""', "append slowly", most=1),
     "asking whether a run was taken over where ready is not as proved": Mutation(
         "steps/swap.py", "        require_own_directory(run)\n        raise", "        raise", "pause, recover", most=1
     ),
-    "setting aside what was recreated": Mutation("steps/moves.py", "            set_aside(run, unit)\n", "            raise\n", "append"),
+    "setting aside what was recreated": Mutation(
+        DIRECTORIES, "                set_aside(self.run, self.unit)\n", "                raise\n", "append"
+    ),
     "lifting a nested directory": Mutation(
-        "steps/moves.py",
+        DIRECTORIES,
         "        if is_committed_directory(entry):\n            _lift(files, entry, live)\n\n",
         "        pass\n\n",
         "committer beside",
@@ -60,10 +64,8 @@ MUTATIONS = {
     "fencing": Mutation(
         "steps/journal.py", "    for directory in find_runs(files, control):", "    for directory in ():", "pause, recover", most=1
     ),
-    "the rollback's look": Mutation("steps/moves.py", LOOK, 'why = ""', "rollback, append slowly"),
-    "the rollback's check": Mutation(
-        "steps/rollback.py", "why = checked.why or look.judge(unit.expected, checked.incoming).why", 'why = ""', "rollback, overwrite files"
-    ),
+    "the rollback's look": Mutation(DIRECTORIES, LOOK, 'why = ""', "rollback, append slowly"),
+    "the rollback's check": Mutation(MACHINE, OBJECTION, 'why = ""', "rollback, overwrite files"),
 }
 
 

@@ -14,7 +14,7 @@ from interleavings.writers import LIVE, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
 from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"
-KEPT = frozenset(["live", "retired", "restoring", "discarded"])
+KEPT = frozenset(["live", "retired", "restoring"])
 # In the gap a late file may be in live before the snapshot's rows are back: no order of renames can help it.
 ACCEPTED = frozenset(
     ["readers see late rows without the snapshot's", "readers see late rows without the snapshot's, in an outage"],
@@ -58,7 +58,7 @@ def judge_now(world: World) -> Iterator[str]:
     kept = [fact[1] for fact in world.facts if fact[0] == "kept"]
     yield from (f"{label(row)} is nowhere" for row in [*need, *kept] if not places[row])
     if any(not KEPT & places[row] for row in ORIGINAL if row in need):
-        yield "a row of the snapshot is in none of live, retired, restoring, discarded"
+        yield "a row of the snapshot is in none of live, retired, restoring"
     shown = [row for row in ORIGINAL if row in need and seen[row]]
     if 0 < len(shown) < len([row for row in ORIGINAL if row in need]):
         yield "readers see a part of the snapshot"

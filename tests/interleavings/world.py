@@ -44,7 +44,7 @@ class CountingNamespace(Namespace):
 
     def create(self, path: str, content: Any, length: int, is_open: bool = False) -> Node:
         node = super().create(path, content, length, is_open)
-        if names.base(path) == "tick" and self.coarse_ms is None:
+        if names.base(path) == "clock" and self.coarse_ms is None:
             node.mtime_ms = LATE_MS
         return node
 

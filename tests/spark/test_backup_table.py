@@ -62,7 +62,7 @@ class World:
         return {partition.name: partition.location for partition in self.metastore.partitions(self.table)}
 
     def make_backup(self):
-        shown = self.paths.state("shown")
+        shown = self.paths.state("backup_table")
         self.storage.make_directory(shown)
         self.metastore.make_backup_table(self.table, self.backup, shown, MARKS, self.lives())
 

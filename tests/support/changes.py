@@ -28,7 +28,7 @@ IN_STATE = re.compile(rf"(?P<state>\w+)/(?:u\d+(?:\.\d+)?|b\d+/{names.UNIT_COLUM
 
 
 def name_change(method: str, paths: Sequence[str], root: str) -> str:
-    """`live → retired`, `write tick`: what a call does to a table whose location is `root`."""
+    """`live → retired`, `write clock`: what a call does to a table whose location is `root`."""
     if method == "rename_exact":
         source, target = (name_place(path, root) for path in paths)
         # Written aside first: it counts when it has its name.
@@ -67,7 +67,7 @@ def _name_in_run(run: str, rest: str) -> str:
         return in_state["state"] + ("/FILE" if in_state["file"] else "")
     if re.fullmatch(r"stage/b\d+", rest):
         return "stage/BATCH"
-    return re.sub(r"-\d+\.jsonl", "-N.jsonl", rest) if "." in rest or rest == "tick" else f"{rest} directory"
+    return re.sub(r"-\d+\.jsonl", "-N.jsonl", rest) if "." in rest or rest == "clock" else f"{rest} directory"
 
 
 def paths_of(method: str, arguments: Sequence[Any]) -> Tuple[str, ...]:

@@ -180,7 +180,7 @@ class Picture:
         # By their paths below `runs`: RUN/retired/u00001.
         self.held = {
             str(place.relative_to(control / "runs")): rows_of(visible_files(place))
-            for state in ("retired", "discarded", "restoring", "discarding")
+            for state in ("retired", "restoring", "held")
             for place in sorted(control.glob(f"runs/*/{state}/u*"))
         }
         self.unproved = [str(path) for state in ("stage", "ready", "recreated") for path in control.glob(f"runs/*/{state}/*/*")]

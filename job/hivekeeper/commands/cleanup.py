@@ -85,7 +85,7 @@ def carry_out(
     plan = plan_cleanup(cluster, table, history, verdicts, request)
     run = journal.open_run(cluster, table, control, lock, request.run, CLEANUP)
     journal.write_plan(run, plan)
-    places = tuple(unit.backup.path for unit in plan.units if unit.backup)
+    places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(request.policy_for(table.full_name), plan)
     journal.commit(run, begin, actor_of(cluster), parameters)

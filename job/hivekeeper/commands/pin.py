@@ -47,8 +47,8 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
             return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, "there"),))
         operation = PIN if request.pinned else UNPIN
         run = journal.open_run(cluster, table, control, lock, request.run, operation)
-        savepoint = (request.backup, request.pinned)
-        entry = RunRecord(request.run, run.directory, operation, cluster.clock.now_ms(), savepoint=savepoint)
+        now_ms = cluster.clock.now_ms()
+        entry = RunRecord(request.run, run.directory, operation, now_ms, pin=(request.backup, request.pinned))
         version = journal.commit(run, entry, actor_of(cluster), {})
         record.tidy_up(cluster, table, control)
     shown = (BackupOutcome(replace(found, pinned=request.pinned), "there"),)

@@ -22,7 +22,7 @@ from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, RecordedUnit
 from hivekeeper.steps import journal, record
 from hivekeeper.steps.observe import find_units, look_at
-from hivekeeper.steps.rollback import undo_units
+from hivekeeper.steps.rollback import roll_back_units
 
 KEEP = "its old files stay in the backup until cleanup"
 
@@ -149,7 +149,7 @@ def carry_out(
     run = journal.open_run(cluster, table, control, lock, request.run, ROLLBACK)
     journal.write_plan(run, plan)
     settings = request.settings_for(table.full_name)
-    units = undo_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
+    units = roll_back_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
     record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}
     return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)

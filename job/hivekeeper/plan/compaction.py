@@ -225,7 +225,7 @@ def certify(planned: PlannedUnit, source: FooterGroup, output: FooterGroup, list
     """The certificate of a proved unit; `listed` is its stage, markers included."""
     return Certificate(
         unit=planned.number,
-        name=planned.unit.name,
+        partition=planned.unit.name,
         files={entry.name: entry.length for entry in listed},
         rows=source.row_count,
         digest=digest,

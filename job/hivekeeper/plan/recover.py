@@ -1,6 +1,6 @@
-"""Decide what an interrupted swap of one unit needs: the recovery table of docs/swap.md.
+"""Decide what an interrupted exchange of one unit needs, and what in a run's directory its plan does not explain.
 
-Pure, and total: every picture has one answer.
+Pure, and total: every picture has one answer. docs/swap.md has the table.
 """
 
 from __future__ import annotations
@@ -12,63 +12,42 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 
 
-class Live(Enum):
-    ABSENT = "absent"
-    OURS = "holds the certificate's files"
-    OTHER = "without the certificate's files"
-
-
 class Move(Enum):
-    NOTHING_SWAPPED = "nothing swapped: drop stage and ready"
-    FINISH_GAP = "killed in the gap: look at retired, then promote or put back"
-    FINISH = "swapped: carry over, verify, record"
-    OVERWRITTEN = "swapped and overwritten since: record only"
+    """What the recovery of an exchange does next. An exchange is a swap, or the rollback of one."""
+
+    CANCEL = "nothing was exchanged: live is as it was, what was to come in is given up"
+    DECIDE = "stopped in the gap: look at what left live, then bring the new files in or put the old ones back"
+    FINISH = "exchanged: carry over, verify, record"
+    OVERWRITTEN = "exchanged and overwritten since: record only"
 
 
-def next_move(live: Live, ready: bool, retired: bool) -> Move:
-    """What to do next, from where the unit's directories lie."""
-    if not retired:
-        return Move.NOTHING_SWAPPED
-    if ready:
-        return Move.FINISH_GAP
-    if live is Live.OURS:
-        return Move.FINISH
-    return Move.OVERWRITTEN
+def next_move(left: bool, incoming: bool, holds: bool) -> Move:
+    """What to do next, from where a unit's files lie.
 
-
-class Undo(Enum):
-    """What an interrupted rollback of one unit needs."""
-
-    LOOK = "both copies are aside: look at discarded, then restore or put back"
-    RESTORED = "restored: live holds the older files; carry back, record"
-    OVERWRITTEN = "restored and overwritten since: record only"
-    GIVE_BACK = "nothing restored: the backup goes back to its place"
-    NOTHING = "nothing was done"
-
-
-def next_undo(live_is_older: bool, restoring: bool, discarded: bool) -> Undo:
-    """What to do next with a unit of a rollback. `live_is_older`: live holds the files that the rollback brings back."""
-    if discarded and restoring:
-        return Undo.LOOK
-    if discarded:
-        return Undo.RESTORED if live_is_older else Undo.OVERWRITTEN
-    return Undo.GIVE_BACK if restoring else Undo.NOTHING
+    `left`: the old files have left live. `incoming`: the new ones are not live yet. `holds`: live holds the files that it must hold
+    afterwards.
+    """
+    if not left:
+        return Move.CANCEL
+    if incoming:
+        return Move.DECIDE
+    return Move.FINISH if holds else Move.OVERWRITTEN
 
 
 # The directories that a run of each operation makes in its own, each holding one directory per unit (stage: per batch).
 STATES = {
     "compact-swap": ("stage", "ready", "retired", "recreated"),
-    "rollback": ("restoring", "discarded", "recreated"),
-    "cleanup": ("discarding", "deleting"),
-    "backup": ("shown",),
+    "rollback": ("restoring", "retired", "recreated"),
+    "cleanup": ("held", "discarding"),
+    "backup": ("backup_table",),
     "pin": (),
     "unpin": (),
 }
-KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "tick"])
+KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "clock"])
 
 
 def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int], operation: str) -> List[str]:
-    """Paths in a run directory that its plan does not explain; a person has to look at them."""
+    """Paths in a run directory that its plan does not explain; somebody has to look at them."""
     states = STATES.get(operation, ())
     strangers = []
     for entry in tree:
@@ -82,7 +61,7 @@ def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int], operatio
 
 def _explains_top(entry: FileInfo, states: Iterable[str]) -> bool:
     if entry.is_dir:
-        return entry.name in states or entry.name == "shown"
+        return entry.name in states or entry.name == "backup_table"
     return entry.name in KNOWN_FILES or entry.name.startswith("certificates-")
 
 

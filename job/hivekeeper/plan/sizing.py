@@ -81,8 +81,9 @@ def control_objects(units: int, batches: int, first_run: bool) -> Tuple[int, int
 def control_names(batches: int, first_run: bool) -> int:
     """Our own files and directories of one run, those for its units left out; at the moment when there are most of them.
 
-    The run, its plan, its log entry, `tick`, `shown`, `stage`, `ready`, `retired`; a directory of the stage and a file of certificates
-    per batch; and what a committer works in, `_temporary/0/_temporary`. The first run makes the control directory, lock, log and runs.
+    The run, its plan, its log entry, `clock`, `backup_table`, `stage`, `ready`, `retired`; per batch a directory of the stage and a
+    file of certificates; and what a committer works in, `_temporary/0/_temporary`. The first run makes the control directory, lock,
+    log and runs.
     """
     return 8 + 2 * batches + 3 + (4 if first_run else 0)
 

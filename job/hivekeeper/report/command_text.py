@@ -149,7 +149,7 @@ def _log_row(run: LoggedRun) -> List[str]:
     notes = [f"recovered by {run.recovered_by}"] if run.recovered_by else []
     notes += ["begun"] if not run.finished else []
     notes += [run.backup_table] if run.backup_table else []
-    notes += [f"{'pins' if run.savepoint[1] else 'unpins'} {run.savepoint[0]}"] if run.savepoint else []
+    notes += [f"{'pins' if run.pin[1] else 'unpins'} {run.pin[0]}"] if run.pin else []
     return [
         str(run.version),
         _time(run.timestamp_ms),

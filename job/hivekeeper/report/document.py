@@ -128,7 +128,7 @@ def _logged_run(run: LoggedRun) -> Json:
         "finished": run.finished,
         "backup_table": run.backup_table,
         "parameters": dict(run.parameters),
-        "savepoint": {"run": run.savepoint[0], "pinned": run.savepoint[1]} if run.savepoint else None,
+        "pin": {"run": run.pin[0], "pinned": run.pin[1]} if run.pin else None,
         "units": [
             {
                 "partition": unit.partition,

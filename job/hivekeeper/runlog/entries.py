@@ -60,7 +60,7 @@ class RunRecord:
     """One entry of the log. `directory` is the run's below `runs/`, `RUN` or `RUN.tN`.
 
     `finished` is False for the first of a cleanup's two entries, which names in `discarding` the places that are about to go.
-    `records` are the directories of `backup` runs whose records a cleanup dropped; `savepoint` is a run and whether it is
+    `records` are the directories of `backup` runs whose records a cleanup dropped; `pin` is a run and whether it is
     pinned now.
     """
 
@@ -73,14 +73,13 @@ class RunRecord:
     backup_table: str = ""
     finished: bool = True
     discarding: Tuple[str, ...] = ()
-    savepoint: Optional[Tuple[str, bool]] = None
+    pin: Optional[Tuple[str, bool]] = None
     records: Tuple[str, ...] = ()
 
 
 def place_of(directory: str, unit: RecordedUnit) -> str:
     """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
-    state = "discarded" if unit.backup else "retired"
-    return f"runs/{directory}/{state}/{names.unit_directory(unit.number)}"
+    return f"runs/{directory}/retired/{names.unit_directory(unit.number)}"
 
 
 def entry_to_text(record: RunRecord, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
@@ -90,8 +89,8 @@ def entry_to_text(record: RunRecord, table: Table, actor: Actor, parameters: Map
         actions.append({"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}})
     actions.append({"metaData": _table_to_dict(table)})
     actions.append({"commitInfo": _commit_info(record, actor, parameters, table)})
-    if record.savepoint:
-        actions.append({"savepoint": {"run": record.savepoint[0], "pinned": record.savepoint[1]}})
+    if record.pin:
+        actions.append({"pin": {"run": record.pin[0], "pinned": record.pin[1]}})
     actions.extend({"discarding": {"place": place}} for place in record.discarding)
     if record.finished:
         actions.extend({"discarded": {"place": f"runs/{directory}", "files": 0, "size": 0}} for directory in record.records)
@@ -167,7 +166,7 @@ def _source(unit: RecordedUnit) -> Dict[str, int]:
 def _discarded(unit: RecordedUnit) -> Dict[str, Any]:
     assert unit.backup is not None
     return {
-        "place": unit.backup.path,
+        "place": unit.backup.place,
         "files": len(unit.manifest),
         "size": sum(file.length for file in unit.manifest),
     }

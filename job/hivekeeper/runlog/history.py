@@ -85,7 +85,7 @@ class LoggedRun:
     parameters: Mapping[str, Any]
     units: Tuple[LoggedUnit, ...]
     effects: Tuple[Effect, ...]
-    savepoint: Optional[Tuple[str, bool]] = None
+    pin: Optional[Tuple[str, bool]] = None
     discarding: Tuple[str, ...] = ()
     discarded: Tuple[str, ...] = ()
 
@@ -128,7 +128,7 @@ class History:
 
     @cached_property
     def pinned(self) -> FrozenSet[str]:
-        pins = {run.savepoint[0]: run.savepoint[1] for run in self.runs if run.savepoint}
+        pins = {run.pin[0]: run.pin[1] for run in self.runs if run.pin}
         return frozenset(run for run, pinned in pins.items() if pinned)
 
     @cached_property
@@ -167,7 +167,7 @@ class _Entry:
     adds: List[Action] = field(default_factory=list)
     discarding: List[str] = field(default_factory=list)
     discarded: List[str] = field(default_factory=list)
-    savepoint: Optional[Tuple[str, bool]] = None
+    pin: Optional[Tuple[str, bool]] = None
 
     def take(self, action: Action) -> None:
         """Actions of an unknown kind are ignored: a reader that must not is kept away by the protocol."""
@@ -183,8 +183,8 @@ class _Entry:
             self.discarding.append(str(action["discarding"]["place"]))
         elif "discarded" in action:
             self.discarded.append(str(action["discarded"]["place"]))
-        elif "savepoint" in action:
-            self.savepoint = str(action["savepoint"]["run"]), bool(action["savepoint"]["pinned"])
+        elif "pin" in action:
+            self.pin = str(action["pin"]["run"]), bool(action["pin"]["pinned"])
 
 
 def read_log(entries: Mapping[int, str]) -> History:
@@ -266,7 +266,7 @@ def _logged_run(entry: _Entry, version: int) -> LoggedRun:
         parameters=info["operationParameters"],
         units=tuple(_logged_unit(unit) for unit in info["units"]),
         effects=tuple(effects),
-        savepoint=entry.savepoint,
+        pin=entry.pin,
         discarding=tuple(entry.discarding),
         discarded=tuple(entry.discarded),
     )

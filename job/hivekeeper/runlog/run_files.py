@@ -29,11 +29,11 @@ class NewerRecord(UnreadableRecord):
 
 @dataclass(frozen=True)
 class BackupPlace:
-    """Where the former files of one unit lie: made by a run, below the control directory."""
+    """Where the former files of one unit lie: made by a run; `place` is relative to the control directory."""
 
     run: str
     number: int
-    path: str
+    place: str
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Certificate:
     """The evidence of one unit's proof, and what its output consists of."""
 
     unit: int
-    name: str
+    partition: str
     files: Mapping[str, int]
     rows: int
     digest: Digest
@@ -123,7 +123,7 @@ def plan_to_text(plan: RecordedPlan, created_ms: int) -> str:
         "created": created_ms,
         "table": plan.table.full_name,
         "location": root,
-        "definition": asdict(plan.table),
+        "definition": _table_to_dict(plan.table),
         "backupTable": plan.backup_table,
         "record": plan.record,
         "discard": plan.discard,
@@ -139,11 +139,11 @@ def _unit_to_dict(unit: RecordedUnit, root: str) -> Dict[str, Any]:
         "partition": unit.unit.name,
         "values": list(unit.unit.values),
         "live": relative(unit.unit.live, root),
-        "storage": asdict(unit.unit.storage),
+        "storage": _storage_to_dict(unit.unit.storage),
         "parameters": dict(unit.unit.parameters),
         "markers": list(unit.markers),
         "files": files_to_lists(unit.manifest),
-        "backup": asdict(unit.backup) if unit.backup else None,
+        "backup": {"run": unit.backup.run, "unit": unit.backup.number, "place": unit.backup.place} if unit.backup else None,
         "expected": files_to_lists(unit.expected),
         "digest": asdict(unit.digest) if unit.digest else None,
     }
@@ -175,29 +175,104 @@ def plan_from_text(text: str, root: str, where: str) -> RecordedPlan:
         raise UnreadableRecord(f"{where} cannot be read ({error})") from error
 
 
+def _table_to_dict(table: Table) -> Dict[str, Any]:
+    return {
+        "database": table.database,
+        "name": table.name,
+        "kind": table.kind,
+        "location": table.location,
+        "storage": _storage_to_dict(table.storage),
+        "columns": [asdict(column) for column in table.columns],
+        "partitionColumns": [asdict(column) for column in table.partition_columns],
+        "parameters": dict(table.parameters),
+        "bucketColumns": list(table.bucket_columns),
+        "buckets": table.buckets,
+        "sortColumns": list(table.sort_columns),
+        "skewedColumns": list(table.skewed_columns),
+        "owner": table.owner,
+        "createTime": table.create_time,
+    }
+
+
 def _table_from_dict(definition: Mapping[str, Any], root: str) -> Table:
-    lists = {name: tuple(definition[name]) for name in ("bucket_columns", "sort_columns", "skewed_columns")}
-    columns = {name: tuple(Column(**column) for column in definition[name]) for name in ("columns", "partition_columns")}
-    return Table(**{**definition, **lists, **columns, "storage": Storage(**definition["storage"]), "location": root})
+    return Table(
+        database=definition["database"],
+        name=definition["name"],
+        kind=definition["kind"],
+        location=root,
+        storage=_storage_from_dict(definition["storage"]),
+        columns=tuple(Column(**column) for column in definition["columns"]),
+        partition_columns=tuple(Column(**column) for column in definition["partitionColumns"]),
+        parameters=definition["parameters"],
+        bucket_columns=tuple(definition["bucketColumns"]),
+        buckets=definition["buckets"],
+        sort_columns=tuple(definition["sortColumns"]),
+        skewed_columns=tuple(definition["skewedColumns"]),
+        owner=definition["owner"],
+        create_time=definition["createTime"],
+    )
+
+
+def _storage_to_dict(storage: Storage) -> Dict[str, Any]:
+    return {
+        "inputFormat": storage.input_format,
+        "outputFormat": storage.output_format,
+        "serde": storage.serde,
+        "serdeParameters": dict(storage.serde_parameters),
+    }
+
+
+def _storage_from_dict(storage: Mapping[str, Any]) -> Storage:
+    return Storage(storage["inputFormat"], storage["outputFormat"], storage["serde"], storage["serdeParameters"])
 
 
 def _unit_from_dict(unit: Mapping[str, Any], table: str, root: str) -> RecordedUnit:
     live = absolute(unit["live"], root)
-    restored = Unit(table, unit["partition"], tuple(unit["values"]), live, Storage(**unit["storage"]), unit["parameters"])
-    backup = BackupPlace(**unit["backup"]) if unit["backup"] else None
+    restored = Unit(table, unit["partition"], tuple(unit["values"]), live, _storage_from_dict(unit["storage"]), unit["parameters"])
+    known = unit["backup"]
+    backup = BackupPlace(known["run"], known["unit"], known["place"]) if known else None
     manifest, expected = (tuple(RecordedFile(*file) for file in unit[key]) for key in ("files", "expected"))
     digest = Digest(**unit["digest"]) if unit["digest"] else None
     return RecordedUnit(unit["unit"], restored, manifest, tuple(unit["markers"]), backup, expected, digest)
 
 
 def certificates_to_text(certificates: Iterable[Certificate]) -> str:
-    return "".join(json.dumps(asdict(certificate), ensure_ascii=False) + "\n" for certificate in certificates)
+    return "".join(json.dumps(_certificate_to_dict(certificate), ensure_ascii=False) + "\n" for certificate in certificates)
+
+
+def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
+    return {
+        "unit": certificate.unit,
+        "partition": certificate.partition,
+        "files": dict(certificate.files),
+        "fileRows": dict(certificate.file_rows),
+        "rows": certificate.rows,
+        "digest": asdict(certificate.digest),
+        "codec": certificate.codec,
+        "schema": certificate.schema,
+        "sourceFiles": certificate.source_files,
+        "sourceBytes": certificate.source_bytes,
+    }
 
 
 def certificates_from_text(text: str, where: str) -> Tuple[Certificate, ...]:
     """Raises UnreadableRecord."""
     try:
-        rows = [json.loads(line) for line in text.split("\n") if line]
-        return tuple(Certificate(**{**row, "digest": Digest(**row["digest"])}) for row in rows)
+        return tuple(_certificate_from_dict(json.loads(line)) for line in text.split("\n") if line)
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableRecord(f"{where} cannot be read ({error})") from error
+
+
+def _certificate_from_dict(row: Mapping[str, Any]) -> Certificate:
+    return Certificate(
+        unit=row["unit"],
+        partition=row["partition"],
+        files=row["files"],
+        rows=row["rows"],
+        digest=Digest(**row["digest"]),
+        source_files=row["sourceFiles"],
+        source_bytes=row["sourceBytes"],
+        codec=row["codec"],
+        schema=row["schema"],
+        file_rows=row["fileRows"],
+    )

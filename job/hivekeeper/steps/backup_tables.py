@@ -61,7 +61,7 @@ def make_table(run: Run, plan: RecordedPlan) -> str:
     """Create the plan's own backup table over the live files of its units; gives its name, "" where there is none."""
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
-    shown = run.paths.state("shown")
+    shown = run.paths.state("backup_table")
     places = {unit.unit.name: unit.unit.live for unit in plan.units}
 
     def create() -> None:

@@ -14,8 +14,9 @@ from hivekeeper.ports import FilesError, NoPermission
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit
+from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.journal import Run, fenced
-from hivekeeper.steps.moves import MOST_TRIES, ask_person, backup_path, move_late, require_answers
+from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, require_answers
 from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -32,14 +33,14 @@ def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
 def discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
     """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
     result = discard_unit(run, unit, plan.discard == TRASH)
-    backup = unit.backup.path if unit.backup else ""
+    backup = unit.backup.place if unit.backup else ""
     log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)
     return result
 
 
 def _places(run: Run, unit: RecordedUnit) -> Tuple[str, str, str]:
     """Where a backup may lie: at its place, held, proved to be superfluous."""
-    return backup_path(run, unit), run.paths.unit("discarding", unit.number), run.paths.unit("deleting", unit.number)
+    return run.backup_path(unit), run.paths.unit("held", unit.number), run.paths.unit("discarding", unit.number)
 
 
 def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitRecord:

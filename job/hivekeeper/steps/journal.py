@@ -24,6 +24,7 @@ from hivekeeper.runlog.run_files import (
     Certificate,
     NewerRecord,
     RecordedPlan,
+    RecordedUnit,
     UnreadableRecord,
     certificates_from_text,
     plan_from_text,
@@ -58,6 +59,11 @@ class Run:
     @property
     def directory(self) -> str:
         return names.base(self.paths.top)
+
+    def backup_path(self, unit: RecordedUnit) -> str:
+        """Where the backup lies that a rollback restores or a cleanup discards."""
+        assert unit.backup is not None
+        return names.join(self.control.top, unit.backup.place)
 
 
 @contextmanager
@@ -251,11 +257,11 @@ def read_clock(run: Run) -> int:
 
     No other clock is compared with the times of its directories.
     """
-    files, tick = run.files, run.paths.tick
+    files, clock = run.files, run.paths.clock
     try:
-        files.delete_tree(tick)
-        files.write_new(tick, "")
-        info = files.stat(tick)
+        files.delete_tree(clock)
+        files.write_new(clock, "")
+        info = files.stat(clock)
     except SourceMissing as gone:
         raise fenced(run) from gone
     if info is None:

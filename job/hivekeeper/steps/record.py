@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 RESIZED = frozenset(["swapped", "rolled back"])
 # A finished run keeps what lies in these, and the records beside them.
-KEPT_STATES = ("retired", "discarded", "recreated", "restoring")
+KEPT_STATES = ("retired", "recreated", "restoring")
 
 
 def record_units(run: Run, units: Sequence[UnitRecord]) -> None:
@@ -144,7 +144,7 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
-    for needless in ("tick", "stage"):
+    for needless in ("clock", "stage"):
         if needless in present:
             files.delete_tree(paths.state(needless))
     for state in ("ready", "recreated", "restoring"):

@@ -17,7 +17,7 @@ from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.runlog.entries import Actor, UnitRecord
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, RecordedPlan, RecordedUnit, UnreadableRecord
-from hivekeeper.steps import backup_tables, cleanup, journal, moves, record, rollback, swap
+from hivekeeper.steps import backup_tables, cleanup, directory_exchange, journal, record, rollback, swap
 from hivekeeper.steps.journal import Run
 from hivekeeper.steps.observe import look_at
 
@@ -94,14 +94,14 @@ def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
         return partial(cleanup.discard_one, run, plan)
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
-        return lambda unit: UnitRecord(unit, "rolled back") if unit.number in passed else rollback.settle_undo(run, unit)
+        return lambda unit: UnitRecord(unit, "rolled back") if unit.number in passed else rollback.settle_rollback(run, unit)
     try:
         certificates = journal.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
         raise AskAPerson(
             str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
         ) from error
-    return lambda unit: swap.settle_unit(run, unit, certificates.get(unit.number))
+    return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
 
 
 def refuse_strangers(run: Run, plan: RecordedPlan) -> None:
@@ -127,8 +127,16 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
 
     Only in units that a run has swapped before: they had no sub-directory then.
     """
-    found = [unit for unit, seen in units if unit.name in swapped and any(moves.is_committed_directory(entry) for entry in seen.entries)]
+    found = [
+        unit
+        for unit, seen in units
+        if unit.name in swapped and any(directory_exchange.is_committed_directory(entry) for entry in seen.entries)
+    ]
     for unit in found:
-        moves.lift_nested(files, unit.live)
+        directory_exchange.lift_nested(files, unit.live)
         log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.label)
     return tuple(unit.label for unit in found)
+
+
+def _holds_committed(seen: Snapshot) -> bool:
+    return any(directory_exchange.is_committed_directory(entry) for entry in seen.entries)

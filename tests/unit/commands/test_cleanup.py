@@ -288,7 +288,7 @@ def test_a_late_file_goes_to_live_after_a_rollback_too(desk, world):
     desk.compact()
     desk.rollback()
     rows = world.rows_of(desk.table)
-    world.add_file(f"{retired(desk, 1, desk.runs[1], 'discarded')}/late.parquet", ["late"])
+    world.add_file(f"{retired(desk, 1, desk.runs[1])}/late.parquet", ["late"])
     assert desk.cleanup().code is Exit.DONE
     assert world.rows_of(desk.table) == rows + Counter(["late"])
 

@@ -167,7 +167,7 @@ def test_a_partition_that_was_dropped_is_not_made_again(desk, world):
     result = desk.rollback()
     assert outcomes(result) == {"dt=1": "rolled back", "dt=2": "refused", "dt=3": "rolled back"}
     assert "dt=2" not in world.catalog.partitions[desk.table]
-    assert len([path for path in world.picture() if "/retired/" in path]) == 3
+    assert len([path for path in world.picture() if f"{desk.runs[0]}/retired/" in path]) == 3
 
 
 def test_a_partition_that_was_dropped_and_made_anew_keeps_its_new_rows(desk, world):

@@ -133,12 +133,12 @@ def test_a_record_is_a_backup_until_it_is_discarded():
 
 
 def test_runs_that_changed_nothing_left_no_backup():
-    history = History((a_logged_run(0), a_logged_run(1, operation="pin", savepoint=(a_run_id(0), True))))
+    history = History((a_logged_run(0), a_logged_run(1, operation="pin", pin=(a_run_id(0), True))))
     assert retention.list_backups(history) == ()
 
 
 def test_the_last_word_on_a_pin_counts():
     run = a_logged_run(0, an_effect(0))
-    pin, unpin = (replace(a_logged_run(n, operation="pin"), savepoint=(run.run, pinned)) for n, pinned in ((1, True), (2, False)))
+    pin, unpin = (replace(a_logged_run(n, operation="pin"), pin=(run.run, pinned)) for n, pinned in ((1, True), (2, False)))
     assert [backup.pinned for backup in retention.list_backups(History((run, pin)))] == [True]
     assert [backup.pinned for backup in retention.list_backups(History((run, pin, unpin)))] == [False]

@@ -219,7 +219,7 @@ def test_history_lists_runs_and_backups():
     units = (LoggedUnit("dt=1", "swapped", "", 2.25, ("a",)), LoggedUnit("dt=2", "failed", "boom", None, ()))
     runs = (
         a_logged_run(units=units, recovered_by=LATER),
-        a_logged_run(version=1, operation="pin", run=LATER, savepoint=(RUN, True), effects=()),
+        a_logged_run(version=1, operation="pin", run=LATER, pin=(RUN, True), effects=()),
     )
     assert shown("history", log=runs, backups=(BackupOutcome(a_backup(pinned=True), "there"),)).splitlines() == [
         "sales.events:",

@@ -174,7 +174,7 @@ def test_an_entry_of_the_log_has_the_keys_of_the_docs(built):
     for entry in entries:
         assert set(entry) == set(LOG)
         assert all(set(unit) == named_in(LOG["units"]) - {"discarded", "kept"} for unit in entry["units"])
-    assert [set(entry["savepoint"]) for entry in entries if entry["savepoint"]] == [named_in(LOG["savepoint"])]
+    assert [set(entry["pin"]) for entry in entries if entry["pin"]] == [named_in(LOG["pin"])]
 
 
 def test_the_changes_of_a_run_have_the_keys_of_the_docs(built):

@@ -69,7 +69,7 @@ def test_a_rollback_names_what_it_undoes_and_knows_the_ids_of_what_it_brings_bac
     history = read_log({0: entry(SWAPPED), 1: entry(UNDONE, first=False, run=LATER, operation="rollback")})
     effect = history.effects[1]
     assert (effect.undoes, effect.before, effect.after) == ((RUN, 1), (NEW,), OLD)
-    assert effect.place == f"runs/{LATER}.t1/discarded/u00001"
+    assert effect.place == f"runs/{LATER}.t1/retired/u00001"
 
 
 def test_the_first_of_a_cleanups_two_entries_does_not_finish_it():
@@ -84,9 +84,9 @@ def test_the_first_of_a_cleanups_two_entries_does_not_finish_it():
 
 
 def test_the_last_pin_counts():
-    pinned = entry(first=False, run=LATER, operation="pin", savepoint=(RUN, True))
+    pinned = entry(first=False, run=LATER, operation="pin", pin=(RUN, True))
     assert read_log({0: entry(SWAPPED), 1: pinned}).pinned == {RUN}
-    assert read_log({0: entry(SWAPPED), 1: pinned, 2: entry(first=False, operation="unpin", savepoint=(RUN, False))}).pinned == set()
+    assert read_log({0: entry(SWAPPED), 1: pinned, 2: entry(first=False, operation="unpin", pin=(RUN, False))}).pinned == set()
 
 
 def paths(found):
@@ -94,7 +94,7 @@ def paths(found):
 
 
 def test_the_files_at_a_version_are_replayed_from_the_first_entry():
-    gone = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(LATER, 1, f"runs/{LATER}.t1/discarded/u00001")), "discarded")
+    gone = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(LATER, 1, f"runs/{LATER}.t1/retired/u00001")), "discarded")
     entries = {
         0: entry(SWAPPED),
         1: entry(UNDONE, first=False, run=LATER, operation="rollback"),

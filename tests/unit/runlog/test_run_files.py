@@ -56,7 +56,7 @@ def test_certificates_are_read_back_as_they_were():
 
 
 def test_characters_that_python_takes_for_line_ends_do_not_end_a_line():
-    odd = replace(CERTIFICATE, name="dt=a\u2028b\x85c")
+    odd = replace(CERTIFICATE, partition="dt=a\u2028b\x85c")
     assert run_files.certificates_from_text(run_files.certificates_to_text([odd, CERTIFICATE]), "c") == (odd, CERTIFICATE)
 
 

@@ -38,10 +38,10 @@ def retired(desk):
 @pytest.mark.parametrize(
     ("method", "word", "how"),
     [
+        ("rename_exact", "/held/u00001", "delete"),
         ("rename_exact", "/discarding/u00001", "delete"),
-        ("rename_exact", "/deleting/u00001", "delete"),
-        ("delete_tree", "/deleting/u00001", "delete"),
-        ("move_to_trash", "/discarding/u00001", "trash"),
+        ("delete_tree", "/discarding/u00001", "delete"),
+        ("move_to_trash", "/held/u00001", "trash"),
     ],
 )
 def test_a_backup_that_we_may_not_delete_stays_where_it_was(desk, method, word, how):
@@ -60,9 +60,9 @@ def test_a_backup_of_which_a_part_was_deleted_is_left_to_a_person(desk):
     """Local files go one by one; HDFS deletes a directory whole or not at all."""
 
     def act(what):
-        if what.startswith("delete_tree") and "/deleting/u00001" in what:
+        if what.startswith("delete_tree") and "/discarding/u00001" in what:
             desk.world.files.before_step = None
-            place = desk.control.run(desk.runs[-1]).unit("deleting", 1)
+            place = desk.control.run(desk.runs[-1]).unit("discarding", 1)
             desk.world.files.writer.delete(f"{place}/part-00000.parquet")
             desk.world.files.fail_next("delete_tree", NoPermission("permission denied"))
 

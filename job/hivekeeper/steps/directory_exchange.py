@@ -1,0 +1,185 @@
+"""Exchange the directory of one unit by renames: live → retired, a look at it there, what comes in → live.
+
+A file is only ever renamed, never over another one; nothing is deleted but empty directories. A directory keeps its id and time over
+its own rename (measured on HDFS 3.3.6), so the look after the first rename is one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Mapping, Tuple
+
+from hivekeeper import names
+from hivekeeper.errors import AskAPerson
+from hivekeeper.model import FileInfo
+from hivekeeper.ports import Files, SourceMissing, TargetExists
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.steps.checks import Checked, check_often, look_at_leaving
+from hivekeeper.steps.exchange import Picture
+from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.unfinished import ask_person
+
+MOST_ASIDES = 100
+
+
+@dataclass(frozen=True)
+class DirectoryExchange:
+    """`exchange.Means` by renames: `incoming` is the directory that takes live's place, `left` where live goes."""
+
+    run: Run
+    unit: RecordedUnit
+    incoming: str
+    left: str
+
+    @classmethod
+    def of(cls, run: Run, unit: RecordedUnit, incoming_state: str) -> DirectoryExchange:
+        return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
+
+    def check(self) -> Checked:
+        return check_often(self.run, self.unit, self.incoming)
+
+    def exchange(self, checked: Checked) -> str:
+        """One call does it where the directory's id and time can tell. A kill leaves live absent, and recovery does the rest."""
+        live, files = self.unit.unit.live, self.run.files
+        before = checked.seen[live]
+        if manifests.can_tell(before, checked.clock_ms, files.clock_grain_ms):
+            left = files.exchange(live, self.left, self.incoming, before)
+            if left is None:
+                return ""
+        else:
+            files.rename_exact(live, self.left)
+            left = files.stat(self.left)
+            if left is None:
+                raise SourceMissing(self.left)
+        why = look_at_leaving(self.run, self.unit, checked, left)
+        if why:
+            self._bring(self.left, with_recreated=True)
+        else:
+            self.bring_in()
+        return why
+
+    def picture(self) -> Picture:
+        live, top = self.unit.unit.live, self.run.paths.top
+        seen = self.run.files.look([live, self.incoming, self.left, top])
+        if not seen[top].exists:
+            raise fenced(self.run)
+        entries = seen[live].entries if seen[live].exists else None
+        return Picture(seen[self.left].exists, seen[self.left].entries, seen[self.incoming].exists, entries)
+
+    def live(self) -> Tuple[FileInfo, ...]:
+        return self.run.files.look([self.unit.unit.live])[self.unit.unit.live].entries
+
+    def bring_in(self) -> None:
+        self._bring(self.incoming)
+
+    def put_back(self) -> None:
+        merge_recreated(self.run, self.unit, self.left)
+        self._bring(self.left, with_recreated=True)
+
+    def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
+        late = move_late(self.run.files, self.unit, self.left, expected)
+        merge_recreated(self.run, self.unit, self.unit.unit.live)
+        self.settle_live()
+        return late
+
+    def settle_live(self) -> None:
+        lift_nested(self.run.files, self.unit.unit.live)
+
+    def _bring(self, source: str, with_recreated: bool = False) -> None:
+        """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time.
+
+        `with_recreated`, for a put-back: merge it first. A committer that sees only part of its tasks' output would commit without
+        an error; one that finds no directory fails. Never into `ready`, which a later put-back deletes.
+        """
+        for _ in range(MOST_ASIDES):
+            try:
+                self.run.files.rename_exact(source, self.unit.unit.live)
+                return
+            except TargetExists:
+                set_aside(self.run, self.unit)
+                if with_recreated:
+                    merge_recreated(self.run, self.unit, source)
+        raise ask_person(self.run, self.unit, "somebody keeps re-creating its directory")
+
+
+def set_aside(run: Run, unit: RecordedUnit) -> None:
+    """Move what stands at live's place to recreated/uN.K. Undo: merge_recreated."""
+    for nth in range(MOST_ASIDES):
+        try:
+            run.files.rename_exact(unit.unit.live, run.paths.recreated(unit.number, nth))
+            return
+        except TargetExists:
+            continue
+        except SourceMissing:
+            return
+    raise ask_person(run, unit, "too many directories were set aside")
+
+
+def move_file(files: Files, source: str, directory: str) -> str:
+    """Rename a file into a directory, under a new name where its own is taken; gives the name."""
+    name = names.base(source)
+    stem, dot, suffix = name.partition(".")
+    for nth in range(MOST_ASIDES):
+        candidate = name if nth == 0 else f"{stem}-late{nth}{dot}{suffix}"
+        try:
+            files.rename_exact(source, names.join(directory, candidate))
+            return candidate
+        except TargetExists:
+            continue
+    raise AskAPerson(f"{source}: no name is free in {directory}", state="the file is where it was", next="move it by hand")
+
+
+def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:
+    """Move the complete files that the manifest does not know from a directory into live; gives their names there.
+
+    Only while live holds what was put there: an overwriter who came since has replaced these rows with the others.
+    """
+    live, moved = unit.unit.live, []
+    for file in manifests.find_late(unit.manifest, files.look([source])[source].entries):
+        if not manifests.holds(expected, files.look([live])[live].entries):
+            break
+        moved.append(move_file(files, file.path, live))
+    return tuple(moved)
+
+
+def merge_recreated(run: Run, unit: RecordedUnit, target: str) -> None:
+    """Merge what was set aside into another directory as a tree, directories whole where their name is free: a committer finds its own."""
+    top = run.paths.state("recreated")
+    for aside in run.files.look([top])[top].entries:
+        match = names.RECREATED.fullmatch(aside.name)
+        if match and int(match["number"]) == unit.number:
+            _merge(run, aside.path, target)
+
+
+def _merge(run: Run, source: str, target: str) -> None:
+    for entry in run.files.look([source])[source].entries:
+        if not entry.is_dir:
+            move_file(run.files, entry.path, target)
+            continue
+        inner = names.join(target, entry.name)
+        try:
+            run.files.rename_exact(entry.path, inner)
+        except TargetExists:
+            _merge(run, entry.path, inner)
+    run.files.remove_empty(source)
+
+
+def lift_nested(files: Files, live: str) -> None:
+    """Files of a directory that a committer renamed *into* live, which it took for its target, belong in live itself."""
+    for entry in files.look([live])[live].entries:
+        if is_committed_directory(entry):
+            _lift(files, entry, live)
+
+
+def is_committed_directory(entry: FileInfo) -> bool:
+    return entry.is_dir and not names.is_hidden(entry.name) and not names.is_hive_subdirectory(entry.name)
+
+
+def _lift(files: Files, directory: FileInfo, live: str) -> None:
+    for entry in files.look([directory.path])[directory.path].entries:
+        if is_committed_directory(entry):
+            _lift(files, entry, live)
+        elif not entry.is_dir:
+            move_file(files, entry.path, live)
+    files.remove_empty(directory.path)

@@ -1,0 +1,174 @@
+"""Exchange the files of one unit: what is live leaves, what was prepared comes in. Steps 4 to 7 of docs/swap.md.
+
+The one dangerous machine: a swap and a rollback differ in what they prepare, what they expect and how they cancel, and nothing else.
+Invariant at every instant: the files that leave are whole, in live or where they went; a late file exists exactly once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Iterable, Mapping, Optional, Protocol, Tuple
+
+from hivekeeper.model import FileInfo
+from hivekeeper.plan.recover import Move, next_move
+from hivekeeper.ports import FilesError, FilesUnavailable
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.run_files import Certificate, RecordedUnit
+from hivekeeper.steps.checks import Checked
+from hivekeeper.steps.journal import Run
+from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, interrupted, require_answers
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where the files of a unit lie: whether the old ones left live and which ones lie there, whether the new ones are not live yet,
+    and what live holds, None where it is absent.
+    """
+
+    left: bool
+    departed: Tuple[FileInfo, ...]
+    incoming: bool
+    live: Optional[Tuple[FileInfo, ...]]
+
+
+class Means(Protocol):
+    """How the files of a unit are exchanged; what they are exchanged by, directories or others, is known here alone.
+
+    Each call may fail with or without its effect (FilesError): `picture` tells which it was.
+    """
+
+    def check(self) -> Checked:
+        """Step 4: whether everything is as planned, and what is about to come in. Changes nothing."""
+
+    def exchange(self, checked: Checked) -> str:
+        """Step 5. "" when the new files are live; else why not, and the old ones are live again."""
+
+    def picture(self) -> Picture:
+        """What is where now. Raises Fenced where another run took this one over."""
+
+    def live(self) -> Tuple[FileInfo, ...]:
+        """What readers find now; () where live is absent."""
+
+    def bring_in(self) -> None:
+        """The second half of step 5, for a recovery: what came in between is set aside, never overwritten."""
+
+    def put_back(self) -> None:
+        """The old files are live again, with what a writer put at their place meanwhile."""
+
+    def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
+        """Step 6: bring what arrived during the exchange to live; returns its names there."""
+
+    def settle_live(self) -> None:
+        """Move the files of a directory that a late committer renamed into live up to where readers look."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The outcomes of one kind of exchange: done; refused by the check; nothing exchanged; and who may have replaced the files since."""
+
+    done: str
+    refused: str
+    cancelled: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One unit's exchange.
+
+    `expected` maps the files that live must hold afterwards to their lengths, None where that is not known. `prepare` and `object_to`
+    come before anything is changed in live: the first takes hold of what comes in, the second says why it is not what was planned.
+    `cancel` gives up what was to come in, wherever it lies, also a second time.
+    """
+
+    run: Run
+    unit: RecordedUnit
+    means: Means
+    words: Words
+    expected: Optional[Mapping[str, int]]
+    prepare: Callable[[], None]
+    object_to: Callable[[Iterable[FileInfo]], str]
+    cancel: Callable[[], None]
+    certificate: Optional[Certificate] = None
+
+
+def carry_out(exchange: Exchange) -> UnitRecord:
+    """Steps 4 to 7. Undo: the old files come back by themselves when somebody wrote in between; later by a rollback."""
+    clock = exchange.run.cluster.clock
+    try:
+        exchange.prepare()
+        checked = exchange.means.check()
+        why = checked.why or exchange.object_to(checked.incoming)
+        if why:
+            exchange.cancel()
+            return UnitRecord(exchange.unit, exchange.words.refused, reason=why)
+        began = clock.monotonic_ms()
+        why = exchange.means.exchange(checked)
+        gap_ms = clock.monotonic_ms() - began
+        return _end_put_back(exchange, why, gap_ms) if why else _finish(exchange, gap_ms)
+    except FilesError as error:
+        # Whether a change happened is not known; where the files lie tells.
+        return settle(exchange, str(error))
+
+
+def settle(exchange: Exchange, cause: str) -> UnitRecord:
+    """Bring one unit to its end or back to its start, from where its files lie. `cause`: why it was interrupted."""
+    try:
+        return _settle(exchange, cause)
+    except FilesUnavailable as error:
+        raise interrupted(exchange.run, exchange.unit, error) from error
+
+
+def _settle(exchange: Exchange, cause: str, tries: int = 0) -> UnitRecord:
+    if tries >= MOST_TRIES:
+        raise ask_person(exchange.run, exchange.unit, f"a rename keeps failing ({cause})")
+    picture = exchange.means.picture()
+    holds = picture.live is not None and exchange.expected is not None and manifests.holds(exchange.expected, picture.live)
+    move = next_move(picture.left, picture.incoming, holds)
+    try:
+        return _take(exchange, move, picture, cause)
+    except FilesError as error:
+        require_answers(error, tries + 1)
+        return _settle(exchange, str(error), tries + 1)
+
+
+def _take(exchange: Exchange, move: Move, picture: Picture, cause: str) -> UnitRecord:
+    if move is Move.CANCEL:
+        return _end_cancelled(exchange, exchange.words.cancelled, cause)
+    if exchange.expected is None:
+        raise ask_person(exchange.run, exchange.unit, "it was retired without a certificate")
+    if move is Move.OVERWRITTEN:
+        return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}")
+    if move is Move.DECIDE:
+        why = manifests.judge(exchange.unit.manifest, picture.departed).why
+        if why:
+            exchange.means.put_back()
+            return _end_put_back(exchange, why)
+        exchange.means.bring_in()
+    return _finish(exchange)
+
+
+def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitRecord:
+    """Steps 6 and 7 after the new files are live: carry over, then verify."""
+    assert exchange.expected is not None
+    late = exchange.means.carry_over(exchange.expected)
+    if manifests.holds(exchange.expected, exchange.means.live()):
+        return UnitRecord(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
+    # Somebody overwrote the unit since: its old rows must never come back under an overwriter.
+    return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)
+
+
+def _overwritten(exchange: Exchange, why: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitRecord:
+    return UnitRecord(exchange.unit, "overwritten", exchange.certificate, gap_ms, late, why)
+
+
+def _end_put_back(exchange: Exchange, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
+    return _end_cancelled(exchange, "put back", why, gap_ms)
+
+
+def _end_cancelled(exchange: Exchange, outcome: str, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
+    """Live is back, or was never away."""
+    exchange.means.settle_live()
+    exchange.cancel()
+    return UnitRecord(exchange.unit, outcome, gap_ms=gap_ms, reason=why)

@@ -1,0 +1,39 @@
+"""What is said, and raised, when a unit can be brought neither to its end nor back to its start."""
+
+from __future__ import annotations
+
+from hivekeeper.errors import AskAPerson, Unusable
+from hivekeeper.ports import FilesError, FilesUnavailable
+from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.steps.journal import Run
+
+MOST_TRIES = 4
+UNIT_STATES = ("ready", "retired", "restoring", "held", "discarding")
+
+
+def require_answers(error: FilesError, tries: int) -> None:
+    """Raise an error again that trying has not mended, if HDFS does not answer or takes no writes: that is no question for a person."""
+    if tries >= MOST_TRIES and isinstance(error, FilesUnavailable):
+        raise error
+
+
+def interrupted(run: Run, unit: RecordedUnit, error: FilesUnavailable) -> Unusable:
+    """The error of a unit whose directories may be between two renames, where HDFS has to be waited for."""
+    return Unusable(
+        f"{unit.unit.label}: {error}",
+        state="no row is lost, but readers may find it absent until the next run finishes or undoes what was begun",
+        next=f"mend the cause, then run again at once or: hivekeeper recover --table {run.table.full_name}",
+    )
+
+
+def ask_person(run: Run, unit: RecordedUnit, why: str) -> AskAPerson:
+    """The error of a unit that cannot be brought to an end: what lies where."""
+    states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
+    places = [unit.unit.live, *states, run.paths.state("recreated")]
+    seen = run.files.look(places)
+    there = [place for place in places if seen[place].exists]
+    return AskAPerson(
+        f"{unit.unit.label}: {why}",
+        state="these directories are there: " + "; ".join(there),
+        next=f"compare them with {run.paths.plan} (docs/on-disk.md says what each one holds); nothing was deleted",
+    )
