@@ -14,7 +14,7 @@ from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from support.builders import a_table
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -85,8 +85,8 @@ def control_of(world: World) -> ControlPaths:
 def require_tidy(world: World) -> None:
     """Every run is in the log, and nothing but backups and records is left."""
     control = control_of(world)
-    finished = journal.read_history(world.cluster, control).finished
-    assert {journal.run_of(name) for name in journal.find_runs(world.files, control)} <= finished
+    finished = store.read_history(world.cluster, control).finished
+    assert {store.run_of(name) for name in store.find_runs(world.files, control)} <= finished
     leftovers = [path for path in world.files.contents(control.top) if "/stage/" in path or "/ready/" in path or "/recreated/" in path]
     assert leftovers == []
 

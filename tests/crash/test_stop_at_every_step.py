@@ -11,7 +11,7 @@ from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import NeverStops, RowsError
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Limits, Watch
 from support.builders import a_table
 from support.desk import Desk, outcomes
@@ -79,7 +79,7 @@ def require_good_order(desk: Desk, rows: Counter) -> None:
         paths = desk.control.run(directory)
         for state in ("stage", "ready", "restoring", "held", "discarding", "clock"):
             assert desk.world.files.contents(paths.state(state)) == {}
-        assert journal.run_of(directory) in desk.log().finished
+        assert store.run_of(directory) in desk.log().finished
 
 
 CASES = [(shape, command, step) for shape in SHAPES for command in DONE for step in range(count_steps(shape, command))]

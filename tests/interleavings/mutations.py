@@ -62,7 +62,11 @@ MUTATIONS = {
         "runlog/manifests.py", "same = now.file_id == mark.file_id and", "same =", "overwrite directory"
     ),
     "fencing": Mutation(
-        "steps/journal.py", "    for directory in find_runs(files, control):", "    for directory in ():", "pause, recover", most=1
+        "steps/run_directory.py",
+        "    for directory in store.find_runs(files, control):",
+        "    for directory in ():",
+        "pause, recover",
+        most=1,
     ),
     "the rollback's look": Mutation(DIRECTORIES, LOOK, 'why = ""', "rollback, append slowly"),
     "the rollback's check": Mutation(MACHINE, OBJECTION, 'why = ""', "rollback, overwrite files"),

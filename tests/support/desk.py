@@ -13,7 +13,7 @@ from hivekeeper.plan.retention import Policy
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from support.fakes.files import Killed
 from support.world import World
 
@@ -97,10 +97,10 @@ class Desk:
         self.world.files.expire_locks()
 
     def log(self) -> Any:
-        return journal.read_history(self.world.cluster, self.control)
+        return store.read_history(self.world.cluster, self.control)
 
     def run_directories(self) -> List[str]:
-        return journal.find_runs(self.world.files, self.control)
+        return store.find_runs(self.world.files, self.control)
 
     def _settings_for(self, _table: str) -> Settings:
         return self.settings

@@ -24,7 +24,7 @@ ALLOWED: Dict[str, Set[str]] = {
     "config": {"errors"},
     "launch": {"errors", "ports", "config"},
     "stop_conditions": {"errors", "ports", "launch"},
-    "runlog": SHARED,
+    "runlog": SHARED | {"ports"},
     "plan": SHARED | {"runlog", "config", "schemas"},
     "report": SHARED | {"runlog", "plan", "config", "ports"},
     "steps": SHARED | {"runlog", "plan", "ports"},

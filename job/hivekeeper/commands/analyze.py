@@ -13,7 +13,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from hivekeeper.steps.observe import observe_table
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
     if not observed.has_control or not observed.settings.quarantine_after:
         return observed
     try:
-        history = journal.read_history(cluster, observed.control)
+        history = store.read_history(cluster, observed.control)
     except HivekeeperError as error:
         log.warning("table=%s step=read-log failed reason=%r", observed.table.full_name, str(error))
         return observed

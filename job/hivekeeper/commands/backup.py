@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from hivekeeper.commands import per_table
-from hivekeeper.commands.recover import Recovered, actor_of, settle_table
+from hivekeeper.commands.open_table import Recovered, settle_table
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.plan.settings import Settings
@@ -15,7 +15,7 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.entries import RunRecord
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.run_files import BACKUP, RecordedPlan, RecordedUnit, is_inside
-from hivekeeper.steps import backup_tables, journal
+from hivekeeper.steps import backup_tables, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
 
 SettingsFor = Callable[[str], Settings]
@@ -43,7 +43,7 @@ def back_up_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     observed = observe_table(cluster, table, settings)
     if observed.reason:
         return per_table.refused(table, observed.reason, observed)
-    with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
+    with table_lock.hold_table(cluster, observed.table, observed.control, request.run) as lock:
         recovered = settle_table(cluster, observed.table, observed.control, lock, request.run)
         observed = observe_table(cluster, observed.table, settings)
         if observed.reason:
@@ -56,12 +56,12 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
     units = tuple(_recorded_unit(number, judged) for number, judged in enumerate(there, start=1))
     plan = RecordedPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
-    run = journal.open_run(cluster, table, observed.control, lock, name, BACKUP)
-    journal.write_plan(run, plan)
+    run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP)
+    run_directory.write_plan(run, plan)
     plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
     entry = RunRecord(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
-    version = journal.commit(run, entry, actor_of(cluster), {"units": len(units), "files": files, "bytes": total})
+    version = run_directory.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, "recorded", one.sizes.files, one.sizes.total_bytes) for one in there)
     return TableOutcome(table.full_name, name, outcomes, recovered=recovered, log_version=version, backup_table=plan.backup_table)
 

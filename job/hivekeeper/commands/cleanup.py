@@ -7,17 +7,18 @@ from typing import Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
-from hivekeeper.commands.recover import actor_of, find_control, settle_table
+from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.model import Selection, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Policy, Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import RunRecord, UnitRecord, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, RecordedPlan, RecordedUnit, absolute
-from hivekeeper.steps import cleanup, journal, record
+from hivekeeper.steps import cleanup, record, run_directory, table_lock
 from hivekeeper.steps.observe import find_units
 from hivekeeper.steps.unit_loop import LEFT
 
@@ -53,11 +54,11 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
         return TableOutcome(table.full_name)
     policy = request.policy_for(table.full_name)
     if request.dry_run:
-        verdicts = judge(cluster, journal.read_history(cluster, control), policy)
+        verdicts = judge(cluster, store.read_history(cluster, control), policy)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
-    with journal.hold_table(cluster, table, control, request.run) as lock:
+    with table_lock.hold_table(cluster, table, control, request.run) as lock:
         recovered = settle_table(cluster, table, control, lock, request.run)
-        history = journal.read_history(cluster, control)
+        history = store.read_history(cluster, control)
         verdicts = judge(cluster, history, policy)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
@@ -83,15 +84,15 @@ def carry_out(
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably and the intention in the log first; then backup by backup."""
     plan = plan_cleanup(cluster, table, history, verdicts, request)
-    run = journal.open_run(cluster, table, control, lock, request.run, CLEANUP)
-    journal.write_plan(run, plan)
+    run = run_directory.open_run(cluster, table, control, lock, request.run, CLEANUP)
+    run_directory.write_plan(run, plan)
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(request.policy_for(table.full_name), plan)
-    journal.commit(run, begin, actor_of(cluster), parameters)
+    run_directory.commit(run, begin, parameters)
     units = cleanup.discard_units(run, plan)
     record.record_units(run, units)
-    return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
+    return units, record.finish_run(run, plan, units, parameters)
 
 
 def plan_cleanup(cluster: Cluster, table: Table, history: History, verdicts: Iterable[Verdict], request: Request) -> RecordedPlan:

@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
-from hivekeeper.commands.recover import Recovered, actor_of, lift_in_swapped, settle_table
+from hivekeeper.commands.open_table import Recovered, lift_in_swapped, settle_table
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
@@ -19,12 +19,13 @@ from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
 from hivekeeper.plan.settings import Engine, Settings
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
-from hivekeeper.steps import attributes, backup_tables, journal, record, swap
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps import attributes, backup_tables, record, run_directory, swap, table_lock
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
+from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
 from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
@@ -62,7 +63,7 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
     if observed.reason:
         return _refused(observed)
     # A log that this version must not touch is refused at once, by a dry run too.
-    history = journal.read_history(cluster, observed.control) if observed.has_control else History()
+    history = store.read_history(cluster, observed.control) if observed.has_control else History()
     if request.dry_run:
         observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
         plan = make_plan(cluster, observed, history, settings, request.run)
@@ -72,7 +73,7 @@ def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutc
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock takes room too. Where there was a run before, what it left may have to go first.
         refuse_without_room(cluster, observed, settings)
-    with journal.hold_table(cluster, observed.table, observed.control, request.run) as lock:
+    with table_lock.hold_table(cluster, observed.table, observed.control, request.run) as lock:
         return _compact_held(cluster, observed, wanted, settings, request.run, lock)
 
 
@@ -91,7 +92,7 @@ def _compact_held(
         observed = observe_table(cluster, observed.table, settings, wanted)
     if observed.reason:
         return _refused(observed)
-    history = journal.read_history(cluster, observed.control)
+    history = store.read_history(cluster, observed.control)
     observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:
@@ -192,7 +193,7 @@ def carry_out(
         units.extend(done)
     units.extend(_not_staged(known, staged))
     units.extend(_not_begun(known, units, stager))
-    version = record.finish_run(run, known, units, actor_of(cluster), parameters_of(settings))
+    version = record.finish_run(run, known, units, parameters_of(settings))
     if settings.analyze_stats and not cluster.stopping.is_asked():
         record.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
@@ -202,14 +203,14 @@ def carry_out(
 
 def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, settings: Settings) -> Tuple[Run, RecordedPlan]:
     """The plan durably, then the backup table over what is about to be swapped."""
-    run = journal.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
+    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
     try:
         attributes.rehearse(cluster.files, run.paths.stages, plan.attributes.values(), settings.owner)
     except Refused:
         cluster.files.delete_tree(run.paths.top)
         raise
     known = backup_tables.choose_record(run, compaction.recorded(plan), settings)
-    journal.write_plan(run, known)
+    run_directory.write_plan(run, known)
     return run, replace(known, backup_table=backup_tables.make_table(run, known))
 
 
@@ -225,7 +226,7 @@ def swap_batch(
         log.info("run=%s unit=%s step=swap done outcome=%r%s", known.run, unit.unit.label, result.outcome, gap)
         return result
 
-    hold, leave = partial(journal.hold_in_hive, run, settings), partial(swap.leave, run)
+    hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)
     return take_turns(run.cluster.stopping, proved, swap_one, leave, hold)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, Optional, Tuple
 
 from hivekeeper.commands import per_table
-from hivekeeper.commands.recover import find_control
+from hivekeeper.commands.open_table import find_control
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
@@ -15,11 +15,11 @@ from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import absolute
-from hivekeeper.steps import journal
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def show_history(cluster: Cluster, request: Request) -> CommandResult:
 
 def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
     table, control = find_control(cluster, table)
-    history = journal.read_history(cluster, control) if control else History()
+    history = store.read_history(cluster, control) if control else History()
     name = table.full_name
     if request.files_of is not None:
         entry = history.find(request.files_of)
@@ -68,5 +68,5 @@ def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], 
     if control is None or version >= history.next_version:
         known = f"it ends with {history.next_version - 1}" if history.next_version else "it is empty"
         raise Refused(f"{name}: there is no version {version} in its log; {known}", next=f"hivekeeper history --table {name} lists them")
-    files = journal.read_files_at(cluster, control, version)
+    files = store.read_files_at(cluster, control, version)
     return TableOutcome(name, log=(history.runs[version],), files=files)

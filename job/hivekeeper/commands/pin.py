@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hivekeeper.commands import per_table
-from hivekeeper.commands.recover import actor_of, find_control, settle_table
+from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import RunRecord
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PIN, UNPIN
-from hivekeeper.steps import journal, record
+from hivekeeper.steps import record, run_directory, table_lock
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,16 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
     table, control = find_control(cluster, table)
     if control is None:
         raise _unknown(table, request.backup)
-    with journal.hold_table(cluster, table, control, request.run) as lock:
+    with table_lock.hold_table(cluster, table, control, request.run) as lock:
         recovered = settle_table(cluster, table, control, lock, request.run)
-        found = _find_backup(journal.read_history(cluster, control), table, request.backup)
+        found = _find_backup(store.read_history(cluster, control), table, request.backup)
         if found.pinned is request.pinned:
             return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, "there"),))
         operation = PIN if request.pinned else UNPIN
-        run = journal.open_run(cluster, table, control, lock, request.run, operation)
+        run = run_directory.open_run(cluster, table, control, lock, request.run, operation)
         now_ms = cluster.clock.now_ms()
         entry = RunRecord(request.run, run.directory, operation, now_ms, pin=(request.backup, request.pinned))
-        version = journal.commit(run, entry, actor_of(cluster), {})
+        version = run_directory.commit(run, entry, {})
         record.tidy_up(cluster, table, control)
     shown = (BackupOutcome(replace(found, pinned=request.pinned), "there"),)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=shown)

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
-from hivekeeper.commands.recover import actor_of, find_control, settle_table
+from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
@@ -16,11 +16,11 @@ from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_sta
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
-from hivekeeper.runlog import manifests
+from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitRecord, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, RecordedUnit
-from hivekeeper.steps import journal, record
+from hivekeeper.steps import record, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.rollback import roll_back_units
 
@@ -64,7 +64,7 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
         return TableOutcome(table.full_name)
     if request.dry_run:
         return _planned(table, plan_rollback(cluster, table, control, request))
-    with journal.hold_table(cluster, table, control, request.run) as lock:
+    with table_lock.hold_table(cluster, table, control, request.run) as lock:
         recovered = settle_table(cluster, table, control, lock, request.run)
         undoing = plan_rollback(cluster, table, control, request)
         if not undoing.units:
@@ -82,7 +82,7 @@ def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOu
 
 def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request: Request) -> Undoing:
     """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
-    history = journal.read_history(cluster, control)
+    history = store.read_history(cluster, control)
     chosen = _choose_units(history, table, request)
     stacks = read_stacks(history, table_id(table))
     target = request.undo or newest_run({name: stack for name, stack in stacks.items() if name in chosen})
@@ -146,13 +146,13 @@ def carry_out(
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably first; then step by step."""
     plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
-    run = journal.open_run(cluster, table, control, lock, request.run, ROLLBACK)
-    journal.write_plan(run, plan)
+    run = run_directory.open_run(cluster, table, control, lock, request.run, ROLLBACK)
+    run_directory.write_plan(run, plan)
     settings = request.settings_for(table.full_name)
-    units = roll_back_units(run, undoing.units, lambda: journal.hold_in_hive(run, settings))
+    units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
     record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}
-    return units, record.finish_run(run, plan, units, actor_of(cluster), parameters)
+    return units, record.finish_run(run, plan, units, parameters)
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
-from hivekeeper.commands.recover import find_control
+from hivekeeper.commands.open_table import find_control
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Selection, Table, Unit
 from hivekeeper.names import ControlPaths
@@ -17,12 +17,11 @@ from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import Proof, plan_proof
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.runlog import manifests
+from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.run_files import BACKUP, RecordedUnit, absolute
-from hivekeeper.steps import journal
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
@@ -61,7 +60,7 @@ def verify(cluster: Cluster, request: Request) -> CommandResult:
 
 def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
     table, control = find_control(cluster, table)
-    history = journal.read_history(cluster, control) if control else History()
+    history = store.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
         if request.against:
             raise per_table.unknown_run(table.full_name, request.against)
@@ -80,10 +79,10 @@ def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutco
 
 def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
     """What an interrupted run left half done would be taken for somebody's overwriting."""
-    unfinished = [name for name in journal.find_runs(cluster.files, control) if journal.run_of(name) not in history.finished]
+    unfinished = [name for name in store.find_runs(cluster.files, control) if store.run_of(name) not in history.finished]
     if unfinished:
         raise Locked(
-            f"{table.full_name}: run {journal.run_of(unfinished[0])} is at work, or was interrupted",
+            f"{table.full_name}: run {store.run_of(unfinished[0])} is at work, or was interrupted",
             next=f"wait for it, or: hivekeeper recover --table {table.full_name}",
         )
 
@@ -136,7 +135,7 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
 
 
 def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: LoggedRun, history: History) -> List[Subject]:
-    plan = journal.read_plan(cluster.files, table, control.run(entry.directory))
+    plan = store.read_plan(cluster.files, table, control.run(entry.directory))
     if plan is None:
         raise Refused(f"{table.full_name}: the record of run {entry.run} was discarded", next="name another run; history lists them")
     stacks = rollback.read_stacks(history, table_id(table))

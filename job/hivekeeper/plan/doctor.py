@@ -33,7 +33,7 @@ CLUSTER_CHECKS = (
 # All checks of one table, in their order.
 TABLE_CHECKS = ("table", "control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy", "units", "room")
 
-# Kerberos fails at five minutes; our journal compares times of the NameNode with its own.
+# Kerberos fails at five minutes; the log compares times of the NameNode with its own.
 MOST_CLOCK_DIFFERENCE_MS = 60_000
 
 

@@ -19,11 +19,11 @@ from hivekeeper.plan.backup_tables import Showing
 from hivekeeper.plan.eligibility import BACKUP_OF
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord, place_of, table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import RecordedPlan
-from hivekeeper.steps import journal
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,9 @@ def name_table(table: Table, settings: Settings, run: str) -> str:
 
 def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedPlan:
     """The plan with the record that describes its units: the newest `backup` that still does, else its own."""
-    history = journal.read_history(run.cluster, run.control)
+    history = store.read_history(run.cluster, run.control)
     for entry in reversed(history.records):
-        known = journal.read_plan(run.files, run.table, run.control.run(entry.directory))
+        known = store.read_plan(run.files, run.table, run.control.run(entry.directory))
         if known and describes(known, plan):
             return replace(plan, backup_table=entry.backup_table, record=entry.run)
     return replace(plan, backup_table=name_table(run.table, settings, plan.run), record=plan.run)

@@ -13,7 +13,7 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import RecordedUnit
-from hivekeeper.steps.journal import Run, fenced, read_clock
+from hivekeeper.steps.run_directory import Run, fenced, read_clock
 
 # A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
 # and the put-back: so the two are kept near.

@@ -15,7 +15,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit
 from hivekeeper.steps.directory_exchange import move_late
-from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, require_answers
 from hivekeeper.steps.unit_loop import leave_unit, take_turns
 

@@ -17,7 +17,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps.checks import Checked, check_often, look_at_leaving
 from hivekeeper.steps.exchange import Picture
-from hivekeeper.steps.journal import Run, fenced
+from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import ask_person
 
 MOST_ASIDES = 100

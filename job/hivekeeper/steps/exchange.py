@@ -16,7 +16,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.run_files import Certificate, RecordedUnit
 from hivekeeper.steps.checks import Checked
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, interrupted, require_answers
 
 

@@ -12,11 +12,12 @@ from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
-from hivekeeper.runlog.entries import TOUCHED, Actor, RunRecord, UnitRecord
+from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import TOUCHED, RunRecord, UnitRecord
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import RecordedPlan
-from hivekeeper.steps import backup_tables, journal
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps import backup_tables, run_directory
+from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,6 @@ def finish_run(
     run: Run,
     plan: RecordedPlan,
     units: Sequence[UnitRecord],
-    actor: Actor,
     parameters: Dict[str, object],
     recovered_by: Optional[str] = None,
 ) -> int:
@@ -92,7 +92,7 @@ def finish_run(
     except MetastoreUnavailable as error:
         log.warning("table=%s step=restore-partitions failed reason=%r", run.table.full_name, str(error))
     entry = RunRecord(
-        run=journal.run_of(run.directory),
+        run=store.run_of(run.directory),
         directory=run.directory,
         operation=plan.operation,
         now_ms=run.cluster.clock.now_ms(),
@@ -101,14 +101,14 @@ def finish_run(
         backup_table=plan.backup_table,
         records=plan.records,
     )
-    version = journal.commit(run, entry, actor, parameters)
+    version = run_directory.commit(run, entry, parameters)
     tidy_up(run.cluster, run.table, run.control)
     return version
 
 
 def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
     """Let backup tables and the directories of finished runs be as the log says."""
-    history = journal.read_history(cluster, control)
+    history = store.read_history(cluster, control)
     backup_tables.mend_tables(cluster, table, control, history)
     sweep_finished(cluster.files, control, history)
 
@@ -118,7 +118,7 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
 
     None goes while a run is unfinished: what it holds may have to go back into a directory that is empty only now.
     """
-    directories = {name: journal.run_of(name) for name in journal.find_runs(files, control)}
+    directories = {name: store.run_of(name) for name in store.find_runs(files, control)}
     records = {run.run for run in history.records}
     runs = [control.run(name) for name, run in directories.items() if run in history.finished and run not in records]
     all_finished = history.finished.issuperset(directories.values())

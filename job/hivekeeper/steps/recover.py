@@ -15,11 +15,12 @@ from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, Lock
-from hivekeeper.runlog.entries import Actor, UnitRecord
+from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, RecordedPlan, RecordedUnit, UnreadableRecord
-from hivekeeper.steps import backup_tables, cleanup, directory_exchange, journal, record, rollback, swap
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps import backup_tables, cleanup, directory_exchange, record, rollback, run_directory, swap
 from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
@@ -27,26 +28,26 @@ Settled = Tuple[str, Tuple[UnitRecord, ...]]
 Settle = Callable[[RecordedUnit], UnitRecord]
 
 
-def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, actor: Actor, by: str) -> List[Settled]:
+def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: str) -> List[Settled]:
     """Fence and finish every unfinished run, oldest first, and tidy those that were killed at the very end.
 
     Gives (run, what became of its units) for each run that had a plan.
     """
     settled: List[Settled] = []
-    for directory in journal.fence(cluster, control):
+    for directory in run_directory.fence(cluster, control):
         paths = control.run(directory)
-        plan = journal.read_plan(cluster.files, table, paths)
+        plan = store.read_plan(cluster.files, table, paths)
         if plan is None:
             # Without a plan nothing was changed: there is nothing in it but a stage.
             cluster.files.delete_tree(paths.top)
             continue
         run = Run(cluster, table, control, paths, lock)
-        settled.append((plan.run, settle_run(run, plan, actor, by)))
+        settled.append((plan.run, settle_run(run, plan, by)))
     record.tidy_up(cluster, table, control)
     return settled
 
 
-def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[UnitRecord, ...]:
+def settle_run(run: Run, plan: RecordedPlan, by: str) -> Tuple[UnitRecord, ...]:
     """Finish one run that was taken over."""
     refuse_strangers(run, plan)
     if plan.operation == BACKUP:
@@ -56,7 +57,7 @@ def settle_run(run: Run, plan: RecordedPlan, actor: Actor, by: str) -> Tuple[Uni
         return ()
     units = _settle_units(run, plan, _find_settler(run, plan))
     record.record_units(run, units)
-    record.finish_run(run, plan, units, actor, {}, by)
+    record.finish_run(run, plan, units, {}, by)
     return tuple(units)
 
 
@@ -96,7 +97,7 @@ def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
         passed = rollback.find_passed(run, plan.units)
         return lambda unit: UnitRecord(unit, "rolled back") if unit.number in passed else rollback.settle_rollback(run, unit)
     try:
-        certificates = journal.read_certificates(run.files, run.paths)
+        certificates = store.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
         raise AskAPerson(
             str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"

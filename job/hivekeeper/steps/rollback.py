@@ -17,7 +17,7 @@ from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,9 @@ from hivekeeper.plan import proof
 from hivekeeper.plan.compaction import CompactionPlan, certify
 from hivekeeper.ports import RowsError
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
+from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
-from hivekeeper.steps.journal import Run, require_own_directory, write_durably
+from hivekeeper.steps.run_directory import Run, require_own_directory
 
 # Halving a batch of a thousand units down to one bad unit takes twenty jobs, of which every second one succeeds.
 MOST_FAILED_JOBS_IN_A_ROW = 32

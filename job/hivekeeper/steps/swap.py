@@ -16,7 +16,7 @@ from hivekeeper.runlog.run_files import Certificate, RecordedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.journal import Run, require_own_directory
+from hivekeeper.steps.run_directory import Run, require_own_directory
 from hivekeeper.steps.unit_loop import leave_unit
 
 WORDS = Words(done="swapped", refused="given up", cancelled="not swapped", after="swap")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hivekeeper.errors import AskAPerson, Unusable
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.runlog.run_files import RecordedUnit
-from hivekeeper.steps.journal import Run
+from hivekeeper.steps.run_directory import Run
 
 MOST_TRIES = 4
 UNIT_STATES = ("ready", "retired", "restoring", "held", "discarding")

@@ -11,7 +11,7 @@ from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.model import Column
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -187,7 +187,7 @@ def test_a_backup_killed_at_any_step_leaves_a_record_or_no_trace():
         assert desk.run_directories() == ([desk.runs[0]] if promised else []), steps
         assert bool(left) is promised, (steps, left)
         if promised:
-            assert journal.read_plan(world.files, world.catalog.tables[desk.table], desk.control.run(desk.runs[0])) is not None
+            assert store.read_plan(world.files, world.catalog.tables[desk.table], desk.control.run(desk.runs[0])) is not None
     assert 5 < steps < 99
 
 

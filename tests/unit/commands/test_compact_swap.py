@@ -14,7 +14,7 @@ from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import MetastoreUnavailable, NoPermission
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
@@ -76,7 +76,7 @@ def test_every_unit_has_one_file_with_the_same_rows_and_the_old_files_are_kept(w
     assert world.rows_of("sales.events") == before
     retired = [path for path in world.picture() if "/retired/" in path]
     assert Counter(map(names.base, retired)) == Counter(map(names.base, old))
-    assert journal.read_history(world.cluster, control_of(world)).finished == {result.run}
+    assert store.read_history(world.cluster, control_of(world)).finished == {result.run}
 
 
 def test_an_unpartitioned_table_is_swapped_as_a_whole_and_keeps_its_marker():

@@ -13,7 +13,7 @@ from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
-from hivekeeper.steps import journal
+from hivekeeper.runlog import store
 from support.builders import a_table
 from support.fakes.files import Killed
 from support.world import World
@@ -92,21 +92,21 @@ def test_a_run_killed_before_the_swap_is_undone_and_nothing_new_is_begun(world):
     assert (result.code, recovered(result)) == (Exit.DONE, ((RUNS[1], {"not swapped": 2}),))
     assert world.rows_of("sales.events") == before
     assert [files_in(world, "dt=1"), files_in(world, "dt=2")] == [3, 3]
-    assert journal.find_runs(world.files, control_of(world)) == []
+    assert store.find_runs(world.files, control_of(world)) == []
 
 
 def test_a_run_killed_before_its_plan_is_swept_away(world):
     interrupt(world, "write_new", "plan.json")
     result = run_recover(world)
     assert (result.code, recovered(result)) == (Exit.DONE, ())
-    assert journal.find_runs(world.files, control_of(world)) == []
+    assert store.find_runs(world.files, control_of(world)) == []
 
 
 def test_a_run_killed_before_it_tidied_up_is_tidied(world):
     interrupt(world, "delete_tree", "/stage")
     result = run_recover(world)
     assert (result.code, recovered(result)) == (Exit.DONE, ())
-    assert journal.find_runs(world.files, control_of(world)) == [RUNS[1]]
+    assert store.find_runs(world.files, control_of(world)) == [RUNS[1]]
     assert not world.files.look([control_of(world).run(RUNS[1]).stages])[control_of(world).run(RUNS[1]).stages].exists
 
 

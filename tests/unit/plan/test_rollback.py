@@ -138,7 +138,7 @@ def test_a_step_brings_back_what_the_run_found_and_takes_away_what_it_wrote():
     (step,) = plan([A], a_snapshot(*entries("new", "late")), [a_backup("old")])
     assert [file.name for file in step.manifest] == ["new"]
     assert step.expected == A.before
-    assert (step.backup.run, step.backup.number, step.backup.path) == ("A", 1, A.place)
+    assert (step.backup.run, step.backup.number, step.backup.place) == ("A", 1, A.place)
 
 
 def test_an_empty_marker_of_any_writer_leaves_with_the_files_of_the_run():

@@ -1,0 +1,43 @@
+"""What commands do first with a table: find its records, and bring to an end what interrupted runs left."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Sequence, Tuple
+
+from hivekeeper.errors import Refused
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligibility
+from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.ports import Cluster, Lock
+from hivekeeper.runlog import store
+from hivekeeper.steps.observe import qualify_table
+from hivekeeper.steps.recover import lift_leftovers, settle_runs
+
+Recovered = Tuple[Tuple[str, Dict[str, int]], ...]
+
+
+def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[ControlPaths]]:
+    """The table with its location qualified, and its control directory, None where we never worked on it. Raises Refused."""
+    reason = eligibility.refuse_kind(table)
+    if reason:
+        raise Refused(f"{table.full_name}: {reason.what}", next=reason.next)
+    table = qualify_table(cluster.files, table)
+    control = ControlPaths.of(table.location, table.partitioned)
+    return table, control if cluster.files.look([control.top])[control.top].exists else None
+
+
+def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> Recovered:
+    """What every writing command does first."""
+    settled = settle_runs(cluster, table, control, lock, run)
+    return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
+
+
+def lift_in_swapped(cluster: Cluster, observed: ObservedTable) -> bool:
+    """Mend units into which a late committer renamed its directory; True where there were any."""
+    swapped = store.read_history(cluster, observed.control).swapped
+    return bool(lift_leftovers(cluster.files, swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
+
+
+def count_outcomes(outcomes: Sequence[str]) -> Dict[str, int]:
+    return {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}

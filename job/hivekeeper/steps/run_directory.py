@@ -1,0 +1,154 @@
+"""A run's own directory: opened, taken over, asked for the NameNode's time; and the log entry that ends the run.
+
+Never touches live data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, List
+
+from hivekeeper import __version__, names
+from hivekeeper.errors import AskAPerson, Locked
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths, RunPaths
+from hivekeeper.plan import recover
+from hivekeeper.ports import Cluster, Files, FilesUnavailable, Lock, SourceMissing, TargetExists
+from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import Actor, RunRecord, entry_to_text
+from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit, plan_to_text
+
+MOST_COMMIT_TRIES = 1000
+# Safe mode can be read in, so that looking again succeeds each time.
+MOST_UNANSWERED = 4
+
+
+class Fenced(Locked):
+    """Another run took this one over: it finishes or undoes what was begun here."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every step of one run on one table needs."""
+
+    cluster: Cluster
+    table: Table
+    control: ControlPaths
+    paths: RunPaths
+    lock: Lock
+
+    @property
+    def files(self) -> Files:
+        return self.cluster.files
+
+    @property
+    def directory(self) -> str:
+        return names.base(self.paths.top)
+
+    def backup_path(self, unit: RecordedUnit) -> str:
+        """Where the backup lies that a rollback restores or a cleanup discards."""
+        assert unit.backup is not None
+        return names.join(self.control.top, unit.backup.place)
+
+
+def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
+    """Rename every unfinished run directory, taken ones too, so that a run that sleeps in it can do nothing more.
+
+    The log is read again afterwards: an entry committed before the rename counts. Gives the
+    directories that are still unfinished, oldest first.
+    """
+    files = cluster.files
+    finished = store.read_history(cluster, control).finished
+    moved = []
+    for directory in store.find_runs(files, control):
+        if store.run_of(directory) in finished:
+            continue
+        taken = recover.next_taken_name(store.run_of(directory), store.find_runs(files, control))
+        files.rename_exact(names.join(control.runs, directory), names.join(control.runs, taken))
+        moved.append(taken)
+    finished = store.read_history(cluster, control).finished if moved else finished
+    return [directory for directory in moved if store.run_of(directory) not in finished]
+
+
+def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, name: str, operation: str) -> Run:
+    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
+
+    One that lost its lock meanwhile may have made them anew after the takeover, which fencing cannot see: so the lock is
+    asked for afterwards. Whoever takes over later finds the directories and renames them.
+    """
+    run = Run(cluster, table, control, control.run(name), lock)
+    cluster.files.make_directory(control.log)
+    cluster.files.make_directory(run.paths.top)
+    for state in recover.STATES[operation]:
+        cluster.files.make_directory(run.paths.state(state))
+    if not lock.check():
+        raise fenced(run)
+    return run
+
+
+def write_plan(run: Run, plan: RecordedPlan) -> None:
+    """The plan durably, before anything is changed."""
+    store.write_durably(run.files, run.paths.plan, plan_to_text(plan, run.cluster.clock.now_ms()))
+
+
+def commit(run: Run, record: RunRecord, parameters: Dict[str, object]) -> int:
+    """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
+    files, paths, unanswered = run.files, run.paths, 0
+    for _ in range(MOST_COMMIT_TRIES):
+        history = store.read_history(run.cluster, run.control)
+        written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
+        if written:
+            # A former try succeeded although the client saw an error; or another run took this one over and finished it.
+            require_own_directory(run)
+            return written[0].version
+        text = entry_to_text(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
+        target = names.join(run.control.log, names.log_entry(history.next_version))
+        try:
+            files.delete_tree(paths.entry)
+            files.write_new(paths.entry, text)
+            files.rename_exact(paths.entry, target)
+        except SourceMissing as gone:
+            if not files.look([paths.top])[paths.top].exists:
+                raise fenced(run) from gone
+        except TargetExists:
+            continue
+        except FilesUnavailable:
+            unanswered += 1
+            if unanswered >= MOST_UNANSWERED:
+                raise
+    raise AskAPerson(f"{run.control.log}: no number is free", state="the table is consistent", next="look at the log directory")
+
+
+def read_clock(run: Run) -> int:
+    """The NameNode's own time now: the modification time of a file that it just made for us.
+
+    No other clock is compared with the times of its directories.
+    """
+    files, clock = run.files, run.paths.clock
+    try:
+        files.delete_tree(clock)
+        files.write_new(clock, "")
+        info = files.stat(clock)
+    except SourceMissing as gone:
+        raise fenced(run) from gone
+    if info is None:
+        raise fenced(run)
+    return info.mtime_ms
+
+
+def require_own_directory(run: Run) -> None:
+    """Raise Fenced where the run's directory was taken from it: then what was not found there means nothing."""
+    if run.files.stat(run.paths.top) is None:
+        raise fenced(run)
+
+
+def fenced(run: Run) -> Fenced:
+    return Fenced(
+        f"{run.table.full_name}: another run took over {run.paths.top}",
+        state="that run finishes or undoes what this one began",
+        next="look at the other run's result",
+    )
+
+
+def actor_of(cluster: Cluster) -> Actor:
+    return Actor(cluster.user, cluster.host, cluster.application_id, __version__)

@@ -1,0 +1,53 @@
+"""The locks of a table: its own, which every command that writes holds, and Hive's, while live is exchanged."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Iterator
+
+from hivekeeper.errors import Locked
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan.settings import Settings
+from hivekeeper.ports import Cluster, FilesError, Lock, LockHeld
+from hivekeeper.steps.run_directory import Run
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: str) -> Iterator[Lock]:
+    """Keep the table's lock for the body. Raises Locked."""
+    since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
+    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id}) since {since:%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        lock = cluster.files.hold(control.lock, holder)
+    except LockHeld as held:
+        raise Locked(
+            f"{table.full_name}: another run holds the table" + (f" ({held.holder.strip()})" if held.holder else ""),
+            state="untouched by this run",
+            next="wait for it; a killed run's lock ends by itself after about a minute",
+        ) from held
+    try:
+        yield lock
+    finally:
+        _release(lock, control)
+
+
+def _release(lock: Lock, control: ControlPaths) -> None:
+    """The lock ends with this process in any case, so a failure must not hide what the run has done or what went wrong."""
+    try:
+        lock.release()
+    except FilesError as error:
+        log.warning("step=unlock failed path=%s reason=%r", control.lock, str(error))
+
+
+@contextmanager
+def hold_in_hive(run: Run, settings: Settings) -> Iterator[None]:
+    """Hive's own lock too, while live is exchanged, where that works: its overwriting writers wait for it."""
+    with run.cluster.metastore.hold(run.table, settings.hive_lock_wait_s if settings.hive_lock else 0) as why_not:
+        if why_not:
+            log.debug("table=%s step=hive-lock skipped reason=%r", run.table.full_name, why_not)
+        yield
