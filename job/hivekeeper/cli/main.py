@@ -106,7 +106,7 @@ def show_fate(fate: driver_failure.Fate, container_log: str, asked: List[str]) -
     for line in driver_failure.pick_lines(container_log):
         print(line, file=sys.stderr)
     error = HivekeeperError(fate.what, state=fate.state, next=fate.next)
-    if fate.code in iter(Exit):
+    if fate.code in set(Exit):
         error.code = Exit(fate.code)
         show_error(error, ["receive-answer", "--", *asked])
     else:

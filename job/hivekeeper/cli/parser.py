@@ -77,7 +77,7 @@ def build_parser() -> Parser:
 
 
 def _add_command(commands: Any, name: str, does: str, details: str, **more: Any) -> Parser:
-    return commands.add_parser(
+    parser: Parser = commands.add_parser(
         name,
         help=does,
         description=f"{does[0].upper()}{does[1:]}.\n\n{details}",
@@ -86,6 +86,7 @@ def _add_command(commands: Any, name: str, does: str, details: str, **more: Any)
         allow_abbrev=False,
         **more,
     )
+    return parser
 
 
 def _add_analyze(commands: Any) -> None:

@@ -26,10 +26,13 @@ NO_TABLE = ("default", ("hivekeeper_checkup",))
 class Probes(Protocol):
     """What can be asked of a cluster whose session is open. Any method may raise ProbeFailed; none changes a table."""
 
-    # The version of Spark, the master and the application's id, in words; the same of the metastore and Hive's client.
+    # The version of Spark, the master and the application's id, in words.
     session: str
-    metastore: str
     on_yarn: bool
+
+    @property
+    def metastore(self) -> str:
+        """The same of the metastore and Hive's client."""
 
     def login(self) -> doctor.LoginFacts: ...
 

@@ -26,7 +26,8 @@ def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> T
         database = selection.database.lower()
         inside = _tables_in(cluster, selection.database, backup_prefix)
         wanted[database] = list(dict.fromkeys([*wanted.get(database, ()), *inside]))
-    tables, missing = [], []
+    tables: List[Table] = []
+    missing: List[str] = []
     for database, inside_names in wanted.items():
         chosen = [name for name in inside_names if not _is_excluded(f"{database}.{name}", selection.exclude)]
         found = cluster.metastore.tables(database, chosen)

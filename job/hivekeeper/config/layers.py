@@ -37,6 +37,11 @@ KeyPath = Tuple[str, ...]
 KeyTree = Mapping[str, Any]
 
 
+def part(repr: bool = True) -> Any:
+    """A field of the configuration that is not one setting."""
+    return field(repr=repr)
+
+
 def key(kind: Union[Kind, KeyTree], name: str = "") -> Any:
     """A field of the configuration: how its text is read and, if the field is called otherwise, its key."""
     return field(metadata={"kind": kind, "name": name})
@@ -144,9 +149,9 @@ class Config(TableSettings):
     log_level: str = key(value_types.choice("debug", "info", "warning", "error"))
     log_dir: Optional[str] = key(value_types.optional(value_types.TEXT))
     log_keep: int = key(value_types.COUNT)
-    spark: SparkSettings = field()
-    kerberos: KerberosSettings = field()
-    entries: Tuple[Entry, ...] = field(repr=False)
+    spark: SparkSettings = part()
+    kerberos: KerberosSettings = part()
+    entries: Tuple[Entry, ...] = part(repr=False)
 
     @property
     def winners(self) -> Mapping[str, Entry]:
@@ -362,7 +367,7 @@ def _walk(node: Any, path: KeyPath, file: str, origin: str) -> Iterator[Entry]:
 
 def _texts(node: Any, path: KeyPath, where: str) -> Union[str, List[str]]:
     if node.id == "scalar":
-        return node.value
+        return str(node.value)
     if node.id == "mapping" or any(part.id != "scalar" for part in node.value):
         raise _wrong(f"{where}: {'.'.join(path)} takes a plain value or a list of them")
     return [part.value for part in node.value]

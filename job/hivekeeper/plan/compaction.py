@@ -103,8 +103,8 @@ def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, eng
     if len(footers.groups) > 1:
         return Reason(f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
     format = _format(table)
-    why = fidelity.unfaithful(footers.groups[0].form, format, engine.spark_version, engine.time_zone) or candidate.hazard
-    return Reason(why, leave_out) if why else refuse_codec(_codec(candidate, table, settings), format)
+    unfaithful = fidelity.unfaithful(footers.groups[0].form, format, engine.spark_version, engine.time_zone) or candidate.hazard
+    return Reason(unfaithful, leave_out) if unfaithful else refuse_codec(_codec(candidate, table, settings), format)
 
 
 def describe_difference(groups: Sequence[FooterGroup]) -> str:
@@ -130,7 +130,9 @@ def plan_compaction(
     """Number the units, group those of one form into batches, refuse what cannot be kept."""
     fit = [candidate for candidate in candidates if is_fit(candidate, table, settings, engine)]
     reasons = [(one.analysis.unit, refuse_candidate(one, table, settings, engine)) for one in candidates if not one.is_rowless]
-    units, batches, sources, attributes = [], [], {}, {}
+    units: List[PlannedUnit] = []
+    batches: List[StageBatch] = []
+    sources, attributes = {}, {}
     for codec, members in _group(fit, table, settings):
         stage_units = []
         for candidate in members:

@@ -34,7 +34,8 @@ def _in_short(result: CommandResult, partitions: bool) -> bool:
 
 def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     """What the commands around backups say, table by table."""
-    renderer, lines = command_text.RENDERERS[result.command], []
+    renderer = command_text.RENDERERS[result.command]
+    lines: List[str] = []
     for table in result.tables:
         block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
         block += renderer(table, width) if table.problem is None else []

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Deque, Dict, List, Mapping, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import StageBatch, StageDigests, StageResult, UnitFooters
+from hivekeeper.model import FileInfo, StageBatch, StageDigests, StageResult, UnitFooters
 from hivekeeper.plan import proof
 from hivekeeper.plan.compaction import CompactionPlan, certify
 from hivekeeper.ports import RowsError
@@ -111,7 +111,7 @@ class Stager:
         self._make_ready(number, batch, proved)
         staged.certificates.update({certificate.unit: certificate for certificate in proved})
 
-    def _read_footers(self, batch: StageBatch) -> Mapping[int, Tuple[tuple, UnitFooters]]:
+    def _read_footers(self, batch: StageBatch) -> Mapping[int, Tuple[Tuple[FileInfo, ...], UnitFooters]]:
         directories = {unit.number: _staged_directory(batch, unit.number) for unit in batch.units}
         seen = self.run.files.look(list(directories.values()))
         listed = {unit: seen[directory].entries for unit, directory in directories.items()}
