@@ -29,13 +29,15 @@ remove_work_directory() {
 # follows, so that exec cannot be used.
 # shellcheck disable=SC2034 # for the script that sources this
 run_child() {
-  RECEIVED=0
-  "$@" <&0 &
-  CHILD=$!
+  RECEIVED=0 CHILD=''
   # A shell without job control starts its children with INT ignored, so they are asked to end by TERM.
   trap 'forward TERM 2' INT
   trap 'forward TERM 15' TERM
   trap 'forward HUP 1' HUP
+  "$@" <&0 &
+  CHILD=$!
+  # What came before there was a child to hand it to.
+  [[ $RECEIVED -eq 0 ]] || forward TERM "$RECEIVED"
   while :; do
     SIGNALLED=no STATUS=0
     wait "$CHILD" || STATUS=$?
@@ -48,5 +50,5 @@ run_child() {
 # shellcheck disable=SC2034 # RECEIVED is for the script that sources this
 forward() {
   SIGNALLED=yes RECEIVED="$2"
-  kill -s "$1" "$CHILD" 2>/dev/null || true
+  [[ -z $CHILD ]] || kill -s "$1" "$CHILD" 2>/dev/null || true
 }

@@ -64,10 +64,19 @@ arrived() {
   return 1
 }
 
-# Wait until a file is there. # FILE
+# Become a program that heeds every signal, however these tests were started: what was ignored from its start, as HUP is under
+# nohup, no shell can trap. # COMMAND [ARGUMENTS]
+heeding_signals() {
+  exec "$PYTHON" -c 'import os, signal, sys
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+
+# Wait until a file is there; on a busy machine a launcher takes its time. # FILE
 wait_for() {
   local turn
-  for ((turn = 0; turn < 200; turn++)); do
+  for ((turn = 0; turn < 1200; turn++)); do
     [[ ! -e $1 ]] || return 0
     sleep 0.1
   done

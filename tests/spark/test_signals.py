@@ -17,6 +17,7 @@ import pytest
 from test_command_line import Place
 
 from demo.count_rows import find_files, fingerprint
+from hivekeeper.cluster.signals import SAME_WISH_S
 
 ROOT = Path(__file__).parents[2]
 TABLE = "demo.events_by_date_ref"
@@ -25,7 +26,7 @@ PARTITIONS = 36
 STARTS_WITHIN_SECONDS = 300
 ENDS_WITHIN_SECONDS = 90
 
-# The driver, with a file system that takes its time over every rename to a directory of backups once the file `slow` is there.
+# The driver, with a file system that does not come back from a rename to a directory of backups while the file `slow` is there.
 APPLICATION = f"""
 import os, sys, time
 sys.path[:0] = [{str(ROOT / "job")!r}, {str(ROOT / "tests")!r}]
@@ -37,8 +38,8 @@ rename = HadoopFiles.rename_exact
 
 def rename_slowly(files, source, target):
     rename(files, source, target)
-    if "/retired/" in target and os.path.exists("slow"):
-        time.sleep(8)
+    while "/retired/" in target and os.path.exists("slow"):
+        time.sleep(0.05)
 
 HadoopFiles.rename_exact = rename_slowly
 HadoopFiles.exchange = step_by_step.exchange
@@ -152,7 +153,8 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
         assert time.monotonic() < until, installed.log()
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGTERM)
-    time.sleep(3)
+    installed.wait_for(process, "step=stop begin")
+    time.sleep(SAME_WISH_S + 0.1)
     assert process.poll() is None
     began = time.monotonic()
     os.kill(process.pid, signal.SIGTERM)

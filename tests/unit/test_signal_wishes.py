@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,17 @@ from hivekeeper.cluster.signals import SAME_WISH_S, Signals
 
 JOB = Path(__file__).parents[2] / "job"
 
-# A driver that is in the middle of something for a minute.
+# A driver that gets the same signal at these seconds of its clock, and says after each one that it is still there.
 DRIVER = """
-import signal, sys, time
+import os, signal, sys
 from hivekeeper.cluster.signals import Signals
-signals = Signals(patient=True)
+moments = [float(word) for word in sys.argv[1:]]
+now = [0.0]
+signals = Signals(patient=True, now_s=lambda: now[0])
 signal.signal(signal.SIGTERM, signals._receive)
-print("ready", flush=True)
-until = time.monotonic() + 60
-while time.monotonic() < until:
-    time.sleep(0.1)
+for now[0] in moments:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print(now[0], flush=True)
 """
 
 
@@ -66,17 +66,8 @@ def test_a_signal_that_is_ignored_stays_so():
 
 
 def test_a_second_wish_ends_the_process_by_that_signal():
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER], env={"PYTHONPATH": str(JOB)}, stdout=subprocess.PIPE, text=True)
-    try:
-        assert driver.stdout.readline() == "ready\n"
-        driver.terminate()
-        time.sleep(SAME_WISH_S / 4)
-        driver.terminate()
-        time.sleep(SAME_WISH_S)
-        assert driver.poll() is None
-        driver.terminate()
-        assert driver.wait(30) == -signal.SIGTERM
-    finally:
-        driver.kill()
-        driver.stdout.close()
-        driver.wait()
+    moments = ["10.0", str(10 + SAME_WISH_S), str(10.1 + SAME_WISH_S), "99.0"]
+    driver = subprocess.run(
+        [sys.executable, "-c", DRIVER, *moments], env={"PYTHONPATH": str(JOB)}, capture_output=True, text=True, check=False
+    )
+    assert (driver.returncode, driver.stdout.split()) == (-signal.SIGTERM, moments[:2]), driver.stderr

@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +30,10 @@ CANCEL_EVERY_S = 0.5
 class Signals:
     """The signals of one command. A patient one ends by itself when asked to, another is ended by the first signal."""
 
-    def __init__(self, patient: bool) -> None:
+    def __init__(self, patient: bool, now_s: Callable[[], float] = time.monotonic) -> None:
         self.signal = 0
         self._patient = patient
+        self._now_s = now_s
         self._received_s = 0.0
         # Looked at before PySpark puts a handler of its own in place.
         self._heeded = [number for number in HEEDED if signal.getsignal(number) is not signal.SIG_IGN]
@@ -96,9 +97,9 @@ class Signals:
         if not self.signal:
             if not self._patient:
                 raise SystemExit(128 + number)
-            self.signal, self._received_s = number, time.monotonic()
+            self.signal, self._received_s = number, self._now_s()
             self._wishes.put(number)
-        elif time.monotonic() - self._received_s > SAME_WISH_S:
+        elif self._now_s() - self._received_s > SAME_WISH_S:
             # Somebody does not want to wait: the next run recovers.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -83,7 +83,7 @@ def test_a_compaction_holds_stages_certificates_and_what_it_set_aside_too():
         ("pin", a_directory("retired", RUN)),
         ("of a version to come", a_directory("retired", RUN)),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else given.path,
 )
 def test_what_the_plan_does_not_explain_is_a_stranger(operation, stranger):
     assert strangers(stranger, operation=operation) == [stranger.path]
