@@ -7,8 +7,8 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from test_files import look, names_in, wait_a_tick
 
+from contract.test_files import look, names_in, wait_a_tick
 from hivekeeper.ports import SourceMissing, TargetExists
 
 ROUNDS = 30

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from test_command_line import Place
 
 from demo.count_rows import find_files, fingerprint
 from hivekeeper.cluster.signals import SAME_WISH_S
+from spark.test_command_line import Place
 
 ROOT = Path(__file__).parents[2]
 TABLE = "demo.events_by_date_ref"
