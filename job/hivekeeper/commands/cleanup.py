@@ -97,7 +97,7 @@ def carry_out(
 
 def plan_cleanup(cluster: Cluster, table: Table, history: History, verdicts: Iterable[Verdict], request: Request) -> RecordedPlan:
     """What goes, oldest first. Late files may go to live only where live is the unit's still, and what the newest run left."""
-    lives = {unit.name: unit.live for unit in find_units(cluster, table)[0]}
+    lives = {unit.name: unit.live for unit in find_units(cluster, table)}
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
     going = [verdict.backup for verdict in verdicts if not verdict.keep]
     units: List[RecordedUnit] = []

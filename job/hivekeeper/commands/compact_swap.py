@@ -9,9 +9,10 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
-from hivekeeper.commands.open_table import Recovered, lift_in_swapped, settle_table
+from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
@@ -57,42 +58,54 @@ def compact_swap(cluster: Cluster, request: Request) -> CommandResult:
 
 
 def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+    """A table with records is looked at once, after its recovery; one without must have work to do before anything is made there."""
     settings = request.settings_for(table.full_name)
     wanted = selection.wanted_in(table, request.selection.where)
-    observed = observe_table(cluster, table, settings, wanted)
-    if observed.reason:
-        return _refused(observed)
-    # A log that this version must not touch is refused at once, by a dry run too.
-    history = store.read_history(cluster, observed.control) if observed.has_control else History()
-    if request.dry_run:
-        observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
-        plan = make_plan(cluster, observed, history, settings, request.run)
-        return TableOutcome(table.full_name, request.run, _outcomes_of_plan(observed, plan), observed, plan)
-    if not observed.has_control:
+    unfit = eligibility.refuse_table(table)
+    if unfit:
+        return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
+    table, control = find_control(cluster, table)
+    observed = observe_table(cluster, table, settings, wanted) if request.dry_run or control is None else None
+    if observed is not None:
+        if observed.reason:
+            return per_table.refused(table, observed.reason, observed)
+        if request.dry_run:
+            return _plan_only(cluster, observed, settings, request.run)
         if not analysis.choose(observed.units):
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock takes room too. Where there was a run before, what it left may have to go first.
         refuse_without_room(cluster, observed, settings)
-    with table_lock.hold_table(cluster, observed.table, observed.control, request.run) as lock:
-        return _compact_held(cluster, observed, wanted, settings, request.run, lock)
+    control = control or ControlPaths.of(table.location, table.partitioned)
+    with table_lock.hold_table(cluster, table, control, request.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, request.run)
+        history = store.read_history(cluster, control)
+        if observed is None or history.runs:
+            # Nobody has worked on the table since it was looked at, unless its log says so.
+            observed = observe_lifted(cluster, table, history, settings, wanted)
+        if observed.reason:
+            return per_table.refused(table, observed.reason, observed)
+        return _compact_held(cluster, observed, history, settings, request.run, lock, recovered)
 
 
-def _refused(observed: ObservedTable) -> TableOutcome:
-    assert observed.reason is not None
-    return per_table.refused(observed.table, observed.reason, observed)
+def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
+    """The table as it is once what a late committer left in its units is lifted."""
+    observed = observe_table(cluster, table, settings, wanted)
+    if observed.reason is None and lift_in_swapped(cluster, observed, history):
+        observed = observe_table(cluster, table, settings, wanted)
+    return observed
+
+
+def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: str) -> TableOutcome:
+    history = store.read_history(cluster, observed.control) if observed.has_control else History()
+    observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
+    plan = make_plan(cluster, observed, history, settings, run)
+    return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed, plan)
 
 
 def _compact_held(
-    cluster: Cluster, observed: ObservedTable, wanted: Optional[Wanted], settings: Settings, run: str, lock: Lock
+    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: str, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
-    """With the lock: recover, look again, plan, act."""
-    recovered = settle_table(cluster, observed.table, observed.control, lock, run)
-    observed = observe_table(cluster, observed.table, settings, wanted)
-    if observed.reason is None and lift_in_swapped(cluster, observed):
-        observed = observe_table(cluster, observed.table, settings, wanted)
-    if observed.reason:
-        return _refused(observed)
-    history = store.read_history(cluster, observed.control)
+    """With the lock, after recovery: plan, act."""
     observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:

@@ -173,7 +173,7 @@ def _examine_table(probes: Probes, table: Table, request: Request) -> Iterator[C
 
 
 def _examine_units(cluster: Cluster, table: Table, control: names.ControlPaths) -> Check:
-    units, _ = find_units(cluster, table)
+    units = find_units(cluster, table)
     asked = units[:MOST_UNITS]
     return doctor.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
 

@@ -10,7 +10,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, Lock
-from hivekeeper.runlog import store
+from hivekeeper.runlog.history import History
 from hivekeeper.steps.observe import qualify_table
 from hivekeeper.steps.recover import lift_leftovers, settle_runs
 
@@ -33,10 +33,9 @@ def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lo
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 
 
-def lift_in_swapped(cluster: Cluster, observed: ObservedTable) -> bool:
-    """Mend units into which a late committer renamed its directory; True where there were any."""
-    swapped = store.read_history(cluster, observed.control).swapped
-    return bool(lift_leftovers(cluster.files, swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
+def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History) -> bool:
+    """Repair units into which a late committer renamed its directory; True where there were any."""
+    return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
 
 
 def count_outcomes(outcomes: Sequence[str]) -> Dict[str, int]:

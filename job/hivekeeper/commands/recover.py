@@ -8,6 +8,7 @@ from hivekeeper.model import Selection, Table
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
+from hivekeeper.runlog import store
 from hivekeeper.steps import table_lock
 from hivekeeper.steps.observe import observe_table
 
@@ -23,5 +24,5 @@ def recover_table(cluster: Cluster, table: Table, run: str) -> TableOutcome:
         return TableOutcome(table.full_name)
     with table_lock.hold_table(cluster, table, control, run) as lock:
         recovered = settle_table(cluster, table, control, lock, run)
-        lift_in_swapped(cluster, observe_table(cluster, table, Settings()))
+        lift_in_swapped(cluster, observe_table(cluster, table, Settings()), store.read_history(cluster, control))
     return TableOutcome(table.full_name, recovered=recovered)

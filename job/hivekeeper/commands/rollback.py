@@ -92,7 +92,7 @@ def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request
         chosen = _units_of(history, table, request.undo, chosen)
     chains = {name: stacks[name].chain(target) for name in chosen if name in stacks and stacks[name].chain(target)}
     refused = {name: _why_not(history, table, target, name) for name in chosen if request.undo and name not in chains}
-    units = {unit.name: unit for unit in find_units(cluster, table)[0] if unit.name in chains}
+    units = {unit.name: unit for unit in find_units(cluster, table) if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     seen = look_at(cluster.files.look, [*(unit.live for unit in units.values()), *places])
     undoing = plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)

@@ -67,7 +67,7 @@ def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutco
         return TableOutcome(table.full_name)
     refuse_unfinished(cluster, table, control, history)
     subjects = find_subjects(cluster, table, control, history, request)
-    units = {unit.name: unit for unit in find_units(cluster, table)[0]}
+    units = {unit.name: unit for unit in find_units(cluster, table)}
     outcomes, comparable = [], []
     for subject in subjects:
         outcome = _incomparable(subject, units.get(subject.partition), table)

@@ -6,7 +6,7 @@ Pure: listings and settings in, judgements out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
@@ -93,6 +93,40 @@ class ObservedTable:
         if not counts:
             return "empty"
         return "compact" if "compact" in counts else max(sorted(counts), key=lambda word: counts[word])
+
+
+@dataclass(frozen=True)
+class SeenTable:
+    """What was seen of a table, before anything is judged. Locations are qualified.
+
+    `touching` are other tables of its database on the same directory, an outer or an inner one. `units` are those that were chosen,
+    `all_units` all. `snapshots` and `unreadable` (why a directory may not be read) go by the units' directories. `above` are the
+    hidden entries of the directories above the units, where committers work.
+    """
+
+    table: Table
+    control: ControlPaths
+    has_control: bool
+    touching: Tuple[Table, ...]
+    all_units: Tuple[Unit, ...]
+    units: Tuple[Unit, ...]
+    snapshots: Mapping[str, Snapshot]
+    unreadable: Mapping[str, str]
+    above: Tuple[FileInfo, ...]
+
+
+def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
+    """The table as a whole first, then each of its units."""
+    writer = eligibility.find_writer(seen.above)
+    reason = eligibility.refuse_overlap(seen.table, seen.touching) or (eligibility.writer_at_work(writer) if writer else None)
+    if reason:
+        return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control)
+    refused = eligibility.refuse_units(seen.table, seen.all_units)
+    refused.update(
+        {unit.name: eligibility.refuse_unreadable(seen.unreadable[unit.live]) for unit in seen.units if unit.live in seen.unreadable}
+    )
+    units = tuple(analyze_unit(unit, seen.snapshots[unit.live], refused.get(unit.name), settings, now_ms) for unit in seen.units)
+    return ObservedTable(seen.table, seen.control, settings, units, has_control=seen.has_control)
 
 
 @dataclass(frozen=True)

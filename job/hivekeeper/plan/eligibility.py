@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Partition, Snapshot, Storage, Table, Ties
+from hivekeeper.model import FileInfo, Snapshot, Storage, Table, Ties, Unit
 
 PARQUET = "parquet"
 ORC = "orc"
@@ -103,26 +103,46 @@ def _other_engine(parameters: Mapping[str, str]) -> Optional[str]:
     return None
 
 
-def refuse_partition(table: Table, partition: Partition) -> Optional[Reason]:
+def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
     """Why one partition is unfit, from its definition (location qualified)."""
-    if format_of(partition.storage) is None:
-        return Reason(f"its own format is not Parquet or ORC (SerDe {partition.storage.serde})", "leave it out with --where")
-    if format_of(partition.storage) != format_of(table.storage):
+    if format_of(unit.storage) is None:
+        return Reason(f"its own format is not Parquet or ORC (SerDe {unit.storage.serde})", "leave it out with --where")
+    if format_of(unit.storage) != format_of(table.storage):
         return Reason("its format differs from the table's", "leave it out with --where")
-    if not is_below(partition.location, table.location):
-        return Reason(f"it lies outside the table's directory ({partition.location})", "leave it out with --where")
+    if not is_below(unit.live, table.location):
+        return Reason(f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
     return None
+
+
+def refuse_units(table: Table, units: Sequence[Unit]) -> Dict[str, Reason]:
+    """The partitions that are unfit by their definitions, by name. `units` are all of the table, also those that nobody chose."""
+    if not table.partitioned:
+        return {}
+    refused = find_shared_locations(units)
+    for unit in units:
+        reason = refuse_unit(table, unit)
+        if reason:
+            refused.setdefault(unit.name, reason)
+    return refused
+
+
+def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
+    """Why a table may not be swapped that shares its directory, an outer or an inner one, with others. Its own backup tables follow it."""
+    others = [one.full_name for one in touching if one.parameters.get(BACKUP_OF) != table.full_name]
+    if not others:
+        return None
+    return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")
 
 
 def is_below(path: str, top: str) -> bool:
     return path.startswith(top.rstrip("/") + "/")
 
 
-def find_shared_locations(partitions: Sequence[Partition]) -> Dict[str, Reason]:
+def find_shared_locations(units: Sequence[Unit]) -> Dict[str, Reason]:
     """Partitions whose directory equals, contains or lies inside another's (hazards 5.7), by name."""
     by_location: Dict[str, List[str]] = {}
-    for partition in partitions:
-        by_location.setdefault(partition.location, []).append(partition.name)
+    for unit in units:
+        by_location.setdefault(unit.live, []).append(unit.name)
     found: Dict[str, Reason] = {}
     for location, sharing in by_location.items():
         if len(sharing) > 1:

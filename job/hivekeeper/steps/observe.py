@@ -6,13 +6,13 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
-from hivekeeper.plan.analysis import ObservedTable, analyze_unit
+from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, Files, NoPermission
@@ -29,57 +29,47 @@ def qualify_table(files: Files, table: Table) -> Table:
 
 
 def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> ObservedTable:
-    """Judge a table and all its units by metadata. `wanted` chooses partitions by their values."""
+    """Look at a table and all its units, then judge them. `wanted` chooses partitions by their values."""
     reason = eligibility.refuse_table(table)
     if reason:
         return ObservedTable(table, ControlPaths(""), settings, reason=reason)
+    return judge_table(look_at_table(cluster, table, wanted), settings, cluster.clock.now_ms())
+
+
+def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = None) -> SeenTable:
+    """Everything that metadata tell of a table whose definition is fit, in a few calls whatever the number of its units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
-    reason = refuse_overlap(cluster, table)
-    if reason:
-        return ObservedTable(table, control, settings, reason=reason)
-    units, refusals = find_units(cluster, table)
-    if wanted is not None:
-        units = [unit for unit in units if wanted(unit.values)]
-    seen = look_at(cluster.files.look_hidden, [control.top, *_above(table, units)])
-    of_units, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
-    refusals.update({unit.name: eligibility.refuse_unreadable(unreadable[unit.live]) for unit in units if unit.live in unreadable})
-    writer = eligibility.find_writer(entry for place in _above(table, units) for entry in seen[place].entries)
-    if writer:
-        return ObservedTable(table, control, settings, reason=eligibility.writer_at_work(writer), has_control=seen[control.top].exists)
-    now_ms = cluster.clock.now_ms()
-    analyses = tuple(analyze_unit(unit, of_units[unit.live], refusals.get(unit.name), settings, now_ms) for unit in units)
-    return ObservedTable(table, control, settings, analyses, has_control=seen[control.top].exists)
+    touching = find_touching(cluster, table)
+    all_units = find_units(cluster, table)
+    units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
+    above = _above(table, units)
+    seen = look_at(cluster.files.look_hidden, [control.top, *above])
+    snapshots, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
+    entries = tuple(entry for place in above for entry in seen[place].entries)
+    return SeenTable(table, control, seen[control.top].exists, touching, all_units, units, snapshots, unreadable, entries)
 
 
-def refuse_overlap(cluster: Cluster, table: Table) -> Optional[Reason]:
-    """Another table of the database on the same directory, above it or below it would be swapped along. Its own backup tables follow it."""
+def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:
+    """Other tables of the database on the same directory, above it or below it, that are still there.
+
+    Which tables touch was read some time ago: what recovery has dropped since, such as a killed run's backup table, is no reason.
+    """
     touching = cluster.metastore.locations_below([table.location], table.database).get(table.location, ())
-    strangers = [name for name in touching if name != table.full_name]
-    # Which tables touch was read some time ago: what recovery has dropped since, such as a killed run's backup table, is no reason.
-    found = cluster.metastore.tables(table.database, [name.partition(".")[2] for name in strangers]) if strangers else {}
-    others = [one.full_name for one in found.values() if one.parameters.get(eligibility.BACKUP_OF) != table.full_name]
-    if not others:
-        return None
-    return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")
+    strangers = [name.partition(".")[2] for name in touching if name != table.full_name]
+    return tuple(cluster.metastore.tables(table.database, strangers).values()) if strangers else ()
 
 
-def find_units(cluster: Cluster, table: Table) -> Tuple[List[Unit], Dict[str, Reason]]:
-    """A table's units, ordered by name, and why some are unfit by definition."""
+def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
+    """A table's units, ordered by name."""
     if not table.partitioned:
-        return [Unit(table.full_name, "", (), table.location, table.storage, table.parameters)], {}
-    stored = cluster.metastore.partitions(table)
-    partitions = [replace(partition, location=cluster.files.qualify(partition.location)) for partition in stored]
-    refusals = eligibility.find_shared_locations(partitions)
-    for partition in partitions:
-        reason = eligibility.refuse_partition(table, partition)
-        if reason:
-            refusals.setdefault(partition.name, reason)
-    return [_unit_of(table, partition) for partition in partitions], refusals
+        return (Unit(table.full_name, "", (), table.location, table.storage, table.parameters),)
+    return tuple(_unit_of(cluster.files, table, partition) for partition in cluster.metastore.partitions(table))
 
 
-def _unit_of(table: Table, partition: Partition) -> Unit:
-    return Unit(table.full_name, partition.name, partition.values, partition.location, partition.storage, partition.parameters)
+def _unit_of(files: Files, table: Table, partition: Partition) -> Unit:
+    live = files.qualify(partition.location)
+    return Unit(table.full_name, partition.name, partition.values, live, partition.storage, partition.parameters)
 
 
 def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) -> Dict[str, Reason]:

@@ -390,14 +390,28 @@ def test_a_writer_at_work_in_the_root_leaves_the_table_alone(world):
     assert result.tables[0].problem.what == "sales.events: a writer is at work (_temporary)"
 
 
-def test_a_writer_that_begins_between_the_two_looks_leaves_the_table_alone(world):
+def begin_with_the_lock(world):
     def begin(what):
         if what.startswith("hold"):
             world.files.writer.start_committer(live_of(world))
 
     world.files.before_step = begin
-    assert compact(world).code is Exit.REFUSED
-    assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [3, 3, 3]
+
+
+def test_a_writer_that_begins_after_the_one_look_at_a_table_without_records_is_met_by_the_check(world):
+    begin_with_the_lock(world)
+    result = compact(world)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.PARTIAL, "given up")
+    assert files_in(world, "dt=1") == 3
+
+
+def test_a_table_with_records_is_looked_at_with_the_lock_held_and_not_before(world):
+    compact(world)
+    for day in (1, 2, 3):
+        for nth in range(3):
+            world.add_file(f"{live_of(world, f'dt={day}')}/more{nth}.parquet", [f"more {day}{nth}"])
+    begin_with_the_lock(world)
+    assert compact(world, run=2).code is Exit.REFUSED
 
 
 # -- the cluster does not do its part -----------------------------------------------------------------------

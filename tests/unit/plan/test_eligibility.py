@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper.model import Storage
 from hivekeeper.plan import eligibility
-from support.builders import ORC, ROOT, a_directory, a_file, a_partition, a_snapshot, a_table
+from support.builders import ORC, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
 
 HUDI = Storage("org.apache.hudi.hadoop.HoodieParquetInputFormat", *list(eligibility.FORMATS)[0][1:])
 
@@ -41,23 +43,23 @@ def test_a_table_that_could_be_harmed_is_refused_with_a_reason(table, what):
 
 
 def test_a_partition_in_another_format_than_its_table_is_refused():
-    assert "differs" in eligibility.refuse_partition(a_table(["dt"]), a_partition(storage=ORC)).what
+    assert "differs" in eligibility.refuse_unit(a_table(["dt"]), replace(a_unit(), storage=ORC)).what
 
 
 @pytest.mark.parametrize("location", ["hdfs://nn/warehouse/sales/events_archive/dt=1", "hdfs://other/x", ROOT])
 def test_a_partition_outside_the_table_is_refused(location):
-    assert "outside" in eligibility.refuse_partition(a_table(["dt"]), a_partition(location=location)).what
+    assert "outside" in eligibility.refuse_unit(a_table(["dt"]), a_unit(live=location)).what
 
 
 def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_not():
-    partitions = [
-        a_partition("dt=1", f"{ROOT}/a"),
-        a_partition("dt=2", f"{ROOT}/a"),
-        a_partition("dt=3", f"{ROOT}/b"),
-        a_partition("dt=4", f"{ROOT}/b/c"),
-        a_partition("dt=5", f"{ROOT}/bc"),
+    units = [
+        a_unit("dt=1", f"{ROOT}/a"),
+        a_unit("dt=2", f"{ROOT}/a"),
+        a_unit("dt=3", f"{ROOT}/b"),
+        a_unit("dt=4", f"{ROOT}/b/c"),
+        a_unit("dt=5", f"{ROOT}/bc"),
     ]
-    found = eligibility.find_shared_locations(partitions)
+    found = eligibility.find_shared_locations(units)
     assert {name: reason.what for name, reason in found.items()} == {
         "dt=1": "it shares its directory with dt=2",
         "dt=2": "it shares its directory with dt=1",
