@@ -72,7 +72,7 @@ def units_of(result: Any) -> Dict[str, Any]:
 
 
 def outcomes(found: Dict[str, Any]) -> Dict[str, str]:
-    return {name: unit.outcome for name, unit in found.items() if name != "problem"}
+    return {name: unit.outcome.code for name, unit in found.items() if name != "problem"}
 
 
 def only_refused(day: str) -> Dict[str, str]:

@@ -33,7 +33,7 @@ def compact_all(desk: Desk) -> None:
     desk.world.files.before_step = begin_to_write
     found = set(outcomes(desk.compact()).values())
     desk.world.files.before_step = others
-    assert found == ({"swapped", "given up"} if desk.world.table(desk.table).partitioned else {"swapped"})
+    assert found == ({"swapped", "given-up"} if desk.world.table(desk.table).partitioned else {"swapped"})
 
 
 def take_record(desk: Desk) -> None:

@@ -23,7 +23,7 @@ UNITS = ["dt=1", "dt=2", "dt=3"]
 HOUR_MS = 3_600_000
 POLICIES = [EVERYTHING, Policy(0, keep_last=1), Policy(0, older_than_ms=12 * HOUR_MS), Policy(24 * HOUR_MS)]
 # What must have happened in all lives together.
-OFTEN_ENOUGH = {"swapped": 200, "rolled back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
+OFTEN_ENOUGH = {"swapped": 200, "rolled-back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
 FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED}
 
 
@@ -117,8 +117,8 @@ class Life(RuleBasedStateMachine):
             assert self.desk.recover().code is Exit.DONE
         else:
             assert result.code in allowed, result.tables[0]
-            self.happened.update(unit.outcome for unit in result.tables[0].units)
-            self.happened.update(backup.outcome for backup in result.tables[0].backups)
+            self.happened.update(unit.outcome.code for unit in result.tables[0].units)
+            self.happened.update(backup.state.code for backup in result.tables[0].backups)
         return result
 
     def require_rows_somewhere(self) -> None:

@@ -39,7 +39,7 @@ def build(shape: str, stacked: bool = False) -> Desk:
 
 
 def outcomes_of_log(desk: Desk):
-    return [unit.outcome for run in desk.log().runs for unit in run.units]
+    return [unit.outcome.code for run in desk.log().runs for unit in run.units]
 
 
 def undo(desk: Desk) -> object:
@@ -233,7 +233,7 @@ def test_a_partition_that_discovery_dropped_in_the_gap_of_a_rollback_is_put_back
 
     desk.world.files.before_step = drop
     result = undo(desk)
-    assert outcomes(result)["dt=1"] == "rolled back"
+    assert outcomes(result)["dt=1"] == "rolled-back"
     assert "dt=1" in desk.world.catalog.partitions[desk.table]
 
 
@@ -265,7 +265,7 @@ def test_what_came_to_lives_place_in_the_gap_is_kept_when_a_rollback_is_put_back
     )
     result = undo(desk)
     desk.world.files.before_step = None
-    assert outcomes(result) == {"": "put back"}
+    assert outcomes(result) == {"": "put-back"}
     assert desk.world.rows_of(desk.table) == rows + Counter(["late", "nested"])
     require_tidy(desk)
 
@@ -280,7 +280,7 @@ def test_a_backup_that_is_spoiled_after_the_plan_was_made_is_not_restored():
     )
     result = undo(desk)
     desk.world.files.before_step = None
-    assert [(unit.outcome, unit.reason) for unit in result.tables[0].units] == [("not rolled back", "part-00001.parquet is gone")]
+    assert [(unit.outcome.code, unit.reason) for unit in result.tables[0].units] == [("not-rolled-back", "part-00001.parquet is gone")]
     assert desk.world.rows_of(desk.table) == rows
     assert desk.world.files.look([backup])[backup].exists
 
@@ -298,7 +298,7 @@ def test_where_the_newer_run_cannot_be_undone_the_older_one_is_not_tried():
     desk.world.files.before_step = watch
     result = undo(desk)
     desk.world.files.before_step = None
-    assert [unit.outcome for unit in result.tables[0].units] == ["not rolled back", "not rolled back"]
+    assert [unit.outcome.code for unit in result.tables[0].units] == ["not-rolled-back", "not-rolled-back"]
     assert result.tables[0].units[1].reason == "a newer run of this unit could not be undone"
     assert len(claimed) == 1
     assert desk.world.rows_of(desk.table) == rows

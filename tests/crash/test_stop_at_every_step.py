@@ -20,7 +20,7 @@ from support.world import World
 STOP = "hdfs://nn/ops/stop"
 UNITS = ["dt=1", "dt=2", "dt=3"]
 SHAPES = {"flat": ([], [""]), "partitioned": (["dt"], UNITS)}
-DONE = {"compact": "swapped", "rollback": "rolled back", "cleanup": "discarded"}
+DONE = {"compact": "swapped", "rollback": "rolled-back", "cleanup": "discarded"}
 
 
 def build(shape: str, command: str) -> Desk:
@@ -66,7 +66,7 @@ def outcomes_of(result, command: str) -> Counter:
     """Of units; a cleanup tells those that stay, by backup."""
     (table,) = result.tables
     if command != "cleanup":
-        return Counter(unit.outcome for unit in table.units)
+        return Counter(unit.outcome.code for unit in table.units)
     (backup,) = table.backups
     left = len(backup.kept_units)
     return +Counter(left=left, discarded=len(backup.backup.effects) - left)
@@ -102,7 +102,7 @@ def test_a_stop_at_any_step_leaves_good_order_and_the_next_run_does_the_rest(sha
         assert set(found) <= {DONE[command], "left"}
         assert sum(found.values()) == len(SHAPES[shape][1])
         assert table.code is (Exit.PARTIAL if found["left"] else Exit.DONE)
-    assert all(unit.reason for unit in table.units if unit.outcome == "left")
+    assert all(unit.reason for unit in table.units if unit.outcome.code == "left")
 
     desk.world.files.writer.delete(STOP)
     watch(desk)

@@ -144,7 +144,7 @@ def test_files_that_vanish_after_the_promotion_are_recorded_as_overwritten_and_l
     acts = {RETIRE: lambda: writer.add(f"{live}/late.parquet", DataFile(("late",)), 10), PROMOTE + 1: lambda: overwrite_files(world, live)}
     act_at(world, acts)
     unit = compact(world, run_id(1)).tables[0].units[0]
-    assert unit.outcome == "overwritten"
+    assert unit.outcome.code == "overwritten"
     assert world.rows_of("sales.events") == Counter(["new", "late"])
 
 
@@ -202,7 +202,7 @@ def test_a_late_file_is_carried_over_though_an_old_file_was_opened_for_append_af
     }
     act_at(world, acts)
     unit = compact(world, run_id(1)).tables[0].units[0]
-    assert (unit.outcome, unit.late_files) == ("swapped", ("late.parquet",))
+    assert (unit.outcome.code, unit.late_files) == ("swapped", ("late.parquet",))
     assert world.rows_of("sales.events") == before + Counter(["late"])
 
 
@@ -241,7 +241,7 @@ def test_a_job_that_ends_while_its_unit_is_put_back_finds_all_of_its_tasks_or_fa
         RETIRE + later: commit_job,
     }
     act_at(world, acts)
-    assert [unit.outcome for unit in compact(world, run_id(1)).tables[0].units] == ["put back"]
+    assert [unit.outcome.code for unit in compact(world, run_id(1)).tables[0].units] == ["put-back"]
     finish(world, acts)
     assert world.rows_of("sales.events") == before + Counter([] if failed else ["task1", "task2"])
     waiting = [path for path in world.files.contents(live) if "/_temporary/" in path]

@@ -120,7 +120,7 @@ def check_rolled_back(compacted: str, rolled_back: str) -> str:
         now = {unit["partition"]: unit["files_after"] for unit in undone[name]["units"]}
         require(was == now, f"{name}: {was} before the compaction, {now} after its rollback")
         for unit in undone[name]["units"]:
-            require(unit["outcome"] == "rolled back", f"{name}/{unit['partition']}: {unit['outcome']}: {unit['reason']}")
+            require(unit["outcome"] == "rolled-back", f"{name}/{unit['partition']}: {unit['outcome']}: {unit['reason']}")
             require(unit["of_run"] == done[name]["run"], f"{name}: run {unit['of_run']} was undone instead of {done[name]['run']}")
             late += unit["late_files"]
             steps += 1

@@ -66,5 +66,5 @@ def settle(desk: Desk, point: Point) -> str:
     assert result.code is Exit.DONE, result.tables[0].problem
     require_settled(desk.world, desk.world.picture(), point.scenario.subcommand)
     require_backup_tables_show_backups(desk.world)
-    outcomes = [f"{count} {outcome}" for _, counts in result.tables[0].recovered for outcome, count in sorted(counts.items())]
+    outcomes = [f"{count} {outcome.text}" for _, counts in result.tables[0].recovered for outcome, count in counts.items()]
     return ", ".join(outcomes) or "nothing was left to do"

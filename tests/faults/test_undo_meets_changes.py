@@ -27,11 +27,11 @@ def test_a_rollback_after_appends_keeps_them_and_so_does_its_own_undoing(make_de
     desk = make_desk(shape)
     compact(desk)
     append(desk, "after the swap")
-    assert set(outcomes(desk.rollback()).values()) == {"rolled back"}
+    assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
     append(desk, "after the rollback")
     assert desk.world.picture().rows == desk.world.written
     assert desk.world.picture().files[FIRST[shape]] == 5
-    assert set(outcomes(desk.rollback(desk.runs[-1])).values()) == {"rolled back"}
+    assert set(outcomes(desk.rollback(desk.runs[-1])).values()) == {"rolled-back"}
     assert desk.world.picture().rows == desk.world.written
     assert desk.world.picture().files[FIRST[shape]] == 3
 
@@ -41,7 +41,7 @@ def test_a_rollback_after_an_overwrite_is_refused_and_the_other_partition_is_rol
     desk = make_desk("partitioned")
     compact(desk)
     desk.world.overwrite(desk.live("dt=1"), "new.parquet", ["new"], whole)
-    assert outcomes(desk.rollback()) == {"dt=1": "refused", "dt=2": "rolled back"}
+    assert outcomes(desk.rollback()) == {"dt=1": "refused", "dt=2": "rolled-back"}
     seen = desk.world.picture()
     assert set(seen.live["dt=1"]) == {"new"}
     assert set(seen.live["dt=2"]) == {f"events/dt=2/{nth}" for nth in range(3)}
@@ -50,7 +50,7 @@ def test_a_rollback_after_an_overwrite_is_refused_and_the_other_partition_is_rol
 def test_one_partition_of_a_run_is_rolled_back_and_the_other_stays(make_desk: MakeDesk):
     desk = make_desk("partitioned")
     compact(desk)
-    assert outcomes(desk.rollback(where="dt = '2'")) == {"dt=2": "rolled back"}
+    assert outcomes(desk.rollback(where="dt = '2'")) == {"dt=2": "rolled-back"}
     seen = desk.world.picture()
     assert seen.rows == desk.world.written
     assert seen.files == {"dt=1": 1, "dt=2": 3}

@@ -29,8 +29,8 @@ OFTEN_ENOUGH = {
     "in the gap": 8,
     "after the swap": 15,
     "swapped": 20,
-    "put back": 4,
-    "rolled back": 4,
+    "put-back": 4,
+    "rolled-back": 4,
 }
 COMMANDS: Mapping[str, Callable[[Desk], Any]] = {"compact": Desk.compact, "rollback": Desk.rollback, "cleanup": Desk.cleanup}
 # First what leaves live, then what takes its place, or comes back to it.
@@ -153,11 +153,11 @@ def test_an_old_file_that_was_open_for_append_across_the_swap_is_never_deleted(m
     assert outcomes(desk.compact()) == {"": "swapped"}
     end() if closed == "before the cleanup" else act_at(desk, ("retired → held", 1 if closed == "during the cleanup" else 999), end)
     backup = f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/part-00000.parquet"
-    assert [found.outcome for found in desk.cleanup().tables[0].backups] == ["partly"]
+    assert [found.state.code for found in desk.cleanup().tables[0].backups] == ["partly"]
     if closed == "after the cleanup":
         end()
     desk.world.revive()
-    assert [found.outcome for found in desk.cleanup().tables[0].backups] == ["partly"]
+    assert [found.state.code for found in desk.cleanup().tables[0].backups] == ["partly"]
     assert storage.copy(backup).read_bytes().endswith(b"firstsecond")
 
 
@@ -265,7 +265,7 @@ def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk
         result = COMMANDS[command](desk)
         assert result.code in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED), (seed, result.tables[0])
         happened.update(schedule.moment_of(number, command) for number in steps)
-        happened.update(unit.outcome for unit in result.tables[0].units)
+        happened.update(unit.outcome.code for unit in result.tables[0].units)
         schedule.finish()
         recover(desk)
         seen, world = desk.world.picture().rows, desk.world

@@ -168,7 +168,7 @@ def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
     code, stdout, stderr = place.run_at_terminal(place.by_python(*rollback, "--json"), "y")
     assert (code, place.data_files()) == (0, small), stderr
     (table,) = read_document(stdout)["tables"]
-    assert [unit["outcome"] for unit in table["units"]] == ["rolled back"]
+    assert [unit["outcome"] for unit in table["units"]] == ["rolled-back"]
 
     done = place.run(place.by_spark_submit(*rollback, "--run", table["run"], "--json"))
     assert (done.returncode, place.data_files()) == (0, large), done.stderr

@@ -19,6 +19,7 @@ from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
+from hivekeeper.runlog.outcomes import Outcome
 from support import step_by_step
 from support.storage import TEST_FS, local_only
 
@@ -159,7 +160,7 @@ def test_hives_own_reader_and_sparks_see_the_same_rows_as_before(spark, cluster,
         return [Counter(map(str, session.table(f"{database}.t").drop("amount").collect())) for session in (spark, hive)]
 
     before = read()
-    assert compact(cluster, database).tables[0].count("swapped") == 2
+    assert compact(cluster, database).tables[0].count(Outcome.SWAPPED) == 2
     assert read() == before
     assert sum(before[0].values()) == sum(before[1].values()) == 120
 
@@ -171,7 +172,7 @@ def test_analyze_predicts_what_compaction_does_and_writes_nothing(spark, cluster
     assert storage.tree(storage.root) == before
     request = Request(Selection(database=database), lambda _table: QUIET, "__bkp_", "20260101t020301z-0000", dry_run=True)
     dry = compact_swap(cluster, request)
-    assert [unit.outcome for unit in dry.tables[0].units] == ["planned", "planned"]
+    assert [unit.outcome.code for unit in dry.tables[0].units] == ["planned", "planned"]
     assert storage.tree(storage.root) == before
     compact(cluster, database)
     assert count_files(storage.copy(place)) == sum(unit.target_files for unit in observed.units) == 2
@@ -227,7 +228,7 @@ def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, c
         "good": "",
     }.items():
         assert words in said[name], said
-    assert [unit.outcome for table in result.tables for unit in table.units if table.table.endswith(".good")] == ["swapped"]
+    assert [unit.outcome.code for table in result.tables for unit in table.units if table.table.endswith(".good")] == ["swapped"]
     assert compact(cluster, database, run=2, tables=(f"{database}.mixed",)).code is Exit.REFUSED
 
 
@@ -257,7 +258,7 @@ def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, data
     monkeypatch.undo()
     assert not storage.exists(place)
     result = recover(cluster, Selection(database=database), "__bkp_", "20260101t020309z-0000")
-    assert dict(result.tables[0].recovered) == {"20260101t020301z-0000": {"swapped": 1}}
+    assert dict(result.tables[0].recovered) == {"20260101t020301z-0000": {Outcome.SWAPPED: 1}}
     assert read_rows(storage.copy(place), "parquet") == before
     assert count_files(storage.copy(place)) == 1
     assert storage.exists(f"{place}/_SUCCESS")

@@ -117,4 +117,4 @@ class Desk:
 
 def outcomes(result: CommandResult) -> Any:
     """Outcome by unit, of the last step where there are several."""
-    return {unit.name: unit.outcome for unit in result.tables[0].units}
+    return {unit.name: unit.outcome.code for unit in result.tables[0].units}

@@ -14,6 +14,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.entries import RunRecord
 from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, RecordedPlan, RecordedUnit, is_inside
 from hivekeeper.steps import backup_tables, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
@@ -62,7 +63,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
     entry = RunRecord(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
     version = run_directory.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
-    outcomes = tuple(UnitOutcome(one.unit.name, "recorded", one.sizes.files, one.sizes.total_bytes) for one in there)
+    outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
     return TableOutcome(table.full_name, name, outcomes, recovered=recovered, log_version=version, backup_table=plan.backup_table)
 
 

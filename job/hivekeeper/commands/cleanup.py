@@ -13,14 +13,14 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Policy, Verdict
 from hivekeeper.ports import Cluster, Lock
-from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import RunRecord, UnitRecord, table_id
 from hivekeeper.runlog.history import Effect, History
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, RecordedPlan, RecordedUnit, absolute
 from hivekeeper.steps import cleanup, record, run_directory, table_lock
 from hivekeeper.steps.observe import find_units
-from hivekeeper.steps.unit_loop import LEFT
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ def parameters_of(policy: Policy, plan: RecordedPlan) -> Dict[str, object]:
 
 def _outcome(verdict: Verdict, units: Iterable[UnitRecord], dry_run: bool = False) -> BackupOutcome:
     if verdict.keep:
-        return BackupOutcome(verdict.backup, "kept", verdict.reason)
+        return BackupOutcome(verdict.backup, BackupState.KEPT, verdict.reason)
     if dry_run:
-        return BackupOutcome(verdict.backup, "planned", verdict.reason)
+        return BackupOutcome(verdict.backup, BackupState.PLANNED, verdict.reason)
     of_run = [unit for unit in units if unit.recorded.backup and unit.recorded.backup.run == verdict.backup.run]
-    kept = tuple((unit.recorded.unit.name, unit.reason) for unit in of_run if unit.outcome in ("kept", LEFT))
+    kept = tuple((unit.recorded.unit.name, unit.reason) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
     late = tuple(name for unit in of_run for name in unit.late_files)
-    outcome = "partly" if kept else "discarded"
-    if of_run and all(unit.outcome == LEFT for unit in of_run):
-        outcome = LEFT
-    return BackupOutcome(verdict.backup, outcome, verdict.reason, kept, late)
+    state = BackupState.PARTLY if kept else BackupState.DISCARDED
+    if of_run and all(unit.outcome is Outcome.LEFT for unit in of_run):
+        state = BackupState.LEFT
+    return BackupOutcome(verdict.backup, state, verdict.reason, kept, late)

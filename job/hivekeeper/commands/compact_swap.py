@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
-from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
 from hivekeeper.plan.settings import Engine, Settings
@@ -23,6 +23,7 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
 from hivekeeper.steps import attributes, backup_tables, record, run_directory, swap, table_lock
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
@@ -236,7 +237,7 @@ def swap_batch(
     def swap_one(unit: RecordedUnit) -> UnitRecord:
         result = swap.swap_unit(run, unit, certificates[unit.number])
         gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
-        log.info("run=%s unit=%s step=swap done outcome=%r%s", known.run, unit.unit.label, result.outcome, gap)
+        log.info("run=%s unit=%s step=swap done outcome=%s%s", known.run, unit.unit.label, result.outcome.code, gap)
         return result
 
     hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)
@@ -244,8 +245,8 @@ def swap_batch(
 
 
 def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
-    differing = [UnitRecord(known.units[number - 1], "differs", reason=why) for number, why in sorted(staged.differing.items())]
-    failed = [UnitRecord(known.units[number - 1], "failed", reason=why) for number, why in sorted(staged.failed.items())]
+    differing = [UnitRecord(known.units[number - 1], Outcome.DIFFERS, reason=why) for number, why in sorted(staged.differing.items())]
+    failed = [UnitRecord(known.units[number - 1], Outcome.FAILED, reason=why) for number, why in sorted(staged.failed.items())]
     return differing + failed
 
 
@@ -288,17 +289,19 @@ def _outcome(unit: UnitRecord, plan: CompactionPlan) -> UnitOutcome:
 def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = None) -> Tuple[UnitOutcome, ...]:
     """Units that were not tried although they are not fine: refused by metadata or by their files, without rows, or too recent."""
     left = []
-    by_files = {unit.name: ("refused", reason) for unit, reason in plan.refused} if plan else {}
-    by_files.update({unit.name: ("empty", NO_ROWS) for unit in plan.rowless} if plan else {})
-    by_files.update({one.unit.name: ("left", one.reason) for one in plan.left} if plan else {})
+    by_files = {unit.name: (Outcome.REFUSED, reason) for unit, reason in plan.refused} if plan else {}
+    by_files.update({unit.name: (Outcome.EMPTY, NO_ROWS) for unit in plan.rowless} if plan else {})
+    by_files.update({one.unit.name: (Outcome.LEFT, one.reason) for one in plan.left} if plan else {})
     for judged in observed.units:
-        status, reason = by_files.get(judged.unit.name) or (judged.status, judged.reason)
-        if status in ("refused", "empty", "recent", "quarantined", "left") and reason is not None:
+        outcome, reason = by_files.get(judged.unit.name) or (LEFT_ALONE.get(judged.status), judged.reason)
+        if outcome is not None and reason is not None:
             sizes = judged.sizes
-            left.append(UnitOutcome(judged.unit.name, status, sizes.files, sizes.total_bytes, reason=reason.what, next=reason.next))
+            left.append(UnitOutcome(judged.unit.name, outcome, sizes.files, sizes.total_bytes, reason=reason.what, next=reason.next))
     return tuple(left)
 
 
 def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
-    planned = tuple(UnitOutcome(unit.unit.name, "planned", unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units)
+    planned = tuple(
+        UnitOutcome(unit.unit.name, Outcome.PLANNED, unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units
+    )
     return planned + _outcomes_left(observed, plan)

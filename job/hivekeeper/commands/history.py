@@ -14,7 +14,7 @@ from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
-from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
@@ -51,7 +51,7 @@ def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome
         return TableOutcome(name, log=(entry,), changes=entry.effects)
     if request.at is not None:
         return _show_version(cluster, name, control, history, request.at)
-    backups = tuple(BackupOutcome(backup, "there") for backup in retention.list_backups(history))
+    backups = tuple(BackupOutcome(backup, BackupState.THERE) for backup in retention.list_backups(history))
     quarantined = find_quarantined(cluster, table, history, request.settings_for(name))
     return TableOutcome(name, log=history.runs, backups=backups, quarantined=quarantined)
 

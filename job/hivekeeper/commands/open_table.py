@@ -11,10 +11,11 @@ from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.observe import qualify_table
 from hivekeeper.steps.recover import lift_leftovers, settle_runs
 
-Recovered = Tuple[Tuple[str, Dict[str, int]], ...]
+Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 
 
 def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[ControlPaths]]:
@@ -38,5 +39,5 @@ def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History)
     return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
 
 
-def count_outcomes(outcomes: Sequence[str]) -> Dict[str, int]:
-    return {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
+def count_outcomes(outcomes: Sequence[Outcome]) -> Dict[Outcome, int]:
+    return {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes), key=lambda outcome: outcome.code)}

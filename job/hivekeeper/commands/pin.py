@@ -11,7 +11,7 @@ from hivekeeper.model import Selection, Table
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
 from hivekeeper.ports import Cluster
-from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import RunRecord
 from hivekeeper.runlog.history import History
@@ -45,14 +45,14 @@ def pin_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
         recovered = settle_table(cluster, table, control, lock, request.run)
         found = _find_backup(store.read_history(cluster, control), table, request.backup)
         if found.pinned is request.pinned:
-            return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, "there"),))
+            return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, BackupState.THERE),))
         operation = PIN if request.pinned else UNPIN
         run = run_directory.open_run(cluster, table, control, lock, request.run, operation)
         now_ms = cluster.clock.now_ms()
         entry = RunRecord(request.run, run.directory, operation, now_ms, pin=(request.backup, request.pinned))
         version = run_directory.commit(run, entry, {})
         record.tidy_up(cluster, table, control)
-    shown = (BackupOutcome(replace(found, pinned=request.pinned), "there"),)
+    shown = (BackupOutcome(replace(found, pinned=request.pinned), BackupState.THERE),)
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=shown)
 
 

@@ -19,6 +19,7 @@ from hivekeeper.report.results import CommandResult, Problem, TableOutcome, Unit
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitRecord, table_id
 from hivekeeper.runlog.history import Effect, History
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, RecordedUnit
 from hivekeeper.steps import record, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
@@ -156,10 +157,10 @@ def carry_out(
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:
-    return TableOutcome(table.full_name, None, tuple(_plain(unit, "planned") for unit in undoing.units) + _refusals(undoing))
+    return TableOutcome(table.full_name, None, tuple(_plain(unit, Outcome.PLANNED) for unit in undoing.units) + _refusals(undoing))
 
 
-def _plain(unit: RecordedUnit, outcome: str) -> UnitOutcome:
+def _plain(unit: RecordedUnit, outcome: Outcome) -> UnitOutcome:
     newer, older = (sum(1 for file in files if not manifests.is_marker(file)) for files in (unit.manifest, unit.expected))
     sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
     assert unit.backup is not None
@@ -168,8 +169,7 @@ def _plain(unit: RecordedUnit, outcome: str) -> UnitOutcome:
 
 def _outcome(unit: UnitRecord) -> UnitOutcome:
     plain = _plain(unit.recorded, unit.outcome)
-    undone = unit.outcome in ("rolled back", "overwritten")
-    next_step = "" if undone else "run again; live is as it was"
+    next_step = "" if unit.outcome.exchanged else "run again; live is as it was"
     return UnitOutcome(**{**vars(plain), "gap_ms": unit.gap_ms, "late_files": unit.late_files, "reason": unit.reason, "next": next_step})
 
 
@@ -177,6 +177,6 @@ def _refusals(undoing: Undoing) -> Tuple[UnitOutcome, ...]:
     """What was rolled back already is no error: the same words may be typed again."""
     outcomes = []
     for name, reason in sorted(undoing.refused.items()):
-        status = "undone" if "rolled back already" in reason.what else "refused"
-        outcomes.append(UnitOutcome(name, status, 0, 0, reason=reason.what, next=reason.next))
+        outcome = Outcome.UNDONE if "rolled back already" in reason.what else Outcome.REFUSED
+        outcomes.append(UnitOutcome(name, outcome, 0, 0, reason=reason.what, next=reason.next))
     return tuple(outcomes)

@@ -21,6 +21,7 @@ from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, RecordedUnit, absolute
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
@@ -161,18 +162,18 @@ def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optio
     """A unit that needs no comparison, or allows none."""
     outcome = partial(UnitOutcome, subject.partition, files_before=0, bytes_before=0, of_run=subject.of_run)
     if subject.nothing:
-        return outcome("undone", reason=subject.nothing)
+        return outcome(Outcome.UNDONE, reason=subject.nothing)
     if unit is None:
-        return outcome("dropped", reason="it was dropped from the metastore since")
+        return outcome(Outcome.DROPPED, reason="it was dropped from the metastore since")
     if unit.live != subject.live or any(absolute(effect.live, table.location) != unit.live for effect in subject.effects):
-        return outcome("differs", reason="its location in the metastore was changed since", next="compare the two locations by hand")
+        return outcome(Outcome.DIFFERS, reason="its location in the metastore was changed since", next="compare the two locations by hand")
     return None
 
 
 def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
     if compared.is_replaced:
         why = f"its backup was discarded, and {proof.broken}: there is nothing to compare"
-        return UnitOutcome(subject.partition, "replaced", 0, 0, reason=why, of_run=subject.of_run)
+        return UnitOutcome(subject.partition, Outcome.REPLACED, 0, 0, reason=why, of_run=subject.of_run)
     base, newest = proof.base or (), proof.newest
     notes = [compared.why or compared.note]
     if proof.is_discarded and not proof.broken:
@@ -181,7 +182,7 @@ def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
         notes.append(f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live")
     return UnitOutcome(
         name=subject.partition,
-        outcome="differs" if compared.why else "verified",
+        outcome=Outcome.DIFFERS if compared.why else Outcome.VERIFIED,
         files_before=len(base),
         bytes_before=sum(file.length for file in base),
         files_after=len(newest),

@@ -8,22 +8,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper.codes import Coded
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, ranking, sizing
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
+from hivekeeper.runlog.outcomes import Outcome
+
+
+class Status(Coded):
+    """What metadata and the log say of a unit, and of a table: that of most of its units, unless one is worth compacting."""
+
+    COMPACT = "worth compacting"
+    FINE = "its files are large enough"
+    EMPTY = "no files"
+    MISSING = "the metastore knows it, but its directory is not there"
+    RECENT = "worth compacting, but written to within `min_quiet`"
+    QUARANTINED = "worth compacting, but its compaction failed several nights in a row"
+    REFUSED = "not fit; the reason says why"
+
+    @property
+    def meaning(self) -> str:
+        return str(self.value)
+
+
+# How compact-swap reports a unit that it did not try, for a reason that metadata or the log gave.
+LEFT_ALONE: Mapping[Status, Outcome] = {
+    Status.REFUSED: Outcome.REFUSED,
+    Status.RECENT: Outcome.RECENT,
+    Status.QUARANTINED: Outcome.QUARANTINED,
+}
 
 
 @dataclass(frozen=True)
 class UnitAnalysis:
-    """What metadata and the log tell of one unit. `status` is one of compact, fine, empty, missing, recent, quarantined, refused."""
+    """What metadata and the log tell of one unit."""
 
     unit: Unit
     snapshot: Snapshot
     sizes: sizing.Sizes
     target_files: int
-    status: str
+    status: Status
     reason: Optional[Reason] = None
 
     @property
@@ -32,7 +58,7 @@ class UnitAnalysis:
 
     @property
     def files_removed(self) -> int:
-        return self.sizes.files - self.target_files if self.status == "compact" else 0
+        return self.sizes.files - self.target_files if self.status is Status.COMPACT else 0
 
 
 def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
@@ -42,27 +68,27 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if files else 0
     reason = refusal or (eligibility.refuse_directory(snapshot) if snapshot.exists else None)
     status = _status(snapshot, sizes, reason, settings)
-    if status == "compact":
+    if status is Status.COMPACT:
         quiet_ms = now_ms - eligibility.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
             wait = Reason(f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet", passing=True)
-            return UnitAnalysis(unit, snapshot, sizes, target, "recent", wait)
-    return UnitAnalysis(unit, snapshot, sizes, target if status == "compact" else sizes.files, status, reason)
+            return UnitAnalysis(unit, snapshot, sizes, target, Status.RECENT, wait)
+    return UnitAnalysis(unit, snapshot, sizes, target if status is Status.COMPACT else sizes.files, status, reason)
 
 
-def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> str:
+def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> Status:
     if reason:
-        return "refused"
+        return Status.REFUSED
     if not snapshot.exists:
-        return "missing"
+        return Status.MISSING
     if sizes.files == 0:
-        return "empty"
-    return "compact" if sizing.is_worthwhile(sizes, settings.block_bytes, settings.ratio) else "fine"
+        return Status.EMPTY
+    return Status.COMPACT if sizing.is_worthwhile(sizes, settings.block_bytes, settings.ratio) else Status.FINE
 
 
 def choose(analyses: Iterable[UnitAnalysis]) -> List[UnitAnalysis]:
     """The units worth doing, best first."""
-    worthwhile = [analysis for analysis in analyses if analysis.status == "compact"]
+    worthwhile = [analysis for analysis in analyses if analysis.status is Status.COMPACT]
     return ranking.rank(worthwhile, lambda a: a.files_removed, lambda a: a.sizes.total_bytes, lambda a: a.unit.name)
 
 
@@ -78,21 +104,21 @@ class ObservedTable:
     has_control: bool = False
 
     @property
-    def statuses(self) -> Dict[str, int]:
-        counts: Dict[str, int] = {}
+    def statuses(self) -> Dict[Status, int]:
+        counts: Dict[Status, int] = {}
         for unit in self.units:
             counts[unit.status] = counts.get(unit.status, 0) + 1
         return counts
 
     @property
-    def status(self) -> str:
-        """One word for the table: refused, compact, else the word of most of its units."""
+    def status(self) -> Status:
+        """One for the table: refused, compact, else that of most of its units."""
         if self.reason:
-            return "refused"
+            return Status.REFUSED
         counts = self.statuses
         if not counts:
-            return "empty"
-        return "compact" if "compact" in counts else max(sorted(counts), key=lambda word: counts[word])
+            return Status.EMPTY
+        return Status.COMPACT if Status.COMPACT in counts else max(sorted(counts, key=lambda one: one.code), key=lambda one: counts[one])
 
 
 @dataclass(frozen=True)
@@ -148,7 +174,7 @@ class Prediction:
 def predict(observed: ObservedTable) -> Prediction:
     """For one table; until cleanup the old files stay as the backup, so the objects first grow."""
     block, units = observed.settings.block_bytes, observed.units
-    work = [unit for unit in units if unit.status == "compact"]
+    work = [unit for unit in units if unit.status is Status.COMPACT]
     now = sum(unit.sizes.objects for unit in units if unit.snapshot.exists)
     replaced = sum(unit.sizes.objects for unit in work)
     written = sum(sizing.predicted_objects(unit.sizes.total_bytes, unit.target_files, block) for unit in work)

@@ -6,13 +6,36 @@ Pure. A finding says what is, and where it must be mended, what to do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import auto
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper.codes import Coded
 from hivekeeper.errors import Exit
 from hivekeeper.plan.eligibility import Reason
 
-OK, WARN, FIX, SKIP = LEVELS = ("ok", "warn", "fix", "skip")
-MACHINE, CLUSTER = "machine", "cluster"
+
+class Level(Coded):
+    """How grave a finding is. bin/hivekeeper-doctor writes the same words."""
+
+    OK = "nothing to do"
+    WARN = "look at it"
+    FIX = "nothing runs, or something fails, until this is fixed"
+    SKIP = "could not be checked, or does not apply"
+
+    @property
+    def meaning(self) -> str:
+        return str(self.value)
+
+
+class Place(Coded):
+    """Where a finding is fixed: on this machine or in the configuration, or on the cluster."""
+
+    MACHINE = auto()
+    CLUSTER = auto()
+
+
+OK, WARN, FIX, SKIP = Level
+MACHINE, CLUSTER = Place
 
 # All checks of the cluster, in their order. docs/doctor.md explains each.
 CLUSTER_CHECKS = (
@@ -39,20 +62,20 @@ MOST_CLOCK_DIFFERENCE_MS = 60_000
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `place`: where it is mended, machine (or configuration) or cluster. `table`: "" where it is not about one."""
+    """One finding. `table`: "" where it is not about one."""
 
     name: str
-    level: str
+    level: Level
     what: str
     next: str = ""
-    place: str = CLUSTER
+    place: Place = CLUSTER
     table: str = ""
 
 
 class ProbeFailed(Exception):
     """A question to the cluster that got no answer. `next` says what to do, `place` where the cause lies."""
 
-    def __init__(self, what: str, next: str, place: str = CLUSTER) -> None:
+    def __init__(self, what: str, next: str, place: Place = CLUSTER) -> None:
         super().__init__(what)
         self.next = next
         self.place = place
@@ -131,12 +154,12 @@ def read_edge_check(text: str) -> Check:
     """What bin/hivekeeper-doctor found on this machine: `LEVEL NAME WHAT` and, after an arrow, what to do."""
     level, name, rest = text.split(" ", 2)
     what, _, remedy = rest.partition(" → ")
-    return Check(name, level, what, remedy, MACHINE)
+    return Check(name, Level.of_code(level), what, remedy, MACHINE)
 
 
 def code_of_checks(checks: Iterable[Check]) -> Exit:
     """2 where this machine or the configuration must be mended first, 8 where only the cluster must."""
-    places = {check.place for check in checks if check.level == FIX}
+    places = {check.place for check in checks if check.level is FIX}
     if MACHINE in places:
         return Exit.USAGE
     return Exit.UNUSABLE if CLUSTER in places else Exit.DONE

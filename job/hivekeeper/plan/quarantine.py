@@ -9,17 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Dict, Mapping, Optional, Tuple
 
-from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedUnit
 from hivekeeper.runlog.manifests import Extent
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP
 
-FAILED = frozenset(["failed", "differs"])
-# A run that ended before it came to the unit says nothing of it.
-SILENT = frozenset(["left", "not swapped"])
 # A scheduler tries again half an hour later, a few times: failures no further apart are one night's.
 NIGHT_MS = 12 * 3_600_000
 
@@ -37,7 +35,7 @@ class Streak:
     since_ms: int
     last_ms: int
     counted_ms: int
-    outcome: str
+    outcome: Outcome
     reason: str
 
 
@@ -56,9 +54,9 @@ def find_streaks(history: History, of_table: str, now_ms: int) -> Mapping[str, S
         if run.operation != COMPACT_SWAP or run.table_id != of_table:
             continue
         for unit in run.units:
-            if unit.outcome in FAILED and unit.source is not None and run.timestamp_ms is not None and run.timestamp_ms <= now_ms:
+            if unit.outcome.is_failure and unit.source is not None and run.timestamp_ms is not None and run.timestamp_ms <= now_ms:
                 streaks[unit.partition] = _prolong(streaks.get(unit.partition), unit, unit.source, run.timestamp_ms)
-            elif unit.outcome not in SILENT:
+            elif not unit.outcome.is_silent:
                 streaks.pop(unit.partition, None)
     return streaks
 
@@ -95,9 +93,9 @@ def set_apart(observed: ObservedTable, history: History, now_ms: int) -> Observe
 
 
 def _judge(unit: UnitAnalysis, quarantine: Optional[Quarantine]) -> UnitAnalysis:
-    if quarantine is None or unit.status != "compact" or Extent.of(unit.snapshot.entries) != quarantine.streak.source:
+    if quarantine is None or unit.status is not Status.COMPACT or Extent.of(unit.snapshot.entries) != quarantine.streak.source:
         return unit
-    return replace(unit, status="quarantined", target_files=unit.sizes.files, reason=explain(quarantine))
+    return replace(unit, status=Status.QUARANTINED, target_files=unit.sizes.files, reason=explain(quarantine))
 
 
 def explain(quarantine: Quarantine) -> Reason:
@@ -105,7 +103,7 @@ def explain(quarantine: Quarantine) -> Reason:
     nights = "one night" if streak.nights == 1 else f"{streak.nights} nights in a row"
     return Reason(
         f"its compaction failed {nights} since {day_text(streak.since_ms)}, so it is left alone until {day_text(quarantine.until_ms)}; "
-        f"last: {streak.outcome}: {streak.reason}",
+        f"last: {streak.outcome.text}: {streak.reason}",
         "mend the cause; --set quarantine_after=0 tries it at once, and so does a change of its files",
     )
 

@@ -11,12 +11,12 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 from hivekeeper.model import Differences
 from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.report import text
-from hivekeeper.report.results import BackupOutcome, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+from hivekeeper.runlog.outcomes import Outcome
 
 MOST_LISTED = 20
 MOST_COMPARED = 5
-FINE = frozenset(["rolled back", "verified", "undone", "planned", "recorded", "dropped"])
 
 
 def render_backup(table: TableOutcome, _width: int) -> List[str]:
@@ -29,7 +29,7 @@ def render_backup(table: TableOutcome, _width: int) -> List[str]:
 
 
 def render_verify(table: TableOutcome, _width: int) -> List[str]:
-    verified = [unit for unit in table.units if unit.outcome == "verified"]
+    verified = [unit for unit in table.units if unit.outcome is Outcome.VERIFIED]
     if not table.units:
         return [f"{table.table}: nothing to verify: no run has changed it"]
     arrivals = sum(len(unit.late_files) for unit in table.units)
@@ -39,7 +39,7 @@ def render_verify(table: TableOutcome, _width: int) -> List[str]:
     if arrivals:
         lines.append(f"  and {plural(arrivals, 'file')} that came later")
         lines += _limited([f"{_name(table, unit)}: {name}" for unit in table.units for name in unit.late_files])
-    lines += _limited([_reasoned(table, unit) for unit in table.units if unit.reason or unit.outcome != "verified"])
+    lines += _limited([_reasoned(table, unit) for unit in table.units if unit.reason or unit.outcome is not Outcome.VERIFIED])
     differing = [(unit, unit.differences) for unit in table.units if unit.differences is not None]
     for unit, found in differing[:MOST_COMPARED]:
         lines += _differences(_name(table, unit), found)
@@ -59,8 +59,8 @@ def _value(value: Optional[str]) -> str:
 
 
 def render_rollback(table: TableOutcome, _width: int) -> List[str]:
-    done = [unit for unit in table.units if unit.outcome == "rolled back"]
-    planned = [unit for unit in table.units if unit.outcome == "planned"]
+    done = [unit for unit in table.units if unit.outcome is Outcome.ROLLED_BACK]
+    planned = [unit for unit in table.units if unit.outcome is Outcome.PLANNED]
     if not table.units:
         return [f"{table.table}: nothing to roll back: no compaction is in force"]
     lines = []
@@ -72,9 +72,9 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
         lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, longest gap {longest:.1f} ms, run {table.run}")
         lines += _limited([_exchange(table, unit) for unit in done])
         lines.append(f"  to undo this: hivekeeper rollback --table {table.table} --run {table.run}")
-    if not done and not planned and all(unit.outcome == "undone" for unit in table.units):
+    if not done and not planned and all(unit.outcome is Outcome.UNDONE for unit in table.units):
         lines.append(f"{table.table}: nothing to roll back")
-    return lines + _limited([_reasoned(table, unit) for unit in table.units if unit.outcome not in ("rolled back", "planned")])
+    return lines + _limited([_reasoned(table, unit) for unit in table.units if unit.outcome not in (Outcome.ROLLED_BACK, Outcome.PLANNED)])
 
 
 def _exchange(table: TableOutcome, unit: UnitOutcome) -> str:
@@ -85,13 +85,13 @@ def _exchange(table: TableOutcome, unit: UnitOutcome) -> str:
 def render_cleanup(table: TableOutcome, width: int) -> List[str]:
     if not table.backups:
         return [f"{table.table}: no backups"]
-    gone = [one for one in table.backups if one.outcome in ("discarded", "planned")]
+    gone = [one for one in table.backups if one.state.goes]
     size, files = sum(one.backup.total_bytes for one in gone), sum(one.backup.files for one in gone)
-    verb = "would discard" if any(one.outcome == "planned" for one in table.backups) else "discarded"
+    verb = "would discard" if any(one.state is BackupState.PLANNED for one in table.backups) else "discarded"
     lines = [
         f"{table.table}: {verb} {len(gone)} of {plural(len(table.backups), 'backup')}: {plural(files, 'file')}, {text.bytes_text(size)}"
     ]
-    rows = [[*_backup_row(one), one.outcome, one.reason] for one in table.backups]
+    rows = [[*_backup_row(one), one.state.text, one.reason] for one in table.backups]
     lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "=<=>>>", width)))
     for one in table.backups:
         kept = [(f"{table.table}/{name}" if name else table.table, reason) for name, reason in one.kept_units]
@@ -142,7 +142,7 @@ def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
 
 
 def _log_row(run: LoggedRun) -> List[str]:
-    outcomes: Dict[str, int] = {}
+    outcomes: Dict[Outcome, int] = {}
     for unit in run.units:
         outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
     gaps = [unit.gap_ms for unit in run.units if unit.gap_ms is not None]
@@ -156,7 +156,7 @@ def _log_row(run: LoggedRun) -> List[str]:
         run.operation,
         run.run,
         f"{run.user}@{run.host}",
-        ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "-",
+        ", ".join(f"{count} {outcome.text}" for outcome, count in outcomes.items()) or "-",
         f"{max(gaps):.1f} ms" if gaps else "-",
         str(sum(len(unit.late_files) for unit in run.units)),
         "; ".join(notes),
@@ -202,7 +202,7 @@ def _name(table: TableOutcome, unit: UnitOutcome) -> str:
 
 
 def _reasoned(table: TableOutcome, unit: UnitOutcome) -> str:
-    said = f"{_name(table, unit)}: {unit.outcome}"
+    said = f"{_name(table, unit)}: {unit.outcome.text}"
     return said + (f": {unit.reason}" if unit.reason else "") + (f" — {unit.next}" if unit.next else "")
 
 

@@ -13,10 +13,12 @@ from hivekeeper import __version__
 from hivekeeper.config.layers import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
+from hivekeeper.plan.doctor import Check
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.report.results import BackupOutcome, CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+from hivekeeper.runlog.outcomes import Outcome
 
 SCHEMA = 1
 
@@ -42,7 +44,7 @@ def build(result: CommandResult) -> Json:
         "exit_code": result.exit_code,
         "signal": result.signal,
         "tables": [_table(table) for table in result.tables],
-        "checks": [vars(check) for check in result.checks],
+        "checks": [_check(check) for check in result.checks],
         "totals": count_totals(result),
         "error": None,
     }
@@ -64,6 +66,10 @@ def _problem(problem: Optional[Problem]) -> Optional[Json]:
     return {"what": problem.what, "state": problem.state, "next": problem.next, "exit_code": int(problem.code)}
 
 
+def _check(check: Check) -> Json:
+    return {**vars(check), "level": check.level.code, "place": check.place.code}
+
+
 def _table(outcome: TableOutcome) -> Json:
     return {
         "table": outcome.table,
@@ -72,7 +78,9 @@ def _table(outcome: TableOutcome) -> Json:
         "run": outcome.run,
         "log_version": outcome.log_version,
         "error": _problem(outcome.problem),
-        "recovered": [{"run": run, "outcomes": dict(counts)} for run, counts in outcome.recovered],
+        "recovered": [
+            {"run": run, "outcomes": {outcome.code: count for outcome, count in counts.items()}} for run, counts in outcome.recovered
+        ],
         "analysis": _analysis(outcome.observed),
         "units": [_unit(unit) for unit in outcome.units],
         "backup_table": outcome.backup_table,
@@ -91,7 +99,7 @@ def _quarantined(quarantined: Quarantine) -> Json:
         "nights": streak.nights,
         "since_ms": streak.since_ms,
         "until_ms": quarantined.until_ms,
-        "outcome": streak.outcome,
+        "outcome": streak.outcome.code,
         "reason": streak.reason,
     }
 
@@ -108,7 +116,7 @@ def _backup(outcome: BackupOutcome) -> Json:
         "units": [effect.partition for effect in backup.effects],
         "files": backup.files,
         "bytes": backup.total_bytes,
-        "outcome": outcome.outcome,
+        "outcome": outcome.state.code,
         "reason": outcome.reason,
         "kept_units": [{"partition": name, "reason": reason} for name, reason in outcome.kept_units],
         "late_files": list(outcome.late_files),
@@ -132,7 +140,7 @@ def _logged_run(run: LoggedRun) -> Json:
         "units": [
             {
                 "partition": unit.partition,
-                "outcome": unit.outcome,
+                "outcome": unit.outcome.code,
                 "reason": unit.reason,
                 "gap_ms": unit.gap_ms,
                 "late_files": list(unit.late_files),
@@ -165,12 +173,12 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         return None
     prediction, settings = predict(observed), observed.settings
     return {
-        "status": observed.status,
+        "status": observed.status.code,
         "location": observed.table.location,
         "block_bytes": settings.block_bytes,
         "threshold_bytes": threshold_bytes(settings.block_bytes, settings.ratio),
         "units": len(observed.units),
-        "statuses": observed.statuses,
+        "statuses": {status.code: count for status, count in observed.statuses.items()},
         "files": prediction.files_now,
         "files_after": prediction.files_after,
         "bytes": sum(unit.sizes.total_bytes for unit in observed.units),
@@ -186,7 +194,7 @@ def _unit_analysis(unit: UnitAnalysis) -> Json:
     return {
         "partition": unit.unit.name,
         "location": unit.unit.live,
-        "status": unit.status,
+        "status": unit.status.code,
         "reason": unit.reason.what if unit.reason else "",
         "files": unit.sizes.files,
         "files_after": unit.target_files,
@@ -199,7 +207,7 @@ def _unit_analysis(unit: UnitAnalysis) -> Json:
 def _unit(unit: UnitOutcome) -> Json:
     return {
         "partition": unit.name,
-        "outcome": unit.outcome,
+        "outcome": unit.outcome.code,
         "files_before": unit.files_before,
         "files_after": unit.files_after,
         "bytes_before": unit.bytes_before,
@@ -234,11 +242,11 @@ def _count_codes(tables: Sequence[TableOutcome]) -> Dict[str, int]:
 
 def count_totals(result: CommandResult) -> Json:
     units: List[UnitOutcome] = [unit for table in result.tables for unit in table.units]
-    done = [unit for unit in units if unit.outcome == "swapped"]
+    done = [unit for unit in units if unit.outcome is Outcome.SWAPPED]
     gaps = [unit.gap_ms for unit in units if unit.gap_ms is not None]
     outcomes: Dict[str, int] = {}
     for unit in units:
-        outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
+        outcomes[unit.outcome.code] = outcomes.get(unit.outcome.code, 0) + 1
     return {
         "tables": len(result.tables),
         "exit_codes": _count_codes(result.tables),

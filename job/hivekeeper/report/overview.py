@@ -11,15 +11,12 @@ from hivekeeper.errors import Exit
 from hivekeeper.report import text
 from hivekeeper.report.command_text import MOST_LISTED, plural
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, code_of_units
+from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # From so many tables on a paragraph each is too much to read.
 MANY = 12
 # So many units that share their outcome and reason are told in one line.
 ALIKE = 4
-
-COMPACTED = ("swapped", "overwritten", "planned")
-# Of these only the number is told: nobody has anything to do.
-PASSING = ("recent", "empty")
 
 HEADS: Mapping[Exit, str] = {
     Exit.DONE: "left alone for now",
@@ -48,7 +45,7 @@ def render_compaction(result: CommandResult) -> List[str]:
 
 def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
     lines = [f"{table.table}: recovered run {run}" for run, _ in table.recovered]
-    done = [unit for unit in table.units if unit.outcome in COMPACTED]
+    done = [unit for unit in table.units if unit.outcome.is_done]
     if done:
         before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
         verb, spent = ("would compact", "") if dry_run else ("compacted", f", {text.duration_text(table.seconds)}")
@@ -64,7 +61,8 @@ def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
     for table in tables:
         if table.problem is not None:
             found.append((table.problem.code, f"{table.problem.what} — {table.problem.next}"))
-        left = [unit for unit in table.units if unit.outcome not in (*COMPACTED, *PASSING)]
+        # Of units that were skipped only the number is told: nobody has anything to do.
+        left = [unit for unit in table.units if not unit.outcome.is_done and unit.outcome.kind is not Kind.SKIPPED]
         for units in group_alike(left):
             found.append((code_of_units([units[0].outcome]), describe_units(table, units)))
     return found
@@ -84,7 +82,7 @@ def render_findings(findings: Sequence[Finding]) -> List[str]:
 
 def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
     """Units that share outcome and reason together where there are several, in the order of their first ones."""
-    alike: Dict[Tuple[str, str, str], List[UnitOutcome]] = {}
+    alike: Dict[Tuple[Outcome, str, str], List[UnitOutcome]] = {}
     for unit in units:
         alike.setdefault((unit.outcome, unit.reason, unit.next), []).append(unit)
     return [part for group in alike.values() for part in ([group] if len(group) >= ALIKE else [[unit] for unit in group])]
@@ -93,7 +91,7 @@ def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
 def describe_units(table: TableOutcome, units: Sequence[UnitOutcome]) -> str:
     """One line for one unit, or for several that are alike."""
     first = units[0]
-    what = first.outcome + (f": {first.reason}" if first.reason else "") + (f" — {first.next}" if first.next else "")
+    what = first.outcome.text + (f": {first.reason}" if first.reason else "") + (f" — {first.next}" if first.next else "")
     if len(units) == 1:
         return f"{table.table}/{first.name}: {what}" if first.name else f"{table.table}: {what}"
     return f"{table.table}: {plural(len(units), 'unit')} {what}"
@@ -105,10 +103,10 @@ def summarize(result: CommandResult) -> str:
     for table in result.tables:
         word = _word_of(table, result.dry_run)
         counts[word] = counts.get(word, 0) + 1
-    units: Dict[str, int] = {}
+    units: Dict[Outcome, int] = {}
     for unit in (unit for table in result.tables for unit in table.units):
         units[unit.outcome] = units.get(unit.outcome, 0) + 1
-    of_units = ", ".join(f"{text.count_text(count)} {outcome}" for outcome, count in units.items())
+    of_units = ", ".join(f"{text.count_text(count)} {outcome.text}" for outcome, count in units.items())
     of_tables = ", ".join(f"{text.count_text(count)} {word}" for word, count in counts.items())
     return f"{plural(len(result.tables), 'table')}: {of_tables}; units: {of_units or 'none'}; exit code {result.exit_code}"
 
@@ -116,6 +114,6 @@ def summarize(result: CommandResult) -> str:
 def _word_of(table: TableOutcome, dry_run: bool) -> str:
     if table.code is not Exit.DONE:
         return HEADS[table.code]
-    if any(unit.outcome in COMPACTED for unit in table.units):
+    if any(unit.outcome.is_done for unit in table.units):
         return "would be compacted" if dry_run else "compacted"
     return "with nothing to do"

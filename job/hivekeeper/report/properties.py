@@ -5,18 +5,19 @@ Pure. Always shorter than LIMIT bytes, which is what Oozie captures of an action
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Tuple
+from collections import Counter
+from typing import Dict, Iterable, List, Mapping, Tuple
 
 from hivekeeper.errors import Exit
+from hivekeeper.plan.doctor import Level
 from hivekeeper.report.document import count_totals
-from hivekeeper.report.results import DONE_OUTCOMES, CommandResult, Problem
+from hivekeeper.report.results import CommandResult, Problem
+from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # Oozie's oozie.action.max.output.data; a longer output fails the action.
 LIMIT = 2048
 LONGEST_WORD, LONGEST_TEXT = 40, 400
 MOST_RUNS = 5
-
-SKIPPED_OUTCOMES = frozenset(["empty", "recent", "undone", "dropped", "replaced"])
 
 # A run that a signal has asked to end.
 STOPPED = {"meaning": "stopped", "retry": "later"}
@@ -47,7 +48,7 @@ def render(result: CommandResult) -> str:
         "dry_run": str(result.dry_run).lower(),
         "tables": totals["tables"],
         "tables_done": sum(table.code is Exit.DONE for table in result.tables),
-        **_count_units(totals["outcomes"]),
+        **_count_units(unit.outcome for table in result.tables for unit in table.units),
         **{name: totals[name] for name in ("files_before", "files_after", "bytes_before", "bytes_after")},
         "recovered": len(recovered),
     }
@@ -64,25 +65,15 @@ def _head(command: str, code: Exit) -> Dict[str, object]:
     return {"exit_code": int(code), "meaning": code.name.lower(), "retry": RETRIES[code], "command": command}
 
 
-def _count_units(outcomes: Mapping[str, int]) -> Dict[str, int]:
-    counts = dict.fromkeys([f"units_{kind}" for kind in ("done", "skipped", "refused", "quarantined", "left", "failed")], 0)
-    for outcome, count in outcomes.items():
-        counts[f"units_{_kind_of(outcome)}"] += count
-    return counts
-
-
-def _kind_of(outcome: str) -> str:
-    if outcome in DONE_OUTCOMES:
-        return "done"
-    if outcome in SKIPPED_OUTCOMES:
-        return "skipped"
-    return outcome if outcome in ("refused", "quarantined", "left") else "failed"
+def _count_units(outcomes: Iterable[Outcome]) -> Dict[str, int]:
+    counts = Counter(outcome.kind for outcome in outcomes)
+    return {f"units_{kind.code}": counts[kind] for kind in Kind}
 
 
 def _find_trouble(result: CommandResult) -> Tuple[str, str]:
     """The first thing that went wrong, of the code that the command ends with if there is one, and the next step."""
     for check in result.checks:
-        if check.level == "fix":
+        if check.level is Level.FIX:
             return check.what, check.next
     problems = [table.problem for table in result.tables if table.problem is not None]
     # Asked once: the code looks at every table.
@@ -91,9 +82,9 @@ def _find_trouble(result: CommandResult) -> Tuple[str, str]:
         return problem.what, problem.next
     for table in result.tables:
         for unit in table.units:
-            if _kind_of(unit.outcome) in ("failed", "refused", "left"):
+            if unit.outcome.kind in (Kind.FAILED, Kind.REFUSED, Kind.LEFT):
                 name = f"{table.table}/{unit.name}" if unit.name else table.table
-                return f"{name}: {unit.outcome}: {unit.reason}", unit.next
+                return f"{name}: {unit.outcome.text}: {unit.reason}", unit.next
     return "", ""
 
 

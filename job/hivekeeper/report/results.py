@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Iterable, Mapping, Optional, Tuple
 
+from hivekeeper.codes import Coded
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable
@@ -16,11 +17,10 @@ from hivekeeper.plan.doctor import Check, code_of_checks
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+from hivekeeper.runlog.outcomes import Outcome
 
 # Which code wins when tables end differently: what needs a person first.
 SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
-
-DONE_OUTCOMES = frozenset(["swapped", "overwritten", "rolled back", "recorded", "verified", "planned"])
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of one unit.
+    """What became of one unit. Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away.
 
-    `outcome`: swapped, overwritten, put back, not swapped, given up, differs, failed, left, refused, empty, recent, quarantined;
-    of a rollback rolled back, not rolled back, put back, overwritten, left;
-    of verify verified, differs, undone, dropped, replaced; of backup recorded.
-
-    Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away. `of_run` is the run that
-    was undone or verified.
+    `of_run` is the run that was undone or verified.
     """
 
     name: str
-    outcome: str
+    outcome: Outcome
     files_before: int
     bytes_before: int
     files_after: Optional[int] = None
@@ -64,16 +59,29 @@ class UnitOutcome:
     differences: Optional[Differences] = None
 
 
+class BackupState(Coded):
+    """What became of one backup: the exit code, whether something of it went, or would go, and what it means."""
+
+    THERE = Exit.DONE, False, False, "it is there (all commands but cleanup)"
+    KEPT = Exit.DONE, False, False, "a rule keeps it"
+    PLANNED = Exit.DONE, False, True, "a dry run would discard it"
+    DISCARDED = Exit.DONE, True, True, "it is deleted"
+    PARTLY = Exit.PARTIAL, True, False, "some of its units are not what they should be, or were not begun, and stay"
+    LEFT = Exit.PARTIAL, False, False, "none of its units was begun: the command had to end"
+
+    def __init__(self, exit: Exit, did_something: bool, goes: bool, meaning: str) -> None:
+        self.exit = exit
+        self.did_something = did_something
+        self.goes = goes
+        self.meaning = meaning
+
+
 @dataclass(frozen=True)
 class BackupOutcome:
-    """One backup as cleanup or history shows it. `kept_units` are those that could not be discarded, with the reason.
-
-    `outcome`: kept, discarded, planned (a dry run), partly (some units were not what they should be, or are left), left (all are: the
-    command was to end before it came to them), there (history).
-    """
+    """One backup as cleanup or history shows it. `kept_units` are those that could not be discarded, with the reason."""
 
     backup: Backup
-    outcome: str
+    state: BackupState
     reason: str = ""
     kept_units: Tuple[Tuple[str, str], ...] = ()
     late_files: Tuple[str, ...] = ()
@@ -81,7 +89,7 @@ class BackupOutcome:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What became of one table. `recovered` holds (run, outcomes in words) of interrupted runs that were finished first.
+    """What became of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were finished first.
 
     `declined`: a person was asked and said no. `log`, `files` and `changes` are what history was asked for: all entries, the
     files at a version, what one run took and put; `quarantined` goes with all entries.
@@ -93,7 +101,7 @@ class TableOutcome:
     observed: Optional[ObservedTable] = None
     plan: Optional[CompactionPlan] = None
     problem: Optional[Problem] = None
-    recovered: Tuple[Tuple[str, Mapping[str, int]], ...] = ()
+    recovered: Tuple[Tuple[str, Mapping[Outcome, int]], ...] = ()
     log_version: Optional[int] = None
     seconds: float = 0.0
     backup_table: str = ""
@@ -108,29 +116,27 @@ class TableOutcome:
     def code(self) -> Exit:
         if self.problem:
             return self.problem.code
-        if any(backup.outcome in ("partly", "left") for backup in self.backups):
-            return Exit.PARTIAL
-        return code_of_units(unit.outcome for unit in self.units)
+        of_backups = worst_of(backup.state.exit for backup in self.backups)
+        return of_backups if of_backups is not Exit.DONE else code_of_units(unit.outcome for unit in self.units)
 
     @property
     def did_something(self) -> bool:
-        discarded = any(backup.outcome in ("discarded", "partly") for backup in self.backups)
-        return bool(self.recovered) or discarded or any(unit.outcome in DONE_OUTCOMES for unit in self.units)
+        discarded = any(backup.state.did_something for backup in self.backups)
+        return bool(self.recovered) or discarded or any(unit.outcome.is_done for unit in self.units)
 
-    def count(self, outcome: str) -> int:
-        return sum(1 for unit in self.units if unit.outcome == outcome)
+    def count(self, outcome: Outcome) -> int:
+        return sum(1 for unit in self.units if unit.outcome is outcome)
 
 
-def code_of_units(outcomes: Iterable[str]) -> Exit:
-    """The code of one table without a problem of its own."""
-    found = set(outcomes) - {"recent", "quarantined"}
-    if "differs" in found:
-        return Exit.DIFFERENT
-    if found & {"put back", "not swapped", "not rolled back", "given up", "failed", "left"}:
-        return Exit.PARTIAL
-    if "refused" in found:
-        return Exit.PARTIAL if found & DONE_OUTCOMES else Exit.REFUSED
-    return Exit.DONE
+def worst_of(codes: Iterable[Exit]) -> Exit:
+    return min(codes, key=SEVERITY.index, default=Exit.DONE)
+
+
+def code_of_units(outcomes: Iterable[Outcome]) -> Exit:
+    """The code of one table without a problem of its own: a refusal beside something that was done is no refusal of the table."""
+    found = set(outcomes)
+    worst = worst_of(outcome.exit for outcome in found)
+    return Exit.PARTIAL if worst is Exit.REFUSED and any(outcome.is_done for outcome in found) else worst
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,6 @@ def code_of_tables(tables: Iterable[TableOutcome], named: bool) -> Exit:
     codes = [table.code for table in tables]
     if not named and any(code is not Exit.REFUSED for code in codes):
         codes = [Exit.DONE if table.code is Exit.REFUSED and not table.declined else table.code for table in tables]
-    worst = min(codes, key=SEVERITY.index, default=Exit.DONE)
+    worst = worst_of(codes)
     softened = worst in (Exit.LOCKED, Exit.REFUSED, Exit.UNUSABLE)
     return Exit.PARTIAL if softened and any(table.did_something for table in tables) else worst

@@ -6,15 +6,17 @@ Pure: a result and a width in, text out.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from hivekeeper.config.layers import Config
 from hivekeeper.plan import ranking
-from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
+from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
+from hivekeeper.plan.doctor import Level
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.report import command_text, overview, text
 from hivekeeper.report.command_text import plural
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.runlog.outcomes import Outcome
 
 MOST_LISTED = 20
 HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 2**20)
@@ -82,7 +84,7 @@ def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
     for one in ranked:
         if partitions:
             lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
-        if one.status == "compact" and len(ranked) <= overview.MANY:
+        if one.status is Status.COMPACT and len(ranked) <= overview.MANY:
             lines += ["", *_histogram(one, width)]
     return lines
 
@@ -97,9 +99,9 @@ def _analysis_row(observed: ObservedTable) -> List[str]:
     total = sum(lengths)
     return [
         observed.table.full_name,
-        observed.status,
+        observed.status.text,
         text.count_text(len(observed.units)),
-        text.count_text(observed.statuses.get("compact", 0)),
+        text.count_text(observed.statuses.get(Status.COMPACT, 0)),
         text.count_text(prediction.files_now),
         text.count_text(prediction.files_after),
         text.bytes_text(total),
@@ -126,7 +128,7 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
 
 
 def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
-    units = [unit for one in observed for unit in one.units if unit.status == "quarantined" and unit.reason]
+    units = [unit for one in observed for unit in one.units if unit.status is Status.QUARANTINED and unit.reason]
     lines = [f"  {unit.unit.label}: {unit.reason.what} — {unit.reason.next}" for unit in units[:MOST_LISTED] if unit.reason]
     more = [f"  … and {len(units) - MOST_LISTED} more (all of them with --json)"] if len(units) > MOST_LISTED else []
     return ["", "in quarantine:", *lines, *more] if units else []
@@ -142,7 +144,7 @@ def _unit_table(observed: ObservedTable) -> str:
 def _unit_row(unit: UnitAnalysis) -> List[str]:
     return [
         unit.unit.name or "(whole table)",
-        unit.status,
+        unit.status.text,
         text.count_text(unit.sizes.files),
         text.count_text(unit.target_files),
         text.bytes_text(unit.sizes.total_bytes),
@@ -169,7 +171,7 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
 
 def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:
     lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
-    done = [unit for unit in table.units if unit.outcome in ("swapped", "overwritten", "planned")]
+    done = [unit for unit in table.units if unit.outcome.is_done]
     left = [unit for unit in table.units if unit not in done]
     if not done and not left:
         return [*lines, f"{table.table}: nothing to do"]
@@ -215,14 +217,14 @@ def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
     lines = []
     for check in result.checks:
         about = f"{check.table}: " if check.table else ""
-        lines.append(f"{check.level:<5} {check.name:<16} {about}{check.what}")
-        if check.next and check.level != "ok":
+        lines.append(f"{check.level.code:<5} {check.name:<16} {about}{check.what}")
+        if check.next and check.level is not Level.OK:
             lines.append(f"      → {check.next}")
     return lines
 
 
-def _counts(counts: object) -> str:
-    return ", ".join(f"{count} {outcome}" for outcome, count in dict(counts).items()) or "it had changed nothing"  # type: ignore[call-overload]
+def _counts(counts: Mapping[Outcome, int]) -> str:
+    return ", ".join(f"{count} {outcome.text}" for outcome, count in counts.items()) or "it had changed nothing"
 
 
 def _problems(result: CommandResult) -> List[str]:

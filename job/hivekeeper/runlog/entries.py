@@ -12,15 +12,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 from hivekeeper import names
 from hivekeeper.model import Table
 from hivekeeper.runlog.manifests import Extent, RecordedFile
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedUnit, relative
 
 READER_VERSION = 1
 WRITER_VERSION = 1
-
-# Outcomes of units whose live directory was away, or may have been: a late committer may have met the gap.
-TOUCHED = frozenset(["swapped", "put back", "not swapped", "rolled back", "not rolled back"])
-# Outcomes after which live holds, or held, other files than before.
-EXCHANGED = frozenset(["swapped", "overwritten", "rolled back"])
 
 
 @dataclass(frozen=True)
@@ -35,15 +31,10 @@ class Actor:
 
 @dataclass(frozen=True)
 class UnitRecord:
-    """What became of one unit, for the log.
-
-    `outcome` of a compaction: swapped, overwritten, put back, not swapped, given up, differs, failed; of a rollback: rolled back,
-    overwritten, put back, not rolled back; of a cleanup: discarded, kept; of all three: left, because the run was to end before it
-    came to the unit. `late_files` are those that went to live.
-    """
+    """What became of one unit, for the log. `late_files` are those that went to live."""
 
     recorded: RecordedUnit
-    outcome: str
+    outcome: Outcome
     certificate: Optional[Certificate] = None
     gap_ms: Optional[float] = None
     late_files: Tuple[str, ...] = ()
@@ -52,7 +43,7 @@ class UnitRecord:
     @property
     def exchanged(self) -> bool:
         """Whether live got other files, and which ones is known."""
-        return self.outcome in EXCHANGED and (self.certificate is not None or self.recorded.backup is not None)
+        return self.outcome.exchanged and (self.certificate is not None or self.recorded.backup is not None)
 
 
 @dataclass(frozen=True)
@@ -95,7 +86,7 @@ def entry_to_text(record: RunRecord, table: Table, actor: Actor, parameters: Map
     if record.finished:
         actions.extend({"discarded": {"place": f"runs/{directory}", "files": 0, "size": 0}} for directory in record.records)
     for unit in record.units:
-        if unit.outcome == "discarded" and unit.recorded.backup:
+        if unit.outcome is Outcome.DISCARDED and unit.recorded.backup:
             actions.append({"discarded": _discarded(unit.recorded)})
         elif unit.exchanged:
             actions.extend(_removes(record, unit, table))
@@ -145,7 +136,7 @@ def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str
         "unit": unit.recorded.number,
         "partition": unit.recorded.unit.name,
         "live": relative(unit.recorded.unit.live, table.location),
-        "outcome": unit.outcome,
+        "outcome": unit.outcome.code,
         "reason": unit.reason,
         "gapMs": unit.gap_ms,
         "lateFiles": list(unit.late_files),

@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper.model import Digest
-from hivekeeper.runlog.entries import READER_VERSION, TOUCHED
+from hivekeeper.runlog.entries import READER_VERSION
 from hivekeeper.runlog.manifests import Extent, RecordedFile
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, NewerRecord, UnreadableRecord
 
 UnitKey = Tuple[str, int]
@@ -58,7 +59,7 @@ class LoggedUnit:
     """
 
     partition: str
-    outcome: str
+    outcome: Outcome
     reason: str
     gap_ms: Optional[float]
     late_files: Tuple[str, ...]
@@ -119,7 +120,7 @@ class History:
     @cached_property
     def swapped(self) -> FrozenSet[str]:
         """Names of the units that a run has ever touched."""
-        return frozenset(unit.partition for run in self.runs for unit in run.units if unit.outcome in TOUCHED)
+        return frozenset(unit.partition for run in self.runs for unit in run.units if unit.outcome.touched)
 
     @property
     def table_id(self) -> str:
@@ -310,7 +311,8 @@ def _effect(
 def _logged_unit(unit: Mapping[str, Any]) -> LoggedUnit:
     known = unit.get("source")
     source = Extent(known["files"], known["size"], known["modificationTime"]) if known else None
-    return LoggedUnit(unit["partition"], unit["outcome"], unit["reason"], unit["gapMs"], tuple(unit["lateFiles"]), unit["live"], source)
+    outcome = Outcome.of_code(unit["outcome"])
+    return LoggedUnit(unit["partition"], outcome, unit["reason"], unit["gapMs"], tuple(unit["lateFiles"]), unit["live"], source)
 
 
 def files_at(entries: Mapping[int, str], version: int) -> FileSet:

@@ -13,6 +13,7 @@ from hivekeeper.model import Snapshot
 from hivekeeper.ports import FilesError, NoPermission
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.run_directory import Run, fenced
@@ -34,7 +35,7 @@ def discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
     """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
     result = discard_unit(run, unit, plan.discard == TRASH)
     backup = unit.backup.place if unit.backup else ""
-    log.info("run=%s unit=%s step=discard done backup=%s outcome=%r", plan.run, unit.unit.label, backup, result.outcome)
+    log.info("run=%s unit=%s step=discard done backup=%s outcome=%s", plan.run, unit.unit.label, backup, result.outcome.code)
     return result
 
 
@@ -69,7 +70,7 @@ def _give_back(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
     for place in (held, doomed):
         if seen[place].exists:
             run.files.rename_exact(place, source)
-    return UnitRecord(unit, "kept", reason=why)
+    return UnitRecord(unit, Outcome.KEPT, reason=why)
 
 
 def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:
@@ -79,17 +80,17 @@ def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snap
         if seen[source].exists:
             run.files.rename_exact(source, held)
         elif not seen[held].exists:
-            return UnitRecord(unit, "discarded")
+            return UnitRecord(unit, Outcome.DISCARDED)
         why, late = find_objection(run, unit, held)
         if not why and to_trash and not run.files.move_to_trash(held):
             why = NO_TRASH
         if why:
             run.files.rename_exact(held, source)
-            return UnitRecord(unit, "kept", late_files=late, reason=why)
+            return UnitRecord(unit, Outcome.KEPT, late_files=late, reason=why)
         if not to_trash:
             run.files.rename_exact(held, doomed)
     run.files.delete_tree(doomed)
-    return UnitRecord(unit, "discarded", late_files=late)
+    return UnitRecord(unit, Outcome.DISCARDED, late_files=late)
 
 
 def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[str, Tuple[str, ...]]:

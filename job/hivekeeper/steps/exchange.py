@@ -14,6 +14,7 @@ from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, RecordedUnit
 from hivekeeper.steps.checks import Checked
 from hivekeeper.steps.run_directory import Run
@@ -67,9 +68,9 @@ class Means(Protocol):
 class Words:
     """The outcomes of one kind of exchange: done; refused by the check; nothing exchanged; and who may have replaced the files since."""
 
-    done: str
-    refused: str
-    cancelled: str
+    done: Outcome
+    refused: Outcome
+    cancelled: Outcome
     after: str
 
 
@@ -160,14 +161,14 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitRecord:
 
 
 def _overwritten(exchange: Exchange, why: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitRecord:
-    return UnitRecord(exchange.unit, "overwritten", exchange.certificate, gap_ms, late, why)
+    return UnitRecord(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, why)
 
 
 def _end_put_back(exchange: Exchange, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
-    return _end_cancelled(exchange, "put back", why, gap_ms)
+    return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms)
 
 
-def _end_cancelled(exchange: Exchange, outcome: str, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
+def _end_cancelled(exchange: Exchange, outcome: Outcome, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
     """Live is back, or was never away."""
     exchange.means.settle_live()
     exchange.cancel()

@@ -13,7 +13,7 @@ from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import TOUCHED, RunRecord, UnitRecord
+from hivekeeper.runlog.entries import RunRecord, UnitRecord
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import RecordedPlan
 from hivekeeper.steps import backup_tables, run_directory
@@ -21,7 +21,6 @@ from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-RESIZED = frozenset(["swapped", "rolled back"])
 # A finished run keeps what lies in these, and the records beside them.
 KEPT_STATES = ("retired", "recreated", "restoring")
 
@@ -43,7 +42,7 @@ def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]
     """Put back what auto-discovery dropped while live was away. Where discovery is off, somebody dropped it on purpose."""
     if run.table.parameters.get("discover.partitions", "").lower() != "true":
         return ()
-    touched = {unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome in TOUCHED}
+    touched = {unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome.touched}
     present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
     missing = [name for name in touched if name not in present]
     for name in missing:
@@ -54,7 +53,7 @@ def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]
 
 def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
     """numFiles and totalSize as they are now, in bulk."""
-    lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in units if unit.outcome in RESIZED or unit.late_files}
+    lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
     seen = run.files.look(list(lives.values()))
@@ -67,7 +66,7 @@ def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
 
 def recompute_statistics(run: Run, units: Sequence[UnitRecord]) -> None:
     """ANALYZE TABLE for what was swapped: partitions, then the table. The data are right without it, so a failure is a warning."""
-    swapped = [unit.recorded.unit.name for unit in units if unit.outcome in RESIZED]
+    swapped = [unit.recorded.unit.name for unit in units if unit.outcome.resized]
     if not swapped:
         return
     try:

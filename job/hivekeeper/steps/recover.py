@@ -17,6 +17,7 @@ from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, RecordedPlan, RecordedUnit, UnreadableRecord
 from hivekeeper.steps import backup_tables, cleanup, directory_exchange, record, rollback, run_directory, swap
 from hivekeeper.steps.observe import look_at
@@ -69,7 +70,7 @@ def _settle_units(run: Run, plan: RecordedPlan, settle: Settle) -> List[UnitReco
         if done and unit.unit.live not in missing:
             _require_time(run, plan, len(done))
         done[unit.number] = settle(unit)
-        log.info("run=%s unit=%s step=recover done outcome=%r", plan.run, unit.unit.label, done[unit.number].outcome)
+        log.info("run=%s unit=%s step=recover done outcome=%s", plan.run, unit.unit.label, done[unit.number].outcome.code)
     return [done[unit.number] for unit in plan.units]
 
 
@@ -95,7 +96,7 @@ def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
         return partial(cleanup.discard_one, run, plan)
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
-        return lambda unit: UnitRecord(unit, "rolled back") if unit.number in passed else rollback.settle_rollback(run, unit)
+        return lambda unit: UnitRecord(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
     try:
         certificates = store.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:

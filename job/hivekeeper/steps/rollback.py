@@ -13,6 +13,7 @@ from typing import Dict, Iterable, List, Sequence, Set
 from hivekeeper.model import FileInfo
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
@@ -22,7 +23,7 @@ from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-WORDS = Words(done="rolled back", refused="not rolled back", cancelled="not rolled back", after="rollback")
+WORDS = Words(Outcome.ROLLED_BACK, Outcome.NOT_ROLLED_BACK, Outcome.NOT_ROLLED_BACK, after="rollback")
 
 
 def roll_back_units(run: Run, units: Sequence[RecordedUnit], hold: Hold = nullcontext) -> List[UnitRecord]:
@@ -31,11 +32,11 @@ def roll_back_units(run: Run, units: Sequence[RecordedUnit], hold: Hold = nullco
 
     def roll_back(unit: RecordedUnit) -> UnitRecord:
         if unit.unit.name in stuck:
-            return UnitRecord(unit, "not rolled back", reason="a newer run of this unit could not be undone")
+            return UnitRecord(unit, Outcome.NOT_ROLLED_BACK, reason="a newer run of this unit could not be undone")
         result = exchange.carry_out(describe_rollback(run, unit))
         gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
-        log.info("run=%s unit=%s step=rollback done outcome=%r%s", run.directory, unit.unit.label, result.outcome, gap)
-        if result.outcome != "rolled back":
+        log.info("run=%s unit=%s step=rollback done outcome=%s%s", run.directory, unit.unit.label, result.outcome.code, gap)
+        if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.unit.name)
         return result
 

@@ -12,6 +12,7 @@ from hivekeeper.errors import AskAPerson
 from hivekeeper.model import FileInfo
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, RecordedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
@@ -19,7 +20,7 @@ from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.run_directory import Run, require_own_directory
 from hivekeeper.steps.unit_loop import leave_unit
 
-WORDS = Words(done="swapped", refused="given up", cancelled="not swapped", after="swap")
+WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
 
 
 def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRecord:

@@ -11,9 +11,8 @@ from typing import Callable, ContextManager, List, Sequence
 
 from hivekeeper.ports import Stopping
 from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RecordedUnit
-
-LEFT = "left"
 
 Act = Callable[[RecordedUnit], UnitRecord]
 Hold = Callable[[], ContextManager[object]]
@@ -38,4 +37,4 @@ def take_turns(
 
 def leave_unit(unit: RecordedUnit, why: str) -> UnitRecord:
     """A unit of which nothing was begun."""
-    return UnitRecord(unit, LEFT, reason=why)
+    return UnitRecord(unit, Outcome.LEFT, reason=why)

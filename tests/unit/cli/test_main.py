@@ -9,6 +9,7 @@ from hivekeeper import __version__
 from hivekeeper.cli import dispatch, main, parser
 from hivekeeper.errors import UsageError
 from hivekeeper.report.results import TableOutcome, UnitOutcome
+from hivekeeper.runlog.outcomes import Outcome
 
 RUN = "20260101t020304z-1f0c"
 
@@ -169,7 +170,7 @@ def ask(monkeypatch, capsys, stdin, *words):
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr("sys.stdin", stdin)
     parsed = parser.build_parser().parse_args(["rollback", "--table", "sales.events", *words])
-    planned = TableOutcome("sales.events", units=(UnitOutcome("dt=1", "planned", 1, 10, 3, 10, of_run=RUN),))
+    planned = TableOutcome("sales.events", units=(UnitOutcome("dt=1", Outcome.PLANNED, 1, 10, 3, 10, of_run=RUN),))
     answer = main.ask_for_rollback(parsed, planned)
     captured = capsys.readouterr()
     assert captured.out == ""

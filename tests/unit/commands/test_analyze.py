@@ -27,7 +27,7 @@ def run(world, **selected):
 
 
 def statuses(result):
-    return {table.table: table.observed.status for table in result.tables}
+    return {table.table: table.observed.status.code for table in result.tables}
 
 
 def test_a_database_shows_each_table_with_one_word_and_leaves_backups_out(world):
@@ -38,7 +38,7 @@ def test_a_database_shows_each_table_with_one_word_and_leaves_backups_out(world)
 
 def test_each_unit_has_its_word(world):
     units = run(world, tables=("sales.events",)).tables[0].observed.units
-    assert {unit.unit.name: unit.status for unit in units} == {"dt=1": "compact", "dt=2": "fine", "dt=3": "empty", "dt=4": "fine"}
+    assert {unit.unit.name: unit.status.code for unit in units} == {"dt=1": "compact", "dt=2": "fine", "dt=3": "empty", "dt=4": "fine"}
 
 
 def test_where_chooses_partitions(world):
@@ -98,4 +98,4 @@ def test_a_partition_that_lies_in_another_one_is_refused(world):
     table = a_table(["dt"])
     world.catalog.add_partition("sales.events", a_partition("dt=9", table.location + "/dt=1"))
     units = run(world, tables=("sales.events",)).tables[0].observed.units
-    assert {unit.unit.name for unit in units if unit.status == "refused"} == {"dt=1", "dt=9"}
+    assert {unit.unit.name for unit in units if unit.status.code == "refused"} == {"dt=1", "dt=9"}

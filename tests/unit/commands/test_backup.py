@@ -384,7 +384,7 @@ def test_a_backup_table_of_a_run_that_swapped_nothing_is_dropped_later_if_it_cou
 
     world.files.before_step = come_before_the_swap
     world.metastore.fail_next("drop_backup_table", MetastoreUnavailable("timeout"))
-    assert "swapped" not in {unit.outcome for unit in desk.compact(where="dt = '1'").tables[0].units}
+    assert "swapped" not in {unit.outcome.code for unit in desk.compact(where="dt = '1'").tables[0].units}
     world.files.before_step = None
     assert backup_tables(desk) != {}
     desk.recover()

@@ -24,7 +24,7 @@ UNITS = ("dt=1", "dt=2", "dt=3")
 
 
 def backups(result):
-    return {one.backup.run: (one.outcome, one.reason) for one in result.tables[0].backups}
+    return {one.backup.run: (one.state.code, one.reason) for one in result.tables[0].backups}
 
 
 def kept_units(result):
@@ -66,7 +66,7 @@ def test_of_several_backups_the_newest_stay(desk, world):
         desk.append("dt=1", *(f"{row}{n}" for n in range(3)))
     rows = world.rows_of(desk.table)
     result = desk.cleanup(Policy(min_age_ms=0, keep_last=1))
-    assert [one.outcome for one in result.tables[0].backups] == ["discarded", "discarded", "kept"]
+    assert [one.state.code for one in result.tables[0].backups] == ["discarded", "discarded", "kept"]
     assert world.rows_of(desk.table) == rows
     assert desk.run_directories() == [desk.runs[2]]
 
@@ -372,7 +372,7 @@ def test_the_files_that_a_rollback_set_aside_are_a_backup_too(desk, world):
     desk.rollback()
     rows = world.rows_of(desk.table)
     result = desk.cleanup()
-    assert [(one.backup.run, one.backup.operation, one.outcome) for one in result.tables[0].backups] == [
+    assert [(one.backup.run, one.backup.operation, one.state.code) for one in result.tables[0].backups] == [
         (desk.runs[1], "rollback", "discarded")
     ]
     assert world.rows_of(desk.table) == rows
@@ -414,7 +414,7 @@ def test_a_whole_database_is_cleaned_table_by_table(world, desk):
         Selection(database="sales"), lambda _t: EVERYTHING, lambda _t: "delete", "__bkp_", "20270101t000000z-0000"
     )
     result = cleanup_command.clean_up(world.cluster, request)
-    found = {table.table: [one.outcome for one in table.backups] for table in result.tables}
+    found = {table.table: [one.state.code for one in table.backups] for table in result.tables}
     assert result.code is Exit.DONE
     assert found == {"sales.events": ["discarded"], "sales.events_2": ["discarded"], "sales.events_archive": []}
     assert below_control(desk) == below_control(other) == []

@@ -41,7 +41,7 @@ def compact(world, settings=QUIET, run=1, cluster=None, dry_run=False, **selecte
 
 
 def outcomes(result, table=0):
-    return {unit.name: unit.outcome for unit in result.tables[table].units}
+    return {unit.name: unit.outcome.code for unit in result.tables[table].units}
 
 
 def live_of(world, unit="", table="sales.events"):
@@ -151,7 +151,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing_at_all(world):
     before = world.picture()
     result = compact(world, dry_run=True)
     assert result.code is Exit.DONE
-    assert {(unit.name, unit.outcome, unit.files_before, unit.files_after) for unit in result.tables[0].units} == {
+    assert {(unit.name, unit.outcome.code, unit.files_before, unit.files_after) for unit in result.tables[0].units} == {
         (f"dt={day}", "planned", 3, 1) for day in (1, 2, 3)
     }
     assert [len(batch.units) for batch in result.tables[0].plan.batches] == [3]
@@ -310,7 +310,7 @@ def test_a_partition_that_is_dropped_meanwhile_is_given_up(world):
 
     world.rows.write_stage = drop_then_write
     result = compact(world)
-    assert (result.code, outcomes(result)["dt=2"]) == (Exit.PARTIAL, "given up")
+    assert (result.code, outcomes(result)["dt=2"]) == (Exit.PARTIAL, "given-up")
     assert part_of(world.picture(), live) == part_of(before, live)
     assert "dt=2" not in world.catalog.partitions["sales.events"]
     assert files_in(world, "dt=1") == 1
@@ -401,7 +401,7 @@ def begin_with_the_lock(world):
 def test_a_writer_that_begins_after_the_one_look_at_a_table_without_records_is_met_by_the_check(world):
     begin_with_the_lock(world)
     result = compact(world)
-    assert (result.code, outcomes(result)["dt=1"]) == (Exit.PARTIAL, "given up")
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.PARTIAL, Outcome.GIVEN_UP)
     assert files_in(world, "dt=1") == 3
 
 
@@ -458,7 +458,7 @@ def test_a_directory_that_is_tied_to_its_place_is_refused_before_anything_is_wri
     before = world.files.look([desk.live("dt=2")])
     for dry_run, done in ((True, "planned"), (False, "swapped")):
         outcomes = {unit.name: unit for unit in desk.compact(dry_run=dry_run).tables[0].units}
-        assert {name: unit.outcome for name, unit in outcomes.items()} == {"dt=1": done, "dt=2": "refused", "dt=3": done}
+        assert {name: unit.outcome.code for name, unit in outcomes.items()} == {"dt=1": done, "dt=2": "refused", "dt=3": done}
         assert says in outcomes["dt=2"].reason
     assert world.files.look([desk.live("dt=2")]) == before
 
@@ -466,17 +466,17 @@ def test_a_directory_that_is_tied_to_its_place_is_refused_before_anything_is_wri
 def test_a_table_inside_an_encryption_zone_is_compacted(world, desk):
     for place in ("", "dt=1", "dt=2", "dt=3"):
         world.files.namespace.ties[desk.live(place)] = Ties(zone="/warehouse")
-    assert [unit.outcome for unit in desk.compact().tables[0].units] == ["swapped"] * 3
+    assert [unit.outcome.code for unit in desk.compact().tables[0].units] == ["swapped"] * 3
 
 
 @pytest.mark.parametrize("forbidden", ["dt=1", "dt=2", "dt=3"])
 def test_a_partition_that_may_not_be_read_is_refused_and_the_others_are_done(world, desk, forbidden):
     world.files.namespace.unreadable.add(desk.live(forbidden))
     result = desk.compact()
-    refused = [unit for unit in result.tables[0].units if unit.outcome == "refused"]
+    refused = [unit for unit in result.tables[0].units if unit.outcome.code == "refused"]
     assert [unit.name for unit in refused] == [forbidden]
     assert "may not be read" in refused[0].reason
-    assert {unit.name for unit in result.tables[0].units if unit.outcome == "swapped"} == {"dt=1", "dt=2", "dt=3"} - {forbidden}
+    assert {unit.name for unit in result.tables[0].units if unit.outcome.code == "swapped"} == {"dt=1", "dt=2", "dt=3"} - {forbidden}
 
 
 def test_a_table_whose_root_may_not_be_read_is_refused(world, desk):
@@ -696,7 +696,7 @@ def test_a_unit_that_is_refused_takes_no_place_among_the_most_profitable():
     world.add_file(f"{a_table().location}/dt=1/other.parquet", ["x"], MIB, form=OTHER_FORM)
     world.files.namespace.advance(3_600_000)
     result = compact(world, Settings(min_quiet_ms=0, max_units=1), tables=("sales.events",))
-    assert {unit.name: unit.outcome for unit in result.tables[0].units} == {"dt=1": "refused", "dt=2": "swapped"}
+    assert {unit.name: unit.outcome.code for unit in result.tables[0].units} == {"dt=1": "refused", "dt=2": "swapped"}
 
 
 def test_a_backup_table_that_recovery_has_just_dropped_is_no_other_table_on_the_same_directory(world, desk):
@@ -719,7 +719,7 @@ def test_a_partition_that_is_removed_while_it_is_looked_at_is_refused_and_the_ot
 
     world.files.ties = removed_meanwhile
     result = compact(world, Settings(min_quiet_ms=0))
-    outcomes = {unit.name: (unit.outcome, unit.reason) for unit in result.tables[0].units}
+    outcomes = {unit.name: (unit.outcome.code, unit.reason) for unit in result.tables[0].units}
     assert outcomes["dt=2"][0] == "swapped"
     assert outcomes["dt=1"][0] == "refused"
     assert "is gone" in outcomes["dt=1"][1]

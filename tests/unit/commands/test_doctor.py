@@ -13,7 +13,7 @@ from hivekeeper.commands.doctor import Request, check_up
 from hivekeeper.errors import Exit, Unusable, UsageError
 from hivekeeper.model import Selection, Ties
 from hivekeeper.plan import doctor
-from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, Check, ProbeFailed
+from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, WARN, Check, ProbeFailed
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, screen
 from support.builders import a_table
@@ -177,7 +177,7 @@ def test_a_database_that_is_not_there_is_told_and_the_rest_stands(world):
 def test_a_view_has_nothing_to_be_tried(world):
     world.add_table(a_table(name="view", kind="VIRTUAL_VIEW", location=""), {})
     result = examine(HealthyProbes(world), "sales.view")
-    assert [check.level for check in result.checks if check.table == "sales.view"] == ["warn"]
+    assert [check.level for check in result.checks if check.table == "sales.view"] == [WARN]
 
 
 def test_rights_are_tried_below_the_control_directory(world):

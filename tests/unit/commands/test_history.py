@@ -36,7 +36,7 @@ def test_every_run_is_listed_oldest_first_with_its_backup(desk):
     result = desk.history()
     assert result.code is Exit.DONE
     assert operations(result) == list(zip(("compact-swap", "backup", "pin", "rollback"), desk.runs))
-    found = {one.backup.run: (one.outcome, len(one.backup.effects), one.backup.pinned) for one in result.tables[0].backups}
+    found = {one.backup.run: (one.state.code, len(one.backup.effects), one.backup.pinned) for one in result.tables[0].backups}
     assert found == {desk.runs[0]: ("there", 1, True), desk.runs[1]: ("there", 0, False), desk.runs[3]: ("there", 1, False)}
     assert f"pins {desk.runs[0]}" in screen.render(result, width=200)
 

@@ -15,6 +15,7 @@ from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
+from hivekeeper.plan.analysis import Status
 from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, overview, properties, screen
@@ -125,7 +126,7 @@ def test_each_table_has_its_own_code_and_the_gravest_is_the_commands(night):
 
 def test_every_table_that_is_fit_was_done_and_no_row_of_any_is_lost_or_doubled(night):
     world, rows, result = night
-    done = {table.table for table in result.tables if any(unit.outcome == "swapped" for unit in table.units)}
+    done = {table.table for table in result.tables if any(unit.outcome.code == "swapped" for unit in table.units)}
     recovered = {full(number) for number in KILLED}
     expected = {full(number) for number in range(TABLES) if number not in EXPECTED and number not in FINE}
     assert done | recovered == expected
@@ -187,7 +188,7 @@ def test_the_next_night_does_what_could_not_be_done_and_nothing_twice():
     world.files.expire_locks()
     world.files.namespace.unreadable.clear()
     second = compact(world, run=2)
-    done = {table.table for table in second.tables if any(unit.outcome == "swapped" for unit in table.units)}
+    done = {table.table for table in second.tables if any(unit.outcome.code == "swapped" for unit in table.units)}
     assert done == {full(number) for number in [*LOCKED, FORBIDDEN]}
 
 
@@ -313,7 +314,7 @@ def test_a_dry_run_analyze_and_history_show_it(desk):
         pass_night(desk)
     assert outcomes(desk.compact(dry_run=True)) == {"dt=2": "quarantined"}
     (table,) = desk.analyze().tables
-    assert table.observed.statuses == {"fine": 1, "quarantined": 1}
+    assert table.observed.statuses == {Status.FINE: 1, Status.QUARANTINED: 1}
     assert FAILURE in screen.render(desk.analyze())
     (shown,) = document.build(desk.history())["tables"][0]["quarantined"]
     assert (shown["partition"], shown["nights"], shown["reason"]) == ("dt=2", 3, "disk is full")
@@ -352,7 +353,7 @@ def test_analyze_shows_the_files_of_a_table_whose_log_cannot_be_read(desk):
     desk.world.files.writer.delete(f"{desk.control.log}/{names.log_entry(0)}")
     desk.world.files.writer.add(f"{desk.control.log}/{names.log_entry(0)}", "no JSON")
     (table,) = desk.analyze().tables
-    assert (table.code, table.observed.statuses) == (Exit.DONE, {"fine": 1, "compact": 1})
+    assert (table.code, table.observed.statuses) == (Exit.DONE, {Status.FINE: 1, Status.COMPACT: 1})
 
 
 # -- no room ------------------------------------------------------------------------------------------------
@@ -371,7 +372,7 @@ def limit_backups(desk: Desk, **limits: int) -> None:
 
 
 def reasons(result: CommandResult) -> List[str]:
-    return [unit.reason for unit in result.tables[0].units if unit.outcome == "left"]
+    return [unit.reason for unit in result.tables[0].units if unit.outcome.code == "left"]
 
 
 def test_units_are_compacted_until_the_backups_hold_what_they_may(three):

@@ -30,7 +30,7 @@ def test_a_pinned_backup_can_be_rolled_back_after_any_cleanup(desk, world):
     rows = world.rows_of(desk.table)
     assert desk.pin(desk.runs[0]).code is Exit.DONE
     for policy in (Policy(min_age_ms=0), Policy(0, 0, 0)):
-        assert [one.outcome for one in desk.cleanup(policy).tables[0].backups] == ["kept"]
+        assert [one.state.code for one in desk.cleanup(policy).tables[0].backups] == ["kept"]
     assert desk.rollback().code is Exit.DONE
     assert world.rows_of(desk.table) == rows
 
@@ -38,7 +38,7 @@ def test_a_pinned_backup_can_be_rolled_back_after_any_cleanup(desk, world):
 def test_unpinned_it_goes_again(desk):
     desk.pin(desk.runs[0])
     assert desk.pin(desk.runs[0], pinned=False).code is Exit.DONE
-    assert [one.outcome for one in desk.cleanup().tables[0].backups] == ["discarded"]
+    assert [one.state.code for one in desk.cleanup().tables[0].backups] == ["discarded"]
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -102,7 +102,7 @@ def test_the_files_that_a_rollback_set_aside_can_be_pinned(desk, world):
     desk.rollback()
     desk.pin(desk.runs[1])
     rows = world.rows_of(desk.table)
-    assert [one.outcome for one in desk.cleanup().tables[0].backups] == ["kept"]
+    assert [one.state.code for one in desk.cleanup().tables[0].backups] == ["kept"]
     assert desk.rollback(desk.runs[1]).code is Exit.DONE
     assert world.rows_of(desk.table) == rows
 
@@ -112,7 +112,7 @@ def test_a_record_can_be_pinned(world):
     other = Desk(world, "sales.other")
     other.backup()
     other.pin(other.runs[0])
-    assert [one.outcome for one in other.cleanup().tables[0].backups] == ["kept"]
+    assert [one.state.code for one in other.cleanup().tables[0].backups] == ["kept"]
     other.compact()
     assert other.log().runs[-1].operation == "compact-swap"
 
@@ -121,4 +121,4 @@ def test_a_pin_lets_go_when_its_backup_is_rolled_back(desk):
     """What the rollback sets aside is a backup of its own, which nobody pinned."""
     desk.pin(desk.runs[0])
     desk.rollback()
-    assert [(one.backup.run, one.outcome) for one in desk.cleanup().tables[0].backups] == [(desk.runs[2], "discarded")]
+    assert [(one.backup.run, one.state.code) for one in desk.cleanup().tables[0].backups] == [(desk.runs[2], "discarded")]

@@ -65,7 +65,7 @@ def run_recover(world, run=RUNS[2], selected=EVENTS):
 
 
 def recovered(result):
-    return result.tables[0].recovered
+    return tuple((run, {outcome.code: count for outcome, count in counts.items()}) for run, counts in result.tables[0].recovered)
 
 
 def test_a_table_that_we_never_touched_is_left_without_a_trace(world):
@@ -89,7 +89,7 @@ def test_a_run_killed_before_the_swap_is_undone_and_nothing_new_is_begun(world):
     before = world.rows_of("sales.events")
     interrupt(world, "rename_exact", live_of(world, "dt=1"), "/retired/")
     result = run_recover(world)
-    assert (result.code, recovered(result)) == (Exit.DONE, ((RUNS[1], {"not swapped": 2}),))
+    assert (result.code, recovered(result)) == (Exit.DONE, ((RUNS[1], {"not-swapped": 2}),))
     assert world.rows_of("sales.events") == before
     assert [files_in(world, "dt=1"), files_in(world, "dt=2")] == [3, 3]
     assert store.find_runs(world.files, control_of(world)) == []
@@ -124,7 +124,7 @@ def test_an_old_file_that_was_changed_in_the_gap_is_put_back_not_replaced(world)
     retired = control_of(world).run(RUNS[1]).unit("retired", 1)
     world.files.writer.start_committer(retired)
     result = run_recover(world)
-    assert recovered(result) == ((RUNS[1], {"not swapped": 1, "put back": 1}),)
+    assert recovered(result) == ((RUNS[1], {"not-swapped": 1, "put-back": 1}),)
     assert len(world.rows_below(live_of(world, "dt=1"))) == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 from hivekeeper.model import Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import analysis
-from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.analysis import ObservedTable, Status
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.settings import Settings
 from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit
@@ -28,13 +28,13 @@ def judge(*lengths, name="dt=1", refusal=None, now=NOW, extra=()):
 @pytest.mark.parametrize(
     ("lengths", "status", "target"),
     [
-        ([MIB] * 200, "compact", 2),
-        ([MIB] * 2, "compact", 1),
-        ([MIB], "fine", 1),
-        ([BLOCK] * 3, "fine", 3),
-        ([], "empty", 0),
-        ([0, 0], "empty", 0),
-        ([BLOCK * 9, *[MIB] * 50], "compact", 10),
+        ([MIB] * 200, Status.COMPACT, 2),
+        ([MIB] * 2, Status.COMPACT, 1),
+        ([MIB], Status.FINE, 1),
+        ([BLOCK] * 3, Status.FINE, 3),
+        ([], Status.EMPTY, 0),
+        ([0, 0], Status.EMPTY, 0),
+        ([BLOCK * 9, *[MIB] * 50], Status.COMPACT, 10),
     ],
 )
 def test_a_unit_has_one_word_and_its_files_afterwards(lengths, status, target):
@@ -44,25 +44,25 @@ def test_a_unit_has_one_word_and_its_files_afterwards(lengths, status, target):
 
 def test_a_missing_directory_is_missing():
     judged = analysis.analyze_unit(a_unit(), Snapshot(exists=False), None, SETTINGS, NOW)
-    assert (judged.status, judged.files_removed) == ("missing", 0)
+    assert (judged.status, judged.files_removed) == (Status.MISSING, 0)
 
 
 def test_a_refusal_by_definition_wins_over_what_the_directory_holds():
     reason = Reason("because", "do")
-    assert (judge(MIB, MIB, refusal=reason).status, judge(MIB, MIB, refusal=reason).reason) == ("refused", reason)
+    assert (judge(MIB, MIB, refusal=reason).status, judge(MIB, MIB, refusal=reason).reason) == (Status.REFUSED, reason)
 
 
 def test_a_refused_unit_keeps_its_files_in_the_prediction():
     judged = judge(MIB, MIB, extra=[a_directory("sub")])
-    assert (judged.status, judged.target_files, judged.files_removed) == ("refused", 2, 0)
+    assert (judged.status, judged.target_files, judged.files_removed) == (Status.REFUSED, 2, 0)
 
 
 @pytest.mark.parametrize(
     ("now", "status", "says"),
     [
-        (1000 + 59_999, "recent", "written to 59 s ago"),
-        (1000 + 60_000, "compact", ""),
-        (500, "recent", "written to 0 s ago"),
+        (1000 + 59_999, Status.RECENT, "written to 59 s ago"),
+        (1000 + 60_000, Status.COMPACT, ""),
+        (500, Status.RECENT, "written to 0 s ago"),
     ],
     ids=["too soon", "just quiet", "a clock behind"],
 )
@@ -72,7 +72,7 @@ def test_a_unit_must_have_been_quiet_long_enough(now, status, says):
 
 
 def test_only_work_waits_for_quiet():
-    assert judge(BLOCK, now=1000).status == "fine"
+    assert judge(BLOCK, now=1000).status == Status.FINE
 
 
 def test_the_best_units_are_chosen_and_no_more_than_allowed():
@@ -87,10 +87,10 @@ def a_table_of(*units, **more):
 @pytest.mark.parametrize(
     ("units", "word"),
     [
-        ([], "empty"),
-        ([judge(BLOCK), judge(MIB, MIB)], "compact"),
-        ([judge(BLOCK), judge(BLOCK), judge()], "fine"),
-        ([judge(), judge(BLOCK)], "empty"),
+        ([], Status.EMPTY),
+        ([judge(BLOCK), judge(MIB, MIB)], Status.COMPACT),
+        ([judge(BLOCK), judge(BLOCK), judge()], Status.FINE),
+        ([judge(), judge(BLOCK)], Status.EMPTY),
     ],
 )
 def test_a_table_has_the_word_of_its_work_or_of_most_units(units, word):
@@ -98,7 +98,7 @@ def test_a_table_has_the_word_of_its_work_or_of_most_units(units, word):
 
 
 def test_a_refused_table_is_refused():
-    assert a_table_of(reason=Reason("because", "do")).status == "refused"
+    assert a_table_of(reason=Reason("because", "do")).status == Status.REFUSED
 
 
 def test_a_prediction_counts_files_bytes_and_objects():

@@ -29,8 +29,8 @@ def test_the_code_tells_where_to_mend_first(checks, code):
 @pytest.mark.parametrize(
     ("text", "check"),
     [
-        ("ok java 17.0.15 at /a b/java", Check("java", "ok", "17.0.15 at /a b/java", "", MACHINE)),
-        ("fix keytab /k is open → chmod 600 /k", Check("keytab", "fix", "/k is open", "chmod 600 /k", MACHINE)),
+        ("ok java 17.0.15 at /a b/java", Check("java", OK, "17.0.15 at /a b/java", "", MACHINE)),
+        ("fix keytab /k is open → chmod 600 /k", Check("keytab", FIX, "/k is open", "chmod 600 /k", MACHINE)),
     ],
 )
 def test_a_finding_of_the_edge_node_is_read_back(text, check):

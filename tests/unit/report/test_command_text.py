@@ -7,9 +7,10 @@ import pytest
 from hivekeeper.model import Differences
 from hivekeeper.plan.retention import Backup
 from hivekeeper.report import screen
-from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun, LoggedUnit
 from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_file
 
 RUN, LATER = "20260101t020304z-0000", "20260102t020304z-0000"
@@ -67,7 +68,7 @@ def assert_cleaned(text):
 
 
 def test_backup_says_what_was_recorded_and_that_nothing_was_copied():
-    units = (UnitOutcome("dt=1", "recorded", 3, 3000), UnitOutcome("dt=2", "recorded", 1, 1000))
+    units = (UnitOutcome("dt=1", Outcome.RECORDED, 3, 3000), UnitOutcome("dt=2", Outcome.RECORDED, 1, 1000))
     assert shown("backup", run=RUN, units=units, backup_table="sales.__bkp_events_20260101_020304") == (
         f"sales.events: recorded 2 units, 4 files, 3.9 KiB; run {RUN}\n"
         "  backup table sales.__bkp_events_20260101_020304. "
@@ -81,9 +82,9 @@ def test_backup_says_what_was_recorded_and_that_nothing_was_copied():
 
 def test_verify_counts_what_holds_and_names_what_came_later():
     units = (
-        UnitOutcome("dt=1", "verified", 3, 3000, rows=3, late_files=("a", "b")),
-        UnitOutcome("dt=2", "verified", 1, 10, rows=1),
-        UnitOutcome("dt=3", "dropped", 0, 0, reason="it was dropped from the metastore since"),
+        UnitOutcome("dt=1", Outcome.VERIFIED, 3, 3000, rows=3, late_files=("a", "b")),
+        UnitOutcome("dt=2", Outcome.VERIFIED, 1, 10, rows=1),
+        UnitOutcome("dt=3", Outcome.DROPPED, 0, 0, reason="it was dropped from the metastore since"),
     )
     assert shown("verify", units=units).splitlines() == [
         "sales.events: 2 of 3 units verified: live holds the backup's 4 rows",
@@ -96,7 +97,7 @@ def test_verify_counts_what_holds_and_names_what_came_later():
 
 def test_verify_shows_the_rows_that_differ():
     found = Differences(1, 2, ("id", "name"), ({"id": "1", "name": None},), ({"id": "1", "name": "x"},))
-    unit = UnitOutcome("", "differs", 3, 3000, reason="1 rows are only in the backup, 2 only in live", next="look", differences=found)
+    unit = UnitOutcome("", Outcome.DIFFERS, 3, 3000, reason="1 rows are only in the backup, 2 only in live", next="look", differences=found)
     assert shown("verify", units=(unit,)).splitlines() == [
         "sales.events: 0 of 1 unit verified: live holds the backup's 0 rows",
         "  sales.events: differs: 1 rows are only in the backup, 2 only in live — look",
@@ -107,7 +108,7 @@ def test_verify_shows_the_rows_that_differ():
 
 
 def test_long_lists_of_verify_are_cut():
-    units = tuple(UnitOutcome(f"dt={n}", "differs", 1, 1, reason="boom", late_files=("x",)) for n in range(MANY))
+    units = tuple(UnitOutcome(f"dt={n}", Outcome.DIFFERS, 1, 1, reason="boom", late_files=("x",)) for n in range(MANY))
     lines = shown("verify", units=units).splitlines()
     assert lines.count("  … and 5 more (all of them with --json)") == 2
     assert len(lines) == 2 + 2 * 21
@@ -115,18 +116,18 @@ def test_long_lists_of_verify_are_cut():
 
 def test_the_examples_of_many_units_that_differ_are_cut_too():
     found = Differences(10, 10, ("id",), ({"id": "1"},) * 10, ({"id": "2"},) * 10)
-    units = tuple(UnitOutcome(f"dt={n}", "differs", 1, 1, reason="boom", differences=found) for n in range(1000))
+    units = tuple(UnitOutcome(f"dt={n}", Outcome.DIFFERS, 1, 1, reason="boom", differences=found) for n in range(1000))
     assert len(shown("verify", units=units).splitlines()) < 1000
 
 
 def test_a_value_of_a_row_cannot_steer_a_terminal():
     found = Differences(1, 0, ("id",), ({"id": "\x1b[2J"},))
-    assert_cleaned(shown("verify", units=(UnitOutcome("dt=1", "differs", 1, 1, reason="boom", differences=found),)))
+    assert_cleaned(shown("verify", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 1, 1, reason="boom", differences=found),)))
 
 
 def test_a_value_of_several_lines_stays_in_its_line():
     found = Differences(1, 0, ("id",), ({"id": "one\nsales.events: 3 of 3 units verified"},))
-    text = shown("verify", units=(UnitOutcome("dt=1", "differs", 1, 1, reason="boom", differences=found),))
+    text = shown("verify", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 1, 1, reason="boom", differences=found),))
     assert not [line for line in text.splitlines() if line.startswith("sales.events: 3 of 3")]
 
 
@@ -135,8 +136,8 @@ def test_a_value_of_several_lines_stays_in_its_line():
 
 def test_rollback_says_what_was_undone_and_how_to_undo_that():
     units = (
-        UnitOutcome("dt=1", "rolled back", 1, 10, 3, 10, gap_ms=2.5, late_files=("a",), of_run=RUN),
-        UnitOutcome("dt=2", "refused", 0, 0, reason="its directory is gone", next="look"),
+        UnitOutcome("dt=1", Outcome.ROLLED_BACK, 1, 10, 3, 10, gap_ms=2.5, late_files=("a",), of_run=RUN),
+        UnitOutcome("dt=2", Outcome.REFUSED, 0, 0, reason="its directory is gone", next="look"),
     )
     assert shown("rollback", run=LATER, units=units).splitlines() == [
         f"sales.events: rolled back 1 step, longest gap 2.5 ms, run {LATER}",
@@ -148,26 +149,26 @@ def test_rollback_says_what_was_undone_and_how_to_undo_that():
 
 def test_rollback_with_nothing_to_do_says_so():
     assert shown("rollback") == "sales.events: nothing to roll back: no compaction is in force"
-    undone = (UnitOutcome("dt=1", "undone", 0, 0, reason=f"it was rolled back already, by run {RUN}"),)
+    undone = (UnitOutcome("dt=1", Outcome.UNDONE, 0, 0, reason=f"it was rolled back already, by run {RUN}"),)
     assert shown("rollback", units=undone).splitlines()[0] == "sales.events: nothing to roll back"
 
 
 def test_a_long_plan_of_a_rollback_is_cut():
-    units = tuple(UnitOutcome(f"dt={n}", "planned", 1, 10, 3, 10, of_run=RUN) for n in range(MANY))
+    units = tuple(UnitOutcome(f"dt={n}", Outcome.PLANNED, 1, 10, 3, 10, of_run=RUN) for n in range(MANY))
     lines = screen.render_planned_rollback(TableOutcome(TABLE, units=units)).splitlines()
     assert (len(lines), lines[-1]) == (22, "  … and 5 more (all of them with --json)")
 
 
 def test_a_planned_rollback_of_an_odd_partition_cannot_steer_a_terminal():
-    assert_cleaned(screen.render_planned_rollback(TableOutcome(TABLE, units=(UnitOutcome("dt=\x1b[2J", "planned", 1, 1, 3, 1),))))
+    assert_cleaned(screen.render_planned_rollback(TableOutcome(TABLE, units=(UnitOutcome("dt=\x1b[2J", Outcome.PLANNED, 1, 1, 3, 1),))))
 
 
 # ---- cleanup
 
 
 def test_cleanup_gives_each_backup_its_verdict_and_reason():
-    kept = BackupOutcome(a_backup(pinned=True), "kept", "it is pinned")
-    gone = BackupOutcome(a_backup(), "discarded", "it is older than 7d", late_files=("late",))
+    kept = BackupOutcome(a_backup(pinned=True), BackupState.KEPT, "it is pinned")
+    gone = BackupOutcome(a_backup(), BackupState.DISCARDED, "it is older than 7d", late_files=("late",))
     assert shown("cleanup", backups=(kept, gone)).splitlines() == [
         "sales.events: discarded 1 of 2 backups: 2 files, 2.0 KiB",
         "  RUN                    OF                     WHEN                 UNITS  FILES     SIZE  OUTCOME    WHY",
@@ -179,27 +180,29 @@ def test_cleanup_gives_each_backup_its_verdict_and_reason():
 
 
 def test_a_dry_run_of_cleanup_says_would():
-    assert shown("cleanup", backups=(BackupOutcome(a_backup(), "planned", "x"),)).startswith("sales.events: would discard 1 of 1 backup: ")
+    assert shown("cleanup", backups=(BackupOutcome(a_backup(), BackupState.PLANNED, "x"),)).startswith(
+        "sales.events: would discard 1 of 1 backup: "
+    )
 
 
 def test_cleanup_says_which_units_stay_and_why():
-    partly = BackupOutcome(a_backup(), "partly", "it is older than 7d", (("dt=1", "old-1 is gone"),))
+    partly = BackupOutcome(a_backup(), BackupState.PARTLY, "it is older than 7d", (("dt=1", "old-1 is gone"),))
     assert f"  kept sales.events/dt=1 of run {RUN}: old-1 is gone" in shown("cleanup", backups=(partly,)).splitlines()
 
 
 def test_the_unit_of_an_unpartitioned_table_goes_by_the_tables_name():
-    partly = BackupOutcome(a_backup(effects=(an_effect(""),)), "partly", "x", (("", "old-1 is gone"),))
+    partly = BackupOutcome(a_backup(effects=(an_effect(""),)), BackupState.PARTLY, "x", (("", "old-1 is gone"),))
     assert f"  kept sales.events of run {RUN}: old-1 is gone" in shown("cleanup", backups=(partly,)).splitlines()
 
 
 def test_a_long_list_of_units_that_stay_is_cut():
     kept = tuple((f"dt={n}", "the trash is switched off") for n in range(1000))
-    assert len(shown("cleanup", backups=(BackupOutcome(a_backup(), "partly", "x", kept),)).splitlines()) < 100
+    assert len(shown("cleanup", backups=(BackupOutcome(a_backup(), BackupState.PARTLY, "x", kept),)).splitlines()) < 100
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_ids_of_runs_are_never_shortened(width):
-    text = shown("cleanup", width, backups=(BackupOutcome(a_backup(), "kept", "it is younger than min_age (7d)"),))
+    text = shown("cleanup", width, backups=(BackupOutcome(a_backup(), BackupState.KEPT, "it is younger than min_age (7d)"),))
     assert RUN in text
 
 
@@ -208,7 +211,7 @@ def test_cleanup_without_backups_says_so():
 
 
 def test_names_of_kept_units_and_late_files_cannot_steer_a_terminal():
-    partly = BackupOutcome(a_backup(), "partly", "x", (("dt=\x1b[2J", "gone"),), ("\x1b[2J.parquet",))
+    partly = BackupOutcome(a_backup(), BackupState.PARTLY, "x", (("dt=\x1b[2J", "gone"),), ("\x1b[2J.parquet",))
     assert_cleaned(shown("cleanup", backups=(partly,)))
 
 
@@ -216,12 +219,12 @@ def test_names_of_kept_units_and_late_files_cannot_steer_a_terminal():
 
 
 def test_history_lists_runs_and_backups():
-    units = (LoggedUnit("dt=1", "swapped", "", 2.25, ("a",)), LoggedUnit("dt=2", "failed", "boom", None, ()))
+    units = (LoggedUnit("dt=1", Outcome.SWAPPED, "", 2.25, ("a",)), LoggedUnit("dt=2", Outcome.FAILED, "boom", None, ()))
     runs = (
         a_logged_run(units=units, recovered_by=LATER),
         a_logged_run(version=1, operation="pin", run=LATER, pin=(RUN, True), effects=()),
     )
-    assert shown("history", log=runs, backups=(BackupOutcome(a_backup(pinned=True), "there"),)).splitlines() == [
+    assert shown("history", log=runs, backups=(BackupOutcome(a_backup(pinned=True), BackupState.THERE),)).splitlines() == [
         "sales.events:",
         "  VERSION  WHEN                 OPERATION     RUN                    BY         UNITS                   GAP  LATE  NOTE",
         "  -------  -------------------  ------------  ---------------------  ---------  -------------------  ------  ----  "
@@ -237,7 +240,7 @@ def test_history_lists_runs_and_backups():
 
 @pytest.mark.parametrize("timestamp_ms", [None, 10**20])
 def test_a_date_that_cannot_be_read_is_unknown(timestamp_ms):
-    text = shown("history", log=(a_logged_run(timestamp_ms=timestamp_ms),), backups=(BackupOutcome(a_backup(), "there"),))
+    text = shown("history", log=(a_logged_run(timestamp_ms=timestamp_ms),), backups=(BackupOutcome(a_backup(), BackupState.THERE),))
     assert "0  unknown  compact-swap" in text
 
 
@@ -272,12 +275,12 @@ def test_names_of_files_in_the_log_cannot_steer_a_terminal():
 
 @pytest.mark.parametrize(("pinned", "said"), [(True, "is pinned"), (False, "is not pinned")])
 def test_pin_says_how_it_is_now(pinned, said):
-    found = (BackupOutcome(a_backup(pinned=pinned), "there"),)
+    found = (BackupOutcome(a_backup(pinned=pinned), BackupState.THERE),)
     assert shown("pin", backups=found) == shown("unpin", backups=found) == f"sales.events: the backup of run {RUN} {said}"
 
 
 @pytest.mark.parametrize("command", ["backup", "verify", "rollback", "cleanup", "history", "pin", "unpin"])
 def test_what_was_recovered_first_is_said_and_an_empty_selection_too(command):
-    first, *_ = shown(command, run=RUN, recovered=((RUN, {"swapped": 2}),)).splitlines()
+    first, *_ = shown(command, run=RUN, recovered=((RUN, {Outcome.SWAPPED: 2}),)).splitlines()
     assert first == f"sales.events: recovered run {RUN}: 2 swapped"
     assert screen.render(CommandResult(command, RUN, 0, 1.0, True)) == "no table is selected"

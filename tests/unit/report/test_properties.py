@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hivekeeper.errors import Exit
 from hivekeeper.report import properties
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.runlog.outcomes import Kind, Outcome
 from support.builders import MIB, a_table
 from support.desk import Desk
 from support.world import World
@@ -61,12 +62,20 @@ def a_problem(what: str, code: Exit = Exit.LOCKED, advice: str = "wait") -> Prob
     return Problem(what, "untouched", advice, code)
 
 
-def a_unit(outcome: str, reason: str = "") -> UnitOutcome:
+def a_unit(outcome: Outcome, reason: str = "") -> UnitOutcome:
     return UnitOutcome("dt=1", outcome, 12, 1000, 1, 900, reason=reason)
 
 
 NAMES = st.text(max_size=500)
-OUTCOMES = ["swapped", "recent", "refused", "failed", "differs", "put back", "verified", "of a later version"]
+OUTCOMES = [
+    Outcome.SWAPPED,
+    Outcome.RECENT,
+    Outcome.REFUSED,
+    Outcome.FAILED,
+    Outcome.DIFFERS,
+    Outcome.PUT_BACK,
+    Outcome.VERIFIED,
+]
 UNITS = st.builds(
     UnitOutcome,
     name=NAMES,
@@ -106,7 +115,7 @@ def test_the_properties_of_any_result_are_small_and_can_be_read_back(result):
     read = read_properties(text)
     assert read["hivekeeper.exit_code"] == str(int(result.code))
     assert read["hivekeeper.tables"] == str(len(result.tables))
-    swapped = [unit for table in result.tables for unit in table.units if unit.outcome == "swapped"]
+    swapped = [unit for table in result.tables for unit in table.units if unit.outcome is Outcome.SWAPPED]
     assert read["hivekeeper.bytes_before"] == str(sum(unit.bytes_before for unit in swapped))
 
 
@@ -188,10 +197,10 @@ def test_the_properties_of_a_compaction_say_what_was_done():
 
 
 def test_each_outcome_is_counted_once():
-    outcomes = ["swapped", "recent", "recent", "refused", "quarantined", "left", "left", "failed", "differs", "of a later version"]
-    read = read_properties(properties.render(a_result(TableOutcome("d.t", units=tuple(map(a_unit, outcomes))))))
-    kinds = {"done": "1", "skipped": "2", "refused": "1", "quarantined": "1", "left": "2", "failed": "3"}
-    assert {kind: read[f"hivekeeper.units_{kind}"] for kind in kinds} == kinds
+    read = read_properties(properties.render(a_result(TableOutcome("d.t", units=tuple(map(a_unit, Outcome))))))
+    counts = {kind.code: int(read[f"hivekeeper.units_{kind.code}"]) for kind in Kind}
+    assert counts == {"done": 7, "skipped": 5, "refused": 1, "quarantined": 1, "left": 1, "failed": 7}
+    assert sum(counts.values()) == len(Outcome)
 
 
 def test_the_error_told_is_one_of_those_that_the_exit_code_stands_for():
@@ -202,7 +211,9 @@ def test_the_error_told_is_one_of_those_that_the_exit_code_stands_for():
 
 
 def test_without_an_error_the_first_unit_that_failed_is_told():
-    read = read_properties(properties.render(a_result(TableOutcome("d.t", units=(a_unit("swapped"), a_unit("failed", "no space"))))))
+    read = read_properties(
+        properties.render(a_result(TableOutcome("d.t", units=(a_unit(Outcome.SWAPPED), a_unit(Outcome.FAILED, "no space")))))
+    )
     assert read["hivekeeper.error"] == "d.t/dt=1: failed: no space"
     assert (read["hivekeeper.meaning"], read["hivekeeper.retry"]) == ("partial", "later")
 

@@ -2,7 +2,8 @@ import pytest
 
 from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Backup
-from hivekeeper.report.results import BackupOutcome, Problem, TableOutcome, UnitOutcome, code_of_tables, code_of_units
+from hivekeeper.report.results import BackupOutcome, BackupState, Problem, TableOutcome, UnitOutcome, code_of_tables, code_of_units
+from hivekeeper.runlog.outcomes import Outcome
 
 DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.DIFFERENT
 
@@ -11,25 +12,25 @@ DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED
     ("outcomes", "code"),
     [
         ([], DONE),
-        (["swapped"], DONE),
-        (["swapped", "recent"], DONE),
-        (["overwritten"], DONE),
-        (["swapped", "refused"], PARTIAL),
-        (["refused"], REFUSED),
-        (["swapped", "put back"], PARTIAL),
-        (["given up"], PARTIAL),
-        (["failed"], PARTIAL),
-        (["swapped", "failed", "differs"], DIFFERENT),
-        (["verified"], DONE),
-        (["verified", "dropped", "undone"], DONE),
-        (["verified", "differs"], DIFFERENT),
-        (["rolled back", "undone"], DONE),
-        (["rolled back", "refused"], PARTIAL),
-        (["not rolled back"], PARTIAL),
-        (["rolled back", "put back"], PARTIAL),
-        (["undone", "refused"], REFUSED),
-        (["recorded"], DONE),
-        (["planned"], DONE),
+        ([Outcome.SWAPPED], DONE),
+        ([Outcome.SWAPPED, Outcome.RECENT], DONE),
+        ([Outcome.OVERWRITTEN], DONE),
+        ([Outcome.SWAPPED, Outcome.REFUSED], PARTIAL),
+        ([Outcome.REFUSED], REFUSED),
+        ([Outcome.SWAPPED, Outcome.PUT_BACK], PARTIAL),
+        ([Outcome.GIVEN_UP], PARTIAL),
+        ([Outcome.FAILED], PARTIAL),
+        ([Outcome.SWAPPED, Outcome.FAILED, Outcome.DIFFERS], DIFFERENT),
+        ([Outcome.VERIFIED], DONE),
+        ([Outcome.VERIFIED, Outcome.DROPPED, Outcome.UNDONE], DONE),
+        ([Outcome.VERIFIED, Outcome.DIFFERS], DIFFERENT),
+        ([Outcome.ROLLED_BACK, Outcome.UNDONE], DONE),
+        ([Outcome.ROLLED_BACK, Outcome.REFUSED], PARTIAL),
+        ([Outcome.NOT_ROLLED_BACK], PARTIAL),
+        ([Outcome.ROLLED_BACK, Outcome.PUT_BACK], PARTIAL),
+        ([Outcome.UNDONE, Outcome.REFUSED], REFUSED),
+        ([Outcome.RECORDED], DONE),
+        ([Outcome.PLANNED], DONE),
     ],
 )
 def test_the_code_of_a_table_follows_from_its_units(outcomes, code):
@@ -38,7 +39,7 @@ def test_the_code_of_a_table_follows_from_its_units(outcomes, code):
 
 def a_table(code=DONE, swapped=False):
     problem = None if code is DONE else Problem("what", "state", "next", code)
-    units = (UnitOutcome("", "swapped", 2, 2),) if swapped else ()
+    units = (UnitOutcome("", Outcome.SWAPPED, 2, 2),) if swapped else ()
     return TableOutcome("d.t", units=units, problem=problem)
 
 
@@ -72,9 +73,9 @@ def a_cleaned_table(*outcomes):
     ("outcomes", "code", "did_something"),
     [
         ((), DONE, False),
-        (("kept", "there", "planned"), DONE, False),
-        (("discarded", "kept"), DONE, True),
-        (("discarded", "partly"), PARTIAL, True),
+        ((BackupState.KEPT, BackupState.THERE, BackupState.PLANNED), DONE, False),
+        ((BackupState.DISCARDED, BackupState.KEPT), DONE, True),
+        ((BackupState.DISCARDED, BackupState.PARTLY), PARTIAL, True),
     ],
 )
 def test_a_backup_that_could_not_go_is_for_running_again(outcomes, code, did_something):
@@ -83,5 +84,5 @@ def test_a_backup_that_could_not_go_is_for_running_again(outcomes, code, did_som
 
 
 def test_a_table_that_is_locked_beside_one_that_was_cleaned_is_for_running_again():
-    assert code_of_tables([a_table(LOCKED), a_cleaned_table("discarded")], named=True) is PARTIAL
-    assert code_of_tables([a_table(LOCKED), a_cleaned_table("kept")], named=True) is LOCKED
+    assert code_of_tables([a_table(LOCKED), a_cleaned_table(BackupState.DISCARDED)], named=True) is PARTIAL
+    assert code_of_tables([a_table(LOCKED), a_cleaned_table(BackupState.KEPT)], named=True) is LOCKED

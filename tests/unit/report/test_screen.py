@@ -11,6 +11,7 @@ from hivekeeper.model import Selection
 from hivekeeper.plan.settings import Settings
 from hivekeeper.report import screen
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
 from support.world import World
@@ -132,8 +133,8 @@ def test_nothing_to_do_is_said():
 
 
 def test_late_files_and_recovered_runs_are_told():
-    unit = UnitOutcome("", "swapped", 3, 3000, 1, 2900, 30, 4.26, ("late.parquet",))
-    table = TableOutcome("d.t", RUN, (unit,), recovered=(("R0", {"swapped": 2, "put back": 1}), ("R1", {})), seconds=75)
+    unit = UnitOutcome("", Outcome.SWAPPED, 3, 3000, 1, 2900, 30, 4.26, ("late.parquet",))
+    table = TableOutcome("d.t", RUN, (unit,), recovered=(("R0", {Outcome.SWAPPED: 2, Outcome.PUT_BACK: 1}), ("R1", {})), seconds=75)
     assert screen.render(a_result(table), width=80).splitlines() == [
         "d.t: recovered run R0: 2 swapped, 1 put back",
         "d.t: recovered run R1: it had changed nothing",
@@ -145,7 +146,7 @@ def test_late_files_and_recovered_runs_are_told():
 
 
 def test_a_long_list_of_units_is_cut_unless_partitions_are_asked_for():
-    units = tuple(UnitOutcome(f"dt={number}", "failed", 3, 3000, reason=f"boom {number}") for number in range(25))
+    units = tuple(UnitOutcome(f"dt={number}", Outcome.FAILED, 3, 3000, reason=f"boom {number}") for number in range(25))
     table = TableOutcome("d.t", RUN, units)
     short, full = (screen.render(a_result(table), partitions).splitlines() for partitions in (False, True))
     assert (len(short), short[0], short[-1]) == (21, "  d.t/dt=0: failed: boom 0", "  … and 5 more (all of them with --json)")
@@ -153,8 +154,8 @@ def test_a_long_list_of_units_is_cut_unless_partitions_are_asked_for():
 
 
 def test_units_that_are_left_for_one_reason_are_told_in_one_line_unless_partitions_are_asked_for():
-    units = tuple(UnitOutcome(f"dt={number}", "left", 3, 3000, reason="no room", next="make some") for number in range(25))
-    table = TableOutcome("d.t", RUN, (*units, UnitOutcome("dt=x", "failed", 3, 3000, reason="boom")))
+    units = tuple(UnitOutcome(f"dt={number}", Outcome.LEFT, 3, 3000, reason="no room", next="make some") for number in range(25))
+    table = TableOutcome("d.t", RUN, (*units, UnitOutcome("dt=x", Outcome.FAILED, 3, 3000, reason="boom")))
     assert screen.render(a_result(table)) == "  d.t: 25 units left: no room — make some\n  d.t/dt=x: failed: boom"
     assert len(screen.render(a_result(table), partitions=True).splitlines()) == 26
 
@@ -170,7 +171,7 @@ def test_two_tables_are_apart_by_one_blank_line_and_so_are_their_problems():
 
 
 def test_recover_says_what_it_settled_or_that_there_was_nothing():
-    settled = TableOutcome("d.t", recovered=((RUN, {"swapped": 2}),))
+    settled = TableOutcome("d.t", recovered=((RUN, {Outcome.SWAPPED: 2}),))
     assert screen.render(a_result(settled, command="recover")) == f"d.t: recovered run {RUN}: 2 swapped"
     assert screen.render(a_result(TableOutcome("d.t"), command="recover")) == "nothing to recover"
 
@@ -180,6 +181,6 @@ def test_a_control_character_in_a_partition_name_does_not_reach_the_terminal():
     world.add_table(a_table(["dt"]), {"dt=\x1b[2J": [MIB] * 20})
     result = analyze(world.cluster, Selection(tables=("sales.events",)), lambda _table: QUIET, "__bkp_", RUN)
     assert "\x1b" not in screen.render(result, partitions=True)
-    outcome = UnitOutcome("dt=\x1b[2J", "failed", 3, 3000, reason="\x1b[31mboom")
+    outcome = UnitOutcome("dt=\x1b[2J", Outcome.FAILED, 3, 3000, reason="\x1b[31mboom")
     assert "\x1b" not in screen.render(a_result(TableOutcome("d.t", RUN, (outcome,))))
     assert "\x1b" not in screen.render_problem(Problem("\x1b[2J", "s", "n", Exit.BUG))

@@ -9,6 +9,7 @@ from hivekeeper.plan.compaction import PlannedUnit
 from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text
 from hivekeeper.runlog.history import files_at, read_log
 from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, RecordedUnit, UnreadableRecord
 from support.builders import ROOT, a_file, a_group, a_table, a_unit
 
@@ -21,9 +22,9 @@ PLANNED = PlannedUnit(1, UNIT, OLD, ("_SUCCESS",), outputs=1, files=1, total_byt
 OUTPUT = a_group({f"{ROOT}/x/new.parquet": 7})
 CERTIFICATE = compaction.certify(PLANNED, a_group({"old": 7}), OUTPUT, [a_file("new.parquet")], Digest(7, 1, 2))
 ACTOR = Actor("etl", "edge1", "app-1", "0.1.0")
-SWAPPED = UnitRecord(RecordedUnit(1, UNIT, OLD, ("_SUCCESS",)), "swapped", CERTIFICATE, 2.5, ("late",))
+SWAPPED = UnitRecord(RecordedUnit(1, UNIT, OLD, ("_SUCCESS",)), Outcome.SWAPPED, CERTIFICATE, 2.5, ("late",))
 PLACE = f"runs/{RUN}.t1/retired/u00001"
-UNDONE = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(RUN, 1, PLACE), OLD), "rolled back", None, 3.5)
+UNDONE = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(RUN, 1, PLACE), OLD), Outcome.ROLLED_BACK, None, 3.5)
 
 
 def entry(*units, first=True, run=RUN, directory=None, operation="compact-swap", now_ms=9, **more):
@@ -50,19 +51,27 @@ def test_an_entry_tells_where_every_old_file_lies_now_and_what_replaced_it():
     assert all(action["dataChange"] is False for kind in ("add", "remove") for action in by_kind[kind])
 
 
-@pytest.mark.parametrize("outcome", ["put back", "given up", "not swapped", "differs", "failed"])
+@pytest.mark.parametrize("outcome", [Outcome.PUT_BACK, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, Outcome.DIFFERS, Outcome.FAILED])
 def test_a_unit_that_was_not_swapped_removes_and_adds_nothing(outcome):
     assert list(actions(entry(UnitRecord(SWAPPED.recorded, outcome)))) == ["protocol", "metaData", "commitInfo"]
 
 
 def test_reading_the_log_finds_what_a_run_did_to_each_unit():
-    history = read_log({0: entry(SWAPPED), 1: entry(UnitRecord(SWAPPED.recorded, "given up"), first=False, run=LATER)})
+    history = read_log({0: entry(SWAPPED), 1: entry(UnitRecord(SWAPPED.recorded, Outcome.GIVEN_UP), first=False, run=LATER)})
     (effect,) = history.effects
     assert history.finished == {RUN, LATER}
     assert (history.next_version, history.swapped, history.table_id) == (2, {"dt=2026-01-01"}, "sales.events@5")
     assert (effect.key, effect.partition, effect.live, effect.place) == ((RUN, 1), "dt=2026-01-01", "dt=2026-01-01", PLACE)
     assert (effect.before, effect.digest) == (OLD, Digest(7, 1, 2))
     assert [(file.name, file.length, file.file_id) for file in effect.after] == [("new.parquet", 1000, 0)]
+
+
+def test_an_outcome_that_this_version_does_not_know_spoils_its_entry_unless_the_protocol_says_that_it_is_newer():
+    strange = entry(SWAPPED).replace('"outcome": "swapped"', '"outcome": "moved"')
+    with pytest.raises(UnreadableRecord, match="'moved' is not one of"):
+        read_log({0: strange})
+    with pytest.raises(NewerRecord):
+        read_log({0: strange.replace('"minReaderVersion": 1', '"minReaderVersion": 2')})
 
 
 def test_a_rollback_names_what_it_undoes_and_knows_the_ids_of_what_it_brings_back():
@@ -77,7 +86,7 @@ def test_the_first_of_a_cleanups_two_entries_does_not_finish_it():
     history = read_log({0: entry(SWAPPED), 1: begun})
     assert CLEANUP not in history.finished
     assert (history.runs[1].discarding, dict(history.discarded)) == ((PLACE,), {})
-    gone = UnitRecord(RecordedUnit(1, UNIT, OLD, (), BackupPlace(RUN, 1, PLACE)), "discarded")
+    gone = UnitRecord(RecordedUnit(1, UNIT, OLD, (), BackupPlace(RUN, 1, PLACE)), Outcome.DISCARDED)
     finished = read_log({0: entry(SWAPPED), 1: begun, 2: entry(gone, first=False, run=CLEANUP, operation="cleanup")})
     assert CLEANUP in finished.finished
     assert finished.discarded[PLACE].version == 2
@@ -94,7 +103,7 @@ def paths(found):
 
 
 def test_the_files_at_a_version_are_replayed_from_the_first_entry():
-    gone = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(LATER, 1, f"runs/{LATER}.t1/retired/u00001")), "discarded")
+    gone = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(LATER, 1, f"runs/{LATER}.t1/retired/u00001")), Outcome.DISCARDED)
     entries = {
         0: entry(SWAPPED),
         1: entry(UNDONE, first=False, run=LATER, operation="rollback"),
@@ -164,12 +173,12 @@ def test_a_newer_protocol_is_refused_even_where_the_rest_is_not_understood(proto
 def test_a_discarded_backup_takes_no_tombstone_of_a_unit_whose_number_begins_like_its_own():
     def of_unit(number, name):
         unit = RecordedUnit(number, a_unit(name), (RecordedFile("old", 1, 1, 1),))
-        return UnitRecord(unit, "swapped", replace(CERTIFICATE, unit=number))
+        return UnitRecord(unit, Outcome.SWAPPED, replace(CERTIFICATE, unit=number))
 
     gone = RecordedUnit(1, a_unit("dt=1"), (), (), BackupPlace(RUN, 10000, f"runs/{RUN}.t1/retired/u10000"))
     entries = {
         0: entry(of_unit(10000, "dt=1"), of_unit(100000, "dt=2")),
-        1: entry(UnitRecord(gone, "discarded"), first=False, run=CLEANUP, operation="cleanup"),
+        1: entry(UnitRecord(gone, Outcome.DISCARDED), first=False, run=CLEANUP, operation="cleanup"),
     }
     assert sorted(files_at(entries, 1).tombstones) == ["dt=2/old"]
 
@@ -181,7 +190,17 @@ def test_a_cleanup_is_known_by_its_last_entry():
 
 
 def test_only_units_whose_live_was_or_may_have_been_away_count_as_touched():
-    outcomes = ["swapped", "put back", "not swapped", "rolled back", "not rolled back", "given up", "differs", "failed", "overwritten"]
+    outcomes = [
+        Outcome.SWAPPED,
+        Outcome.PUT_BACK,
+        Outcome.NOT_SWAPPED,
+        Outcome.ROLLED_BACK,
+        Outcome.NOT_ROLLED_BACK,
+        Outcome.GIVEN_UP,
+        Outcome.DIFFERS,
+        Outcome.FAILED,
+        Outcome.OVERWRITTEN,
+    ]
     units = [UnitRecord(RecordedUnit(n, a_unit(f"dt={word}"), ()), word, CERTIFICATE) for n, word in enumerate(outcomes, start=1)]
     assert read_log({0: entry(*units)}).swapped == {f"dt={word}" for word in outcomes[:5]}
 

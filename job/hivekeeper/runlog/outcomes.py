@@ -1,0 +1,150 @@
+"""What can become of a unit, and what follows from it.
+
+Pure. An outcome stands in the log and in the result document by its code. Its consequences are asked of the member, so that
+they are written once, here.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+from typing import Tuple
+
+from hivekeeper.codes import Coded
+from hivekeeper.errors import Exit
+
+
+class Kind(Coded):
+    """How schedulers count a unit (docs/schedulers.md)."""
+
+    DONE = auto()
+    SKIPPED = auto()
+    REFUSED = auto()
+    QUARANTINED = auto()
+    LEFT = auto()
+    FAILED = auto()
+
+
+class Implies(Flag):
+    """What an outcome says of the unit's live directory, and of the compaction that was tried."""
+
+    NOTHING = 0
+    # Live was away, or may have been: a late committer may have met the gap.
+    TOUCHED = auto()
+    # Live holds, or held, other files than before.
+    EXCHANGED = auto()
+    # The sizes in the metastore are those of the former files.
+    RESIZED = auto()
+    # The unit's own compaction failed, so a row of these leads to quarantine.
+    FAILURE = auto()
+    # The run ended before it came to the unit, so a row of failures goes on across it.
+    SILENCE = auto()
+
+
+_EXCHANGED = Implies.TOUCHED | Implies.EXCHANGED | Implies.RESIZED
+
+
+class Outcome(Coded):
+    """What became of one unit: how it is counted, its exit code, what it implies, which commands give it, and what it means."""
+
+    PLANNED = Kind.DONE, Exit.DONE, Implies.NOTHING, ("every dry run",), "would be done"
+    SWAPPED = Kind.DONE, Exit.DONE, _EXCHANGED, ("compact-swap",), "the compacted files are live"
+    ROLLED_BACK = Kind.DONE, Exit.DONE, _EXCHANGED, ("rollback",), "the old files are live"
+    OVERWRITTEN = (
+        Kind.DONE,
+        Exit.DONE,
+        Implies.EXCHANGED,
+        ("compact-swap", "rollback"),
+        "done, and somebody replaced the files before the run ended: theirs are live",
+    )
+    PUT_BACK = (
+        Kind.FAILED,
+        Exit.PARTIAL,
+        Implies.TOUCHED,
+        ("compact-swap", "rollback"),
+        "a writer was at work in the gap: live is what it was",
+    )
+    NOT_SWAPPED = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED | Implies.SILENCE, ("recover",), "the run ended before this unit's swap"
+    NOT_ROLLED_BACK = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED, ("rollback",), "live is what it was; the reason says why"
+    GIVEN_UP = Kind.FAILED, Exit.PARTIAL, Implies.NOTHING, ("compact-swap",), "something changed since the plan: live was not touched"
+    DIFFERS = (
+        Kind.FAILED,
+        Exit.DIFFERENT,
+        Implies.FAILURE,
+        ("compact-swap", "verify"),
+        "the proof failed, before a swap; live does not hold what the backup holds",
+    )
+    FAILED = Kind.FAILED, Exit.PARTIAL, Implies.FAILURE, ("compact-swap",), "the job that writes it failed: live was not touched"
+    LEFT = (
+        Kind.LEFT,
+        Exit.PARTIAL,
+        Implies.SILENCE,
+        ("compact-swap", "rollback", "cleanup"),
+        "not begun, nothing was touched: the command had to end, there is no room for it, or job after job failed",
+    )
+    REFUSED = (
+        Kind.REFUSED,
+        Exit.REFUSED,
+        Implies.NOTHING,
+        ("compact-swap", "rollback"),
+        "not fit, or it would bring old rows over newer ones",
+    )
+    EMPTY = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("compact-swap",), "its files hold no rows"
+    RECENT = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("compact-swap",), "written to within `min_quiet`"
+    QUARANTINED = (
+        Kind.QUARANTINED,
+        Exit.DONE,
+        Implies.NOTHING,
+        ("compact-swap",),
+        "its compaction failed several nights in a row: left alone for a while",
+    )
+    RECORDED = Kind.DONE, Exit.DONE, Implies.NOTHING, ("backup",), "it is in the record"
+    VERIFIED = Kind.DONE, Exit.DONE, Implies.NOTHING, ("verify",), "live holds what the backup holds"
+    UNDONE = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("verify", "rollback"), "it was rolled back already"
+    DROPPED = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("verify",), "the partition is not in the metastore any more"
+    REPLACED = (
+        Kind.SKIPPED,
+        Exit.DONE,
+        Implies.NOTHING,
+        ("verify",),
+        "its backup was discarded and its files were replaced since, so there is nothing to compare",
+    )
+    DISCARDED = Kind.DONE, Exit.DONE, Implies.NOTHING, ("cleanup",), "its backup is deleted"
+    KEPT = (
+        Kind.FAILED,
+        Exit.PARTIAL,
+        Implies.NOTHING,
+        ("cleanup",),
+        "its backup could not be deleted, or is not what it was; the reason says why",
+    )
+
+    def __init__(self, kind: Kind, exit: Exit, implies: Implies, commands: Tuple[str, ...], meaning: str) -> None:
+        self.kind = kind
+        self.exit = exit
+        self.implies = implies
+        self.commands = commands
+        self.meaning = meaning
+
+    @property
+    def is_done(self) -> bool:
+        """Whether what the command was asked for was done."""
+        return self.kind is Kind.DONE
+
+    @property
+    def touched(self) -> bool:
+        return Implies.TOUCHED in self.implies
+
+    @property
+    def exchanged(self) -> bool:
+        return Implies.EXCHANGED in self.implies
+
+    @property
+    def resized(self) -> bool:
+        return Implies.RESIZED in self.implies
+
+    @property
+    def is_failure(self) -> bool:
+        return Implies.FAILURE in self.implies
+
+    @property
+    def is_silent(self) -> bool:
+        return Implies.SILENCE in self.implies
