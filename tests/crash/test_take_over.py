@@ -111,7 +111,7 @@ def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile
 
 def test_hives_own_lock_is_held_while_a_rollback_exchanges_live(desk):
     held = []
-    once_before(desk, ["rename_exact", "/retired/"], lambda: held.append(set(desk.world.catalog.locked)))
+    once_before(desk, ["rename_exact", f"{desk.live('dt=1')} ", "/retired/"], lambda: held.append(set(desk.world.catalog.locked)))
     assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
     assert held == [{desk.table}]
     assert desk.world.catalog.locked == set()

@@ -157,10 +157,15 @@ def all_points() -> List[Point]:
 
 
 def every_name_once(points: Sequence[Point]) -> List[Point]:
-    """Each change of a subcommand once, on one shape and then on the other; where there are several of a name, the last."""
+    """Each change of a subcommand once, on one shape and then on the other; where there are several of a name, the last.
+
+    A recovery is as many subcommands as there are commands to recover: they have names in common.
+    """
     by_name: Dict[Tuple[str, str], Dict[str, Point]] = {}
     for point in points:
-        found = by_name.setdefault((point.scenario.subcommand, point.name), {})
+        scenario = point.scenario
+        key = scenario.name if scenario.subcommand == "recover" else scenario.subcommand
+        found = by_name.setdefault((key, point.name), {})
         # Of two situations in which a subcommand makes the same change, the first.
         if point.shape not in found or found[point.shape].scenario is point.scenario:
             found[point.shape] = point

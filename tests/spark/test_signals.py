@@ -30,7 +30,7 @@ ENDS_WITHIN_SECONDS = 90
 APPLICATION = f"""
 import os, sys, time
 sys.path[:0] = [{str(ROOT / "job")!r}, {str(ROOT / "tests")!r}]
-import step_by_step
+from support import step_by_step
 from hivekeeper.cli.main import main
 from hivekeeper.cluster.files import HadoopFiles
 

@@ -59,6 +59,11 @@ def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int], operatio
     return strangers
 
 
+def is_known_in_run(entry: FileInfo) -> bool:
+    """Whether a run of any operation makes an entry of this name in its own directory."""
+    return _explains_top(entry, {state for states in STATES.values() for state in states})
+
+
 def _explains_top(entry: FileInfo, states: Iterable[str]) -> bool:
     if entry.is_dir:
         return entry.name in states or entry.name == "backup_table"

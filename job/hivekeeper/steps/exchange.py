@@ -80,7 +80,7 @@ class Exchange:
 
     `expected` maps the files that live must hold afterwards to their lengths, None where that is not known. `prepare` and `object_to`
     come before anything is changed in live: the first takes hold of what comes in, the second says why it is not what was planned.
-    `cancel` gives up what was to come in, wherever it lies, also a second time.
+    `cancel` gives up what was to come in, wherever it lies, also a second time. `was_exchanged`: the unit certainly was before.
     """
 
     run: Run
@@ -92,51 +92,55 @@ class Exchange:
     object_to: Callable[[Iterable[FileInfo]], str]
     cancel: Callable[[], None]
     certificate: Optional[Certificate] = None
+    was_exchanged: bool = False
 
 
 def carry_out(exchange: Exchange) -> UnitRecord:
     """Steps 4 to 7. Undo: the old files come back by themselves when somebody wrote in between; later by a rollback."""
     clock = exchange.run.cluster.clock
+    why, begun = "", False
     try:
         exchange.prepare()
         checked = exchange.means.check()
         why = checked.why or exchange.object_to(checked.incoming)
         if why:
-            exchange.cancel()
-            return UnitRecord(exchange.unit, exchange.words.refused, reason=why)
-        began = clock.monotonic_ms()
+            return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
+        began, begun = clock.monotonic_ms(), True
         why = exchange.means.exchange(checked)
         gap_ms = clock.monotonic_ms() - began
-        return _end_put_back(exchange, why, gap_ms) if why else _finish(exchange, gap_ms)
+        return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms)
     except FilesError as error:
         # Whether a change happened is not known; where the files lie tells.
-        return settle(exchange, str(error))
+        return settle(exchange, why or str(error), begun)
 
 
-def settle(exchange: Exchange, cause: str) -> UnitRecord:
-    """Bring one unit to its end or back to its start, from where its files lie. `cause`: why it was interrupted."""
+def settle(exchange: Exchange, cause: str, begun: bool = True) -> UnitRecord:
+    """Bring one unit to its end or back to its start, from where its files lie.
+
+    `cause` says why it was interrupted. `begun`: its files may have left live.
+    """
     try:
-        return _settle(exchange, cause)
+        return _settle(exchange, cause, exchange.words.cancelled if begun else exchange.words.refused)
     except FilesUnavailable as error:
-        raise interrupted(exchange.run, exchange.unit, error) from error
+        raise interrupted(exchange.run, exchange.unit, error, begun) from error
 
 
-def _settle(exchange: Exchange, cause: str, tries: int = 0) -> UnitRecord:
+def _settle(exchange: Exchange, cause: str, cancelled: Outcome, tries: int = 0) -> UnitRecord:
     if tries >= MOST_TRIES:
         raise ask_person(exchange.run, exchange.unit, f"a rename keeps failing ({cause})")
     picture = exchange.means.picture()
     holds = picture.live is not None and exchange.expected is not None and manifests.holds(exchange.expected, picture.live)
     move = next_move(picture.left, picture.incoming, holds)
     try:
-        return _take(exchange, move, picture, cause)
+        return _take(exchange, move, picture, cause, cancelled)
     except FilesError as error:
         require_answers(error, tries + 1)
-        return _settle(exchange, str(error), tries + 1)
+        return _settle(exchange, str(error), cancelled, tries + 1)
 
 
-def _take(exchange: Exchange, move: Move, picture: Picture, cause: str) -> UnitRecord:
+def _take(exchange: Exchange, move: Move, picture: Picture, cause: str, cancelled: Outcome) -> UnitRecord:
     if move is Move.CANCEL:
-        return _end_cancelled(exchange, exchange.words.cancelled, cause)
+        return _end_cancelled(exchange, cancelled, cause)
     if exchange.expected is None:
         raise ask_person(exchange.run, exchange.unit, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
@@ -145,7 +149,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: str) -> UnitR
         why = manifests.judge(exchange.unit.manifest, picture.departed).why
         if why:
             exchange.means.put_back()
-            return _end_put_back(exchange, why)
+            return _end_cancelled(exchange, Outcome.PUT_BACK, why)
         exchange.means.bring_in()
     return _finish(exchange)
 
@@ -164,12 +168,9 @@ def _overwritten(exchange: Exchange, why: str, gap_ms: Optional[float] = None, l
     return UnitRecord(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, why)
 
 
-def _end_put_back(exchange: Exchange, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
-    return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms)
-
-
-def _end_cancelled(exchange: Exchange, outcome: Outcome, why: str, gap_ms: Optional[float] = None) -> UnitRecord:
-    """Live is back, or was never away."""
-    exchange.means.settle_live()
+def _end_cancelled(exchange: Exchange, outcome: Outcome, why: str, gap_ms: Optional[float] = None, lift: bool = True) -> UnitRecord:
+    """Live is back, or was never away. `lift`: a directory in live may be what a late committer took for its target."""
     exchange.cancel()
+    if lift:
+        exchange.means.settle_live()
     return UnitRecord(exchange.unit, outcome, gap_ms=gap_ms, reason=why)

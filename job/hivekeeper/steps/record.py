@@ -10,7 +10,7 @@ from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import eligibility, recover
 from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import RunRecord, UnitRecord
@@ -133,8 +133,13 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
 
 
 def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> None:
-    """Never as a tree: a directory that got a backup back since it was listed, from a run that took over, stays."""
+    """Never as a tree: a directory that got a backup back since it was listed, from a run that took over, stays.
+
+    One that holds anything that no run of ours makes stays whole.
+    """
     kept = [entry for entry in entries if entry.name in KEPT_STATES]
+    if not all(recover.is_known_in_run(entry) for entry in entries):
+        return
     if all(files.remove_empty(entry.path) for entry in kept):
         for entry in entries:
             if entry not in kept:

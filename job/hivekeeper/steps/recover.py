@@ -138,7 +138,3 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
         directory_exchange.lift_nested(files, unit.live)
         log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.label)
     return tuple(unit.label for unit in found)
-
-
-def _holds_committed(seen: Snapshot) -> bool:
-    return any(directory_exchange.is_committed_directory(entry) for entry in seen.entries)

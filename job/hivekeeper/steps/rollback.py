@@ -18,7 +18,7 @@ from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import Run, require_own_directory
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ def describe_rollback(run: Run, unit: RecordedUnit) -> Exchange:
         prepare=partial(claim_backup, run, unit),
         object_to=partial(object_to_backup, unit),
         cancel=partial(give_back, run, unit),
+        was_exchanged=True,
     )
 
 
@@ -76,6 +77,8 @@ def give_back(run: Run, unit: RecordedUnit) -> None:
     restoring = run.paths.unit("restoring", unit.number)
     if run.files.stat(restoring) is not None:
         run.files.rename_exact(restoring, run.backup_path(unit))
+    else:
+        require_own_directory(run)
 
 
 def lengths_of(unit: RecordedUnit) -> Dict[str, int]:

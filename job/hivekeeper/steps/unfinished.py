@@ -8,6 +8,7 @@ from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps.run_directory import Run
 
 MOST_TRIES = 4
+MAY_BE_ABSENT = "no row is lost, but readers may find it absent until the next run finishes or undoes what was begun"
 UNIT_STATES = ("ready", "retired", "restoring", "held", "discarding")
 
 
@@ -17,11 +18,11 @@ def require_answers(error: FilesError, tries: int) -> None:
         raise error
 
 
-def interrupted(run: Run, unit: RecordedUnit, error: FilesUnavailable) -> Unusable:
+def interrupted(run: Run, unit: RecordedUnit, error: FilesUnavailable, begun: bool) -> Unusable:
     """The error of a unit whose directories may be between two renames, where HDFS has to be waited for."""
     return Unusable(
         f"{unit.unit.label}: {error}",
-        state="no row is lost, but readers may find it absent until the next run finishes or undoes what was begun",
+        state=MAY_BE_ABSENT if begun else "live is untouched; the next run undoes what was begun",
         next=f"mend the cause, then run again at once or: hivekeeper recover --table {run.table.full_name}",
     )
 

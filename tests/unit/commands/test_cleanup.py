@@ -31,8 +31,8 @@ def kept_units(result):
     return {name: reason for one in result.tables[0].backups for name, reason in one.kept_units}
 
 
-def retired(desk, number, run=None, state="retired"):
-    return desk.control.run(run or desk.runs[0]).unit(state, number)
+def retired(desk, number, run=None):
+    return desk.control.run(run or desk.runs[0]).unit("retired", number)
 
 
 def without_lock(picture):

@@ -13,8 +13,9 @@ from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.settings import Settings
-from hivekeeper.ports import MetastoreUnavailable, NoPermission
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, NoPermission
 from hivekeeper.runlog import store
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
@@ -401,7 +402,7 @@ def begin_with_the_lock(world):
 def test_a_writer_that_begins_after_the_one_look_at_a_table_without_records_is_met_by_the_check(world):
     begin_with_the_lock(world)
     result = compact(world)
-    assert (result.code, outcomes(result)["dt=1"]) == (Exit.PARTIAL, Outcome.GIVEN_UP)
+    assert (result.code, outcomes(result)["dt=1"]) == (Exit.PARTIAL, Outcome.GIVEN_UP.code)
     assert files_in(world, "dt=1") == 3
 
 
@@ -723,3 +724,19 @@ def test_a_partition_that_is_removed_while_it_is_looked_at_is_refused_and_the_ot
     assert outcomes["dt=2"][0] == "swapped"
     assert outcomes["dt=1"][0] == "refused"
     assert "is gone" in outcomes["dt=1"][1]
+
+
+def test_a_unit_that_is_given_up_keeps_its_reason_where_its_copy_cannot_be_dropped_at_once(world):
+    def meet(what):
+        if what.startswith("rename_exact") and "/ready/" in what:
+            world.files.writer.delete(f"{live_of(world, 'dt=1')}/part-00000.parquet")
+            world.files.before_step = refuse_once
+
+    def refuse_once(what):
+        if what.startswith("delete_tree") and "/ready/" in what:
+            world.files.before_step = None
+            raise FilesUnavailable("the connection was lost")
+
+    world.files.before_step = meet
+    unit = next(unit for unit in compact(world).tables[0].units if unit.name == "dt=1")
+    assert (unit.outcome, unit.reason) == (Outcome.GIVEN_UP, "part-00000.parquet is gone")

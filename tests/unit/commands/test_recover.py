@@ -158,3 +158,13 @@ def test_a_locked_table_is_not_recovered_under_its_holder(world):
     before = world.picture()
     assert run_recover(world).code is Exit.LOCKED
     assert world.picture() == before
+
+
+def test_a_finished_run_that_holds_what_no_run_makes_is_left_as_it_is(world, desk):
+    """Of a later version, perhaps, and all that is left of somebody's rows."""
+    desk.compact()
+    desk.rollback()
+    top = desk.control.run(desk.runs[0]).top
+    world.add_file(f"{top}/set-aside/u00001/old.parquet", ["old"])
+    assert desk.recover().code is Exit.DONE
+    assert world.rows_below(f"{top}/set-aside/u00001")["old"] == 1
