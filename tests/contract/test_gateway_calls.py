@@ -8,7 +8,8 @@ from importlib import resources
 import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
-from hivekeeper.cluster.gateway import Gateway, first_line, java_causes
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_errors import first_line, java_causes
 from support.storage import TEST_FS, open_storage
 
 # A file costs milliseconds on HDFS.

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hivekeeper import quoting
-from hivekeeper.cluster.gateway import Cause, Gateway
-from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements, find_meaning
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_errors import Cause, metastore_error
+from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Table
@@ -846,7 +847,7 @@ def test_many_partitions_cost_as_many_gateway_calls_as_few(real):
     [("Invalid method name: 'get_table'", "another protocol version"), ("Internal error processing get_table", "its own log says why")],
 )
 def test_a_server_that_fails_inside_is_told_from_one_of_another_version(answer, said):
-    found = find_meaning((Cause("org.apache.thrift.TApplicationException", answer),))
+    found = metastore_error((Cause("org.apache.thrift.TApplicationException", answer),))
     assert isinstance(found, MetastoreUnavailable)
     assert said in str(found)
     assert answer in str(found)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from hivekeeper.cluster.failures import KEEP_TICKET
+from hivekeeper.cluster.java_errors import KEEP_TICKET
 from hivekeeper.config import layers
 from hivekeeper.launch import spark_submit
 

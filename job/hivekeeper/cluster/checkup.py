@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Optional, Sequence, Tuple
 
-from hivekeeper.cluster import failures
 from hivekeeper.cluster.connect import assemble
-from hivekeeper.cluster.gateway import JAVA_ERRORS, Gateway, java_causes
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_errors import JAVA_ERRORS, explain_unusable, java_causes
 from hivekeeper.plan import doctor
 from hivekeeper.ports import Cluster
 
@@ -67,5 +67,5 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return json.loads(call(*arguments))
     except JAVA_ERRORS as error:
-        trouble = failures.explain_unusable(java_causes(error))
+        trouble = explain_unusable(java_causes(error))
         raise doctor.ProbeFailed(trouble.what, trouble.next, doctor.MACHINE if trouble.configured else doctor.CLUSTER) from error

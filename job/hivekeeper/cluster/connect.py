@@ -13,6 +13,8 @@ from hivekeeper.cluster.signals import Signals
 from hivekeeper.ports import Cluster
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from hivekeeper.cluster.checkup import ClusterProbes
 
 SPARK_LOG_LEVELS = {"debug": "INFO", "info": "WARN", "warning": "ERROR", "error": "ERROR"}
@@ -53,7 +55,7 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
         spark.stop()
 
 
-def assemble(spark: object) -> Cluster:
+def assemble(spark: SparkSession) -> Cluster:
     """The ports on a session that is open already."""
     from hivekeeper.cluster.files import HadoopFiles
     from hivekeeper.cluster.gateway import Gateway

@@ -80,9 +80,9 @@ def _columns_of_many_types(frames: Sequence[DataFrame]) -> Set[str]:
 
 def _count_surplus(counts: DataFrame, promised_in_one: int, promised_in_other: int) -> Tuple[int, int]:
     """How many rows each side has more than the other. Rows that were not read must not pass for rows that do not differ."""
-    found = counts.selectExpr(
+    (found,) = counts.selectExpr(
         f"sum({_ONE})", f"sum({_OTHER})", f"sum(greatest(0L, {_ONE} - {_OTHER}))", f"sum(greatest(0L, {_OTHER} - {_ONE}))"
-    ).first()
+    ).collect()
     in_one, in_other, more_in_one, more_in_other = (number or 0 for number in found)
     for read, promised in ((in_one, promised_in_one), (in_other, promised_in_other)):
         if read != promised:

@@ -13,28 +13,14 @@ import time
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.cluster.failures import KEEP_TICKET, lacks_ticket
-from hivekeeper.cluster.gateway import JAVA_ERRORS, Cause, Gateway, first_line, java_causes
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import FilesError, FilesUnavailable, Lock, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from hivekeeper.ports import FilesError, Lock, LockHeld
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
-
-MEANING = {
-    "FileAlreadyExistsException": TargetExists,
-    "AlreadyBeingCreatedException": TargetExists,
-    "FileNotFoundException": SourceMissing,
-    "NoSuchFileException": SourceMissing,
-    "ParentNotDirectoryException": SourceMissing,
-    "AccessControlException": NoPermission,
-    "AccessDeniedException": NoPermission,
-    "QuotaExceededException": NoSpace,
-    "NSQuotaExceededException": NoSpace,
-    "DSQuotaExceededException": NoSpace,
-    "QuotaByStorageTypeExceededException": NoSpace,
-}
 
 # HDFS closes a dead holder's file at the first question after its lease; DataNodes hear of it with their next heartbeat (3 s).
 RECOVERY_S = 10.0
@@ -133,12 +119,12 @@ class HadoopFiles:
             except JAVA_ERRORS as error:
                 causes = java_causes(error)
             seen = {cause.short_name for cause in causes}
-            if "RecoveryInProgressException" in seen and time.monotonic() < give_up:
+            if BEING_RECOVERED in seen and time.monotonic() < give_up:
                 time.sleep(0.5)
-            elif seen & {"AlreadyBeingCreatedException", "RecoveryInProgressException"}:
+            elif seen & HELD_BY_ANOTHER:
                 raise LockHeld(path, self._last_line(path))
             else:
-                raise _error(causes)
+                raise files_error(causes)
 
     def _last_line(self, path: str) -> str:
         try:
@@ -212,26 +198,7 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except JAVA_ERRORS as error:
-        raise _error(java_causes(error)) from None
-
-
-def _error(causes: Sequence[Cause]) -> FilesError:
-    """The first exception from outside whose name says what happened. Anything else leaves the effect open."""
-    message = first_line(causes)
-    if lacks_ticket(causes):
-        return FilesUnavailable(f"there is no valid Kerberos ticket: {KEEP_TICKET} ({message})")
-    if any("No space left on device" in cause.message for cause in causes):
-        return NoSpace(message)
-    for cause in causes:
-        meaning = MEANING.get(cause.short_name)
-        # Hadoop's RPC reports a missing ticket by the class that stands for missing rights.
-        if meaning is NoPermission and "authenticat" in cause.message.lower():
-            return FilesUnavailable(message)
-        if meaning is not None:
-            return meaning(message)
-    # Threads of ours and Hadoop's wrap what happened in exceptions of their own.
-    said = next((cause for cause in reversed(causes) if cause.message.strip()), causes[0])
-    return FilesUnavailable(f"{said.short_name}: {message}")
+        raise files_error(java_causes(error)) from None
 
 
 def _local(path: str) -> str:

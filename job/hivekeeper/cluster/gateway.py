@@ -1,4 +1,4 @@
-"""Opens the one door from Python to the driver's JVM: compiles our Java helpers, counts calls, names Java errors.
+"""Opens the one door from Python to the driver's JVM: compiles our Java helpers, counts calls.
 
 It decides nothing. Everything that grows with files or partitions goes through a helper as one string or array.
 """
@@ -7,35 +7,15 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
-
-try:
-    from pyspark.errors.exceptions.captured import CapturedException
-except ImportError:  # Spark 3.3
-    from pyspark.sql.utils import CapturedException
-
-# What a call to the JVM raises when Java threw: PySpark replaces some classes (IllegalArgumentException) by exceptions of its own.
-JAVA_ERRORS = (Py4JJavaError, CapturedException)
 
 # Compiled classes by JVM and name. Py4J finds methods by the name of their class, so a JVM may see each name once only.
 _CLASSES: Dict[Tuple[Any, str], Any] = {}
 
 # Py4J tells the JVM about garbage in commands of its own, at moments that nobody chooses.
 _MEMORY_COMMAND = "m\n"
-
-
-class Cause(NamedTuple):
-    """One link of a Java exception's cause chain. For an error from a server, `name` is the class that the server threw."""
-
-    name: str
-    message: str
-
-    @property
-    def short_name(self) -> str:
-        return self.name.rpartition(".")[2].rpartition("$")[2]
 
 
 class Gateway:
@@ -45,7 +25,8 @@ class Gateway:
         self.spark = spark
         self.jvm: Any = spark._jvm
         self.hadoop_conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
-        self._client = spark.sparkContext._gateway._gateway_client
+        self._java: Any = spark.sparkContext._gateway
+        self._client = self._java._gateway_client
         self._bridges: Dict[str, Any] = {}
         self._counter: List[int] = []
         self._mapper: Any = None
@@ -53,7 +34,7 @@ class Gateway:
     def bridge(self, name: str) -> Any:
         """An instance of the Java class in `cluster/java/NAME.java`, compiled in the driver's JVM when it is first asked for."""
         if name not in self._bridges:
-            new_array = self.spark.sparkContext._gateway.new_array
+            new_array = self._java.new_array
             constructor = self._class(name).getDeclaredConstructor(new_array(self.jvm.java.lang.Class, 0))
             self._bridges[name] = constructor.newInstance(new_array(self.jvm.java.lang.Object, 0))
         return self._bridges[name]
@@ -87,29 +68,3 @@ class Gateway:
 
             self._client.send_command = count_and_send
         return self._counter[0]
-
-
-def java_causes(error: Exception) -> Tuple[Cause, ...]:
-    """The chain of Java exceptions behind a Python exception, outermost first; () where there is none.
-
-    The exceptions that PySpark makes itself keep the Java one as `_origin`.
-    """
-    java = getattr(error, "java_exception", None)
-    if java is None:
-        java = getattr(error, "_origin", None)
-    chain = []
-    while java is not None and len(chain) < 20:
-        name = str(java.getClass().getName())
-        if name == "org.apache.hadoop.ipc.RemoteException":
-            name = str(java.getClassName())
-        chain.append(Cause(name, str(java.getMessage() or "")))
-        java = java.getCause()
-    return tuple(chain)
-
-
-def first_line(causes: Sequence[Cause]) -> str:
-    """The innermost message that says anything, in one line; HDFS appends its server's stack trace to messages."""
-    for cause in reversed(causes):
-        if cause.message.strip():
-            return cause.message.strip().splitlines()[0]
-    return causes[0].short_name if causes else ""

@@ -11,34 +11,13 @@ import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from py4j.protocol import Py4JJavaError
-from pyspark.sql.utils import CapturedException
-
 from hivekeeper import names, quoting
-from hivekeeper.cluster.failures import KEEP_TICKET, lacks_ticket
-from hivekeeper.cluster.gateway import Cause, Gateway, first_line, java_causes
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_errors import JAVA_ERRORS, java_causes, metastore_error
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Storage, Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
-
-# A metastore that moves or restarts, a ticket that ended, a server of another protocol version.
-UNAVAILABLE = (
-    "TTransportException",
-    "TApplicationException",
-    "TProtocolException",
-    "ConnectException",
-    "SocketException",
-    "SocketTimeoutException",
-    "UnknownHostException",
-    "NoRouteToHostException",
-    "GSSException",
-)
-# What a Thrift server answers where its own code threw: not a matter of versions.
-FAILED_INSIDE = "Internal error processing"
-# Hive's client packs the failure of all its tries into the text of one exception.
-NO_CONNECTION = "Could not connect to meta store"
-REFUSED_PACKAGES = ("org.apache.hadoop.hive.", "org.apache.thrift.", "org.apache.spark.", "org.apache.hadoop.security.")
 
 # How long the list of a database's table locations is believed: it finds mistakes of set-up, not races.
 KEEP_ROOTS_S = 300.0
@@ -215,27 +194,11 @@ def _read_table(entry: Mapping[str, Any]) -> Table:
 def _ask(method: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return method(*arguments)
-    except (Py4JJavaError, CapturedException) as error:
-        meaning = find_meaning(java_causes(error))
+    except JAVA_ERRORS as error:
+        meaning = metastore_error(java_causes(error))
         if meaning is None:
             raise
         raise meaning from error
-
-
-def find_meaning(causes: Sequence[Cause]) -> Optional[Exception]:
-    """What a Java exception says about the metastore; None where it says nothing about it."""
-    message = first_line(causes)
-    if any(cause.message.startswith(FAILED_INSIDE) for cause in causes):
-        return MetastoreUnavailable(f"the metastore failed at a request, its own log says why ({message})")
-    if any(cause.short_name == "TApplicationException" for cause in causes):
-        return MetastoreUnavailable(f"the metastore speaks another protocol version than this Spark's Hive client ({message})")
-    if lacks_ticket(causes):
-        return MetastoreUnavailable(f"the metastore got no valid Kerberos ticket: {KEEP_TICKET} ({message})")
-    if any(cause.short_name in UNAVAILABLE or NO_CONNECTION in cause.message for cause in causes):
-        return MetastoreUnavailable(f"the metastore does not answer ({message})")
-    if any(cause.name.startswith(REFUSED_PACKAGES) for cause in causes):
-        return MetastoreRefused(message)
-    return None
 
 
 def _unusable(message: str) -> Unusable:

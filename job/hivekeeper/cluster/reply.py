@@ -19,16 +19,14 @@ OWN = re.compile(r"[0-9a-z-]+\.json(\.[0-9a-f]{8})?")
 
 def send(path: str, text: str) -> None:
     """Send an answer. Raises Unusable."""
-    from py4j.protocol import Py4JError
     from pyspark import SparkContext
-    from pyspark.sql.utils import CapturedException
 
-    from hivekeeper.cluster.gateway import first_line, java_causes
+    from hivekeeper.cluster.java_errors import ALL_ERRORS, first_line, java_causes
 
     try:
         SparkContext._ensure_initialized()
         _write(SparkContext._jvm, path, text)
-    except (Py4JError, CapturedException, OSError) as error:
+    except ALL_ERRORS as error:
         raise Unusable(
             f"the answer cannot be written to {path}: {first_line(java_causes(error)) or 'Java has ended'}",
             state="the run has ended",

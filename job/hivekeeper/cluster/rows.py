@@ -11,17 +11,15 @@ import threading
 from contextlib import contextmanager
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
-from pyspark.sql.utils import CapturedException
 
 from hivekeeper import names
 from hivekeeper.cluster import digest
 from hivekeeper.cluster.differences import Side, find_differences
-from hivekeeper.cluster.failures import cause_of
 from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
 from hivekeeper.cluster.probes import Probes, find_probes
 from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.cluster.spread import task_keys
@@ -114,7 +112,7 @@ class SparkRows:
             # One session may read all forms: what differs between theirs is how they write.
             session = self._session(format, forms[0])
             for key in _FOR_LARGE_SHUFFLES:
-                session.conf.set(key, self.gateway.spark.conf.get(key))
+                session.conf.set(key, str(self.gateway.spark.conf.get(key)))
             return find_differences(self._side(session, format, one), self._side(session, format, other), limit)
 
     def _side(self, session: SparkSession, format: str, groups: Sequence[FooterGroup]) -> Side:
@@ -327,7 +325,8 @@ def _column(name: str) -> Any:
 
 
 def _as_json(schema: StructType) -> Mapping[str, Any]:
-    return json.loads(schema.json())
+    found: Mapping[str, Any] = json.loads(schema.json())
+    return found
 
 
 def _by_form(groups: Mapping[int, FooterGroup]) -> Dict[Form, List[int]]:
@@ -364,7 +363,7 @@ def _unit_footers(said: Mapping[str, Any]) -> UnitFooters:
 def _rows_errors() -> Iterator[None]:
     try:
         yield
-    except (Py4JError, CapturedException) as error:
-        raise RowsError(cause_of(error)) from error
+    except CALL_ERRORS as error:
+        raise RowsError(explain_job_error(error)) from error
     except digest.NoDigestError as error:
         raise RowsError(str(error)) from error

@@ -136,15 +136,11 @@ def _find_builder() -> type:
 
 
 def _start(builder: SparkSession.Builder) -> SparkSession:
-    from py4j.protocol import Py4JError
-    from pyspark.sql.utils import CapturedException
-
-    from hivekeeper.cluster.failures import explain_unusable
-    from hivekeeper.cluster.gateway import java_causes
+    from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_unusable, java_causes
 
     try:
         return builder.getOrCreate()
-    except (Py4JError, CapturedException) as error:
+    except CALL_ERRORS as error:
         trouble = explain_unusable(java_causes(error))
         kind = UsageError if trouble.configured else Unusable
         raise kind(f"Spark did not start: {trouble.what}", next=trouble.next) from error

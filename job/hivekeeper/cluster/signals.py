@@ -106,7 +106,7 @@ class Signals:
 
     def _cancel_jobs(self, spark: SparkSession) -> None:
         """Again and again: one may have been about to start. On a thread of its own, because PySpark has one connection per thread."""
-        from py4j.protocol import Py4JError
+        from hivekeeper.cluster.java_errors import CALL_ERRORS
 
         number = self._wishes.get()
         if number:
@@ -114,7 +114,7 @@ class Signals:
         while number and not self._ended.is_set():
             try:
                 spark.sparkContext.cancelAllJobs()
-            except Py4JError as error:
+            except CALL_ERRORS as error:
                 # Java has gone: whatever the run asks of it next fails, and says so.
                 log.warning("step=cancel-jobs failed reason=%r", str(error))
                 return

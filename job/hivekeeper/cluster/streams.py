@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from contextlib import contextmanager
-from typing import Any, Iterator, Optional, TextIO
+from typing import Any, Iterator, Optional, TextIO, cast
 
 
 class _JvmStream(io.TextIOBase):
@@ -52,14 +52,16 @@ def find_stderr(copy: Optional[str] = None) -> TextIO:
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return sys.stderr
     try:
-        from py4j.protocol import Py4JError
         from pyspark import SparkContext
+
+        from hivekeeper.cluster.java_errors import ALL_ERRORS
     except ImportError:
         # The error is told when the session is opened.
         return sys.stderr
     try:
         SparkContext._ensure_initialized()
-        return _JvmStream(SparkContext._jvm.java.lang.System.err, copy)
-    except (Py4JError, OSError):
+        jvm: Any = SparkContext._jvm
+        return cast(TextIO, _JvmStream(jvm.java.lang.System.err, copy))
+    except ALL_ERRORS:
         # Java has ended, and what is still to be said is why.
         return sys.stderr

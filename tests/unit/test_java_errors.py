@@ -1,7 +1,6 @@
 import pytest
 
-from hivekeeper.cluster.failures import explain, explain_unusable
-from hivekeeper.cluster.gateway import Cause
+from hivekeeper.cluster.java_errors import Cause, explain_job, explain_unusable
 
 ABORTED = Cause("org.apache.spark.SparkException", "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times\nat x")
 
@@ -22,14 +21,14 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "message", "says"), CASES)
 def test_the_cause_is_one_line_in_words(name, message, says):
-    text = explain((ABORTED, Cause(name, message)))
+    text = explain_job((ABORTED, Cause(name, message)))
     assert says in text
     assert "\n" not in text
 
 
 def test_lost_executors_are_named_as_such():
     lost = Cause("org.apache.spark.SparkException", "ExecutorLostFailure (executor 3 exited caused by one of the running tasks)")
-    text = explain((lost,))
+    text = explain_job((lost,))
     assert text.startswith("executors were lost")
 
 
