@@ -630,7 +630,7 @@ def test_what_is_looked_at_side_by_side_leaves_no_thread_behind(files_world, req
     files_world.another_client().look([files_world.path(str(number)) for number in range(20)])
 
     def count() -> int:
-        return sum(1 for thread in threads.getAllStackTraces().keySet() if thread.getName() == "hivekeeper-files")
+        return sum(1 for thread in threads.getAllStackTraces().keySet() if thread.getName() == "hivekeeper-worker")
 
     assert count() > 0
     until = time.monotonic() + 60

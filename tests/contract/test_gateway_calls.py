@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from importlib import resources
 
 import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_classes import CORE, JavaPackage, JavaSource, compiled, read_sources
 from hivekeeper.cluster.java_errors import first_line, java_causes
+from hivekeeper.errors import Unusable
 from support.storage import TEST_FS, open_storage
 
 # A file costs milliseconds on HDFS.
@@ -92,14 +93,26 @@ def test_a_python_error_has_no_java_causes():
     assert java_causes(ValueError("x")) == ()
 
 
-JAVA = sorted(resources.files("hivekeeper.cluster").joinpath("java").iterdir(), key=str)
+JAVA = resources.files("hivekeeper.cluster").joinpath("java")
+FOLDERS = [CORE, *sorted(one.name for one in JAVA.iterdir() if one.is_dir())]
 
 
-@pytest.mark.parametrize("source", JAVA, ids=lambda one: one.name)
-def test_sparks_own_compiler_makes_classes_that_a_jvm_loads(gateway, source):
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder or "core")
+def test_sparks_own_compiler_makes_classes_that_a_jvm_loads(gateway, folder):
     """Janino 3.0.16 (Spark 3.3) writes an int for `static final long X = 5`, and loading its class ends with a ClassFormatError."""
-    outer = gateway.bridge(source.name.partition(".")[0]).getClass()
-    nested = re.findall(r"^  [a-z ]*class (\w+) {", source.read_text("utf-8"), re.MULTILINE)
-    for name in nested:
-        gateway.jvm.java.lang.Class.forName(f"{outer.getName()}${name}", True, outer.getClassLoader())
-    assert {one.getSimpleName() for one in outer.getDeclaredClasses()} == set(nested)
+    package = compiled(gateway.java_gateway, folder)
+    classes = package.class_bytes()
+    assert {f"{package.name}.{source.name.partition('.')[0]}" for source in read_sources(folder)} <= set(classes)
+    for name, content in classes.items():
+        assert content[:4] == bytes.fromhex("cafebabe")
+        gateway.jvm.java.lang.Class.forName(name, True, package.loader)
+
+
+def test_a_source_that_does_not_compile_is_told_with_its_line_when_a_class_is_asked_for(gateway):
+    sources = [
+        JavaSource("Right.java", "package hivekeeper.broken;\n\nimport java.util.List;\n\npublic class Right {}"),
+        JavaSource("Wrong.java", "package hivekeeper.broken;\n\npublic class Wrong {\n  List<String> names = 5;\n}"),
+    ]
+    package = JavaPackage(gateway.jvm, "hivekeeper.broken", sources, compiled(gateway.java_gateway).loader)
+    with pytest.raises(Unusable, match="Wrong.java, line 4, Column"):
+        package.find("Right")

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, explain_unusable, java_causes
+from hivekeeper.errors import Unusable
 from hivekeeper.plan import doctor
 from hivekeeper.ports import Cluster
 
@@ -20,8 +21,8 @@ class ClusterProbes:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._bridge = gateway.bridge("CheckupBridge")
-        self._bridge.configure(gateway.hadoop_conf)
+        self._facts = gateway.helper("doctor.ClusterFacts", gateway.hadoop_conf)
+        self._trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
         self._cluster: Optional[Cluster] = None
         context = gateway.spark.sparkContext
         self.on_yarn = context.master == "yarn"
@@ -39,33 +40,35 @@ class ClusterProbes:
         return self._cluster
 
     def login(self) -> doctor.LoginFacts:
-        return doctor.LoginFacts(**_ask(self._bridge.login))
+        return doctor.LoginFacts(**_ask(self._facts.login))
 
     def file_system(self) -> doctor.FileSystemFacts:
-        return doctor.FileSystemFacts(**_ask(self._bridge.fileSystem))
+        return doctor.FileSystemFacts(**_ask(self._facts.fileSystem))
 
     def staging(self, scratch: str) -> doctor.StagingFacts:
         directory = self._gateway.spark.sparkContext.getConf().get("spark.yarn.stagingDir", None)
-        return doctor.StagingFacts(**_ask(self._bridge.staging, directory, scratch))
+        return doctor.StagingFacts(**_ask(self._facts.staging, directory, scratch))
 
     def queue(self, name: str) -> Optional[doctor.QueueFacts]:
-        found = _ask(lambda: self._gateway.bridge("QueueBridge").queue(self._gateway.hadoop_conf, name))
+        found = _ask(lambda: self._gateway.helper("yarn.Queues", self._gateway.hadoop_conf).find(name))
         return doctor.QueueFacts(**{**found, "others": tuple(found["others"])}) if found else None
 
     def missing(self, paths: Sequence[str]) -> Tuple[str, ...]:
-        return tuple(_ask(self._bridge.missing, json.dumps(list(paths))))
+        return tuple(_ask(self._facts.missing, json.dumps(list(paths))))
 
     def try_rights(self, root: str, control: str, scratch: str) -> doctor.TrialFacts:
-        return doctor.TrialFacts(**_ask(self._bridge.tryRights, root, control, scratch))
+        return doctor.TrialFacts(**_ask(self._trial.run, root, control, scratch))
 
     def room(self, root: str) -> doctor.RoomFacts:
-        return doctor.RoomFacts(**_ask(self._bridge.room, root))
+        return doctor.RoomFacts(**_ask(self._facts.room, root))
 
 
 def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a bridge answers, read from JSON. Raises ProbeFailed."""
+    """What a helper answers, read from JSON. Raises ProbeFailed; a Spark without YARN's jars cannot even compile its helper."""
     try:
         return json.loads(call(*arguments))
+    except Unusable as error:
+        raise doctor.ProbeFailed(error.what, error.next, doctor.CLUSTER) from error
     except JAVA_ERRORS as error:
         trouble = explain_unusable(java_causes(error))
         raise doctor.ProbeFailed(trouble.what, trouble.next, doctor.MACHINE if trouble.configured else doctor.CLUSTER) from error

@@ -1,4 +1,4 @@
-"""Touches Hadoop file systems, through HadoopBridge.java: one gateway call per method, whatever the number of paths.
+"""Touches Hadoop file systems, through Java helpers: one gateway call per method, whatever the number of paths.
 
 It decides nothing, and never overwrites: not by a rename, not by a write, not to get a lock.
 """
@@ -30,68 +30,71 @@ class HadoopFiles:
     """`ports.Files` over whatever Hadoop file system a path names."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._bridge = gateway.bridge("HadoopBridge")
-        self._bridge.configure(gateway.hadoop_conf)
+        self._locations, self._listing, self._renames, self._directories, self._texts, self._locks, self._attributes = (
+            gateway.helper(name, gateway.hadoop_conf)
+            for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
+        )
+        self._placement, self._room = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room"))
         # The NameNode keeps milliseconds; a local kernel stamps files with its last clock tick.
-        self.clock_grain_ms = 20 if self._bridge.defaultScheme() == "file" else 1
+        self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
 
     def qualify(self, path: str) -> str:
         """Asks Hadoop once per scheme and authority: a table may have a hundred thousand locations."""
         prefix = AUTHORITY.match(path)
         if prefix is None or NEEDS_HADOOP.search(path):
-            return str(_ask(self._bridge.qualify, path))
+            return str(_ask(self._locations.qualify, path))
         if prefix[0] not in self._spelling:
-            self._spelling[prefix[0]] = str(_ask(self._bridge.qualify, prefix[0] + "/")).rstrip("/")
+            self._spelling[prefix[0]] = str(_ask(self._locations.qualify, prefix[0] + "/")).rstrip("/")
         return self._spelling[prefix[0]] + (re.sub("/+", "/", path[prefix.end() :]).rstrip("/") or "/")
 
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         if not directories:
             return {}
-        return {found[0]: _snapshot(found) for found in json.loads(_ask(self._bridge.look, json.dumps(list(directories))))}
+        return {found["asked"]: _snapshot(found) for found in json.loads(_ask(self._listing.look, json.dumps(list(directories))))}
 
     def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         if not directories:
             return {}
-        return {found[0]: _snapshot(found) for found in json.loads(_ask(self._bridge.lookHidden, json.dumps(list(directories))))}
+        return {found["asked"]: _snapshot(found) for found in json.loads(_ask(self._listing.lookHidden, json.dumps(list(directories))))}
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
-        found = json.loads(_ask(self._bridge.tree, top))
+        found = json.loads(_ask(self._listing.tree, top))
         return tuple(entry for directory in found for entry in _snapshot(directory).entries)
 
     def stat(self, path: str) -> Optional[FileInfo]:
-        return _found(_ask(self._bridge.stat, path))
+        return _found(_ask(self._listing.stat, path))
 
     def make_directory(self, path: str) -> None:
-        _ask(self._bridge.makeDirectory, path)
+        _ask(self._directories.make, path)
 
     def rename_exact(self, source: str, target: str) -> None:
         """HDFS does this in one step. For a local directory the target is looked for first, which two writers could race."""
-        _ask(self._bridge.rename, source, target)
+        _ask(self._renames.rename, source, target)
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
-        return _found(_ask(self._bridge.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
+        return _found(_ask(self._renames.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
 
     def remove_empty(self, path: str) -> bool:
-        return bool(_ask(self._bridge.removeEmpty, path))
+        return bool(_ask(self._directories.deleteEmpty, path))
 
     def delete_tree(self, path: str) -> None:
-        _ask(self._bridge.deleteTree, path)
+        _ask(self._directories.deleteTree, path)
 
     def move_to_trash(self, path: str) -> bool:
-        return bool(_ask(self._bridge.moveToTrash, path))
+        return bool(_ask(self._directories.moveToTrash, path))
 
     def read_text(self, path: str) -> str:
-        return str(_ask(self._bridge.readText, path))
+        return str(_ask(self._texts.read, path))
 
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         if not paths:
             return {}
-        return dict(json.loads(_ask(self._bridge.readTexts, json.dumps(list(paths)))))
+        return dict(json.loads(_ask(self._texts.readAll, json.dumps(list(paths)))))
 
     def write_new(self, path: str, text: str) -> None:
         """Local files are as durable as Hadoop's own local file system makes them: flushed, not synced."""
-        _ask(self._bridge.writeNew, path, text)
+        _ask(self._texts.writeNew, path, text)
 
     def hold(self, path: str, holder: str) -> Lock:
         """HDFS: the file stays open for append. Local files: flock, which dies with the process too.
@@ -99,7 +102,7 @@ class HadoopFiles:
         Other file systems have nothing that dies with its holder, so tables there are refused.
         """
         directory = names.parent(path)
-        scheme = str(_ask(self._bridge.schemeBehind, directory))
+        scheme = str(_ask(self._locations.schemeBehind, directory))
         if scheme not in ("hdfs", "file"):
             raise Refused(
                 f"{path}: a {scheme} file system has no lock that ends with the process that holds it",
@@ -115,7 +118,7 @@ class HadoopFiles:
         give_up = time.monotonic() + RECOVERY_S
         while True:
             try:
-                return _HdfsLock(self._bridge, int(self._bridge.hold(directory, names.base(path), line)))
+                return _HdfsLock(self._locks, int(self._locks.hold(directory, names.base(path), line)))
             except JAVA_ERRORS as error:
                 causes = java_causes(error)
             seen = {cause.short_name for cause in causes}
@@ -136,36 +139,36 @@ class HadoopFiles:
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         if not directories:
             return {}
-        found = json.loads(_ask(self._bridge.attributes, json.dumps(list(directories))))
-        return {directory: _attributes(known) for directory, known in found.items()}
+        found = json.loads(_ask(self._attributes.read, json.dumps(list(directories))))
+        return {directory: _read_attributes(known) for directory, known in found.items()}
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         if wanted:
-            _ask(self._bridge.dress, json.dumps({path: _as_json(attributes) for path, attributes in wanted.items()}))
+            _ask(self._attributes.give, json.dumps({path: _as_json(attributes) for path, attributes in wanted.items()}))
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         if not directories:
             return {}
-        found = json.loads(_ask(self._bridge.ties, json.dumps(list(directories))))
+        found = json.loads(_ask(self._placement.ties, json.dumps(list(directories))))
         return {directory: Ties(**known) for directory, known in found.items()}
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:
-        found = json.loads(_ask(self._bridge.room, path, json.dumps(list(quotas_at))))
+        found = json.loads(_ask(self._room.at, path, json.dumps(list(quotas_at))))
         return Room(**{**found, "quotas": tuple(Quota(**quota) for quota in found["quotas"])})
 
 
 class _HdfsLock:
     """A file held open for append. Its text gets a line per holder; it is never deleted, so nobody can lose it to a late release."""
 
-    def __init__(self, bridge: Any, number: int) -> None:
-        self._bridge = bridge
+    def __init__(self, locks: Any, number: int) -> None:
+        self._locks = locks
         self._number = number
 
     def check(self) -> bool:
-        return bool(_ask(self._bridge.isHeld, self._number))
+        return bool(_ask(self._locks.isHeld, self._number))
 
     def release(self) -> None:
-        _ask(self._bridge.release, self._number)
+        _ask(self._locks.release, self._number)
 
 
 class _LocalLock:
@@ -205,52 +208,31 @@ def _local(path: str) -> str:
     return path[len("file:") :]
 
 
-def _snapshot(found: Sequence[Any]) -> Snapshot:
-    if len(found) == 1:
+def _snapshot(found: Mapping[str, Any]) -> Snapshot:
+    if not found["exists"]:
         return Snapshot(exists=False)
-    _, path, uri, file_id, mtime_ms, entries = found
-    below, uri_below = path.rstrip("/") + "/", uri.rstrip("/") + "/"
-    infos = (_entry(below + entry[0], uri_below + (entry[1] or entry[0]), entry) for entry in entries)
-    return Snapshot(True, file_id, mtime_ms, tuple(infos))
+    below, uri_below = found["path"].rstrip("/") + "/", found["uri"].rstrip("/") + "/"
+    infos = []
+    for entry in found["entries"]:
+        name = entry.pop("name")
+        uri_name = entry.pop("uri_name") or name
+        infos.append(FileInfo(below + name, uri=uri_below + uri_name, **entry))
+    return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos))
 
 
 def _found(answer: str) -> Optional[FileInfo]:
+    """From a path, its URI, and the entry of a listing, whose names are not needed then."""
     found = json.loads(answer)
-    return _entry(*found) if found else None
+    if found is None:
+        return None
+    entry = {key: value for key, value in found["entry"].items() if key not in ("name", "uri_name")}
+    return FileInfo(found["path"], uri=found["uri"], **entry)
 
 
-def _entry(path: str, uri: str, entry: Sequence[Any]) -> FileInfo:
-    _, _, length, mtime_ms, is_dir, file_id, block_size, replication, owner, group, mode, is_open = entry
-    return FileInfo(path, length, mtime_ms, is_dir, file_id, uri, block_size, replication, owner, group, mode, is_open)
-
-
-def _attributes(known: Mapping[str, Any]) -> Attributes:
-    return Attributes(
-        owner=known["owner"],
-        group=known["group"],
-        mode=known["mode"],
-        file_mode=known["file_mode"],
-        acl=tuple(known["acl"]),
-        file_acl=tuple(known["file_acl"]),
-        xattrs=tuple(known["xattrs"].items()),
-        storage_policy=known.get("storage_policy"),
-        ec_policy=known.get("ec_policy"),
-        own_storage_policy=known.get("own_storage_policy", False),
-        own_ec_policy=known.get("own_ec_policy", False),
-    )
+def _read_attributes(known: Mapping[str, Any]) -> Attributes:
+    lists = {"acl": tuple(known["acl"]), "file_acl": tuple(known["file_acl"]), "xattrs": tuple(known["xattrs"].items())}
+    return Attributes(**{**known, **lists})
 
 
 def _as_json(wanted: Attributes) -> Mapping[str, Any]:
-    return {
-        "owner": wanted.owner or None,
-        "group": wanted.group or None,
-        "mode": wanted.mode,
-        "file_mode": wanted.file_mode,
-        "acl": list(wanted.acl),
-        "file_acl": list(wanted.file_acl),
-        "xattrs": dict(wanted.xattrs),
-        "storage_policy": wanted.storage_policy,
-        "ec_policy": wanted.ec_policy,
-        "own_storage_policy": wanted.own_storage_policy,
-        "own_ec_policy": wanted.own_ec_policy,
-    }
+    return {**vars(wanted), "owner": wanted.owner or None, "group": wanted.group or None, "xattrs": dict(wanted.xattrs)}

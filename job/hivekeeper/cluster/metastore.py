@@ -1,4 +1,4 @@
-"""Touches the Hive Metastore, through Hive's own client in the driver's JVM and in bulk (MetastoreBridge.java).
+"""Touches the Hive Metastore, through Hive's own client in the driver's JVM and in bulk.
 
 It decides nothing, moves no data, and changes only what it is told to; Spark's SQL is used for ANALYZE alone.
 """
@@ -28,24 +28,27 @@ class HiveMetastore:
 
     def __init__(self, gateway: Gateway) -> None:
         self._spark = gateway.spark
-        self._bridge = gateway.bridge("MetastoreBridge")
         self._roots: Dict[str, Tuple[float, Roots]] = {}
         try:
-            _ask(self._bridge.connect, gateway.hadoop_conf)
+            connection = _ask(gateway.helper, "MetastoreConnection", gateway.hadoop_conf)
+            _ask(connection.connect)
         except (MetastoreUnavailable, MetastoreRefused) as error:
             raise _unusable(str(error)) from error
+        self._reader, self._writer, self._backups, self._lock = (
+            gateway.helper(name, connection) for name in ("MetastoreReader", "MetastoreWriter", "BackupTables", "HiveLock")
+        )
 
     def databases(self) -> Tuple[str, ...]:
-        return tuple(sorted(json.loads(_ask(self._bridge.databases))))
+        return tuple(sorted(json.loads(_ask(self._reader.databases))))
 
     def table_names(self, database: str) -> Tuple[str, ...]:
-        found = json.loads(_ask(self._bridge.tableNames, database))
+        found = json.loads(_ask(self._reader.tableNames, database))
         if found is None:
             raise KeyError(database)
         return tuple(sorted(found))
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        found = json.loads(_ask(self._bridge.tables, database, json.dumps(list(names)))) if names else []
+        found = json.loads(_ask(self._reader.tables, database, json.dumps(list(names)))) if names else []
         return {entry["name"]: _read_table(entry) for entry in sorted(found, key=lambda entry: str(entry["name"]))}
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
@@ -55,22 +58,20 @@ class HiveMetastore:
         return {partition.name: partition for partition in self._find_partitions(table, json.dumps(list(names)))} if names else {}
 
     def _find_partitions(self, table: Table, wanted: Optional[str]) -> Tuple[Partition, ...]:
-        """One call, whatever the number: Hive's client repeats every column in every partition, which the bridge leaves out."""
-        found = json.loads(_ask(self._bridge.partitions, table.database, table.name, wanted))
+        found = json.loads(_ask(self._reader.partitions, table.database, table.name, wanted))
         storages = [Storage(**storage) for storage in found["storages"]]
         partitions = (
-            Partition(name, tuple(values), location, storages[storage], parameters)
-            for name, values, location, storage, parameters in found["partitions"]
+            Partition(**{**row, "values": tuple(row["values"]), "storage": storages[row["storage"]]}) for row in found["partitions"]
         )
         return tuple(sorted(partitions, key=lambda partition: partition.name))
 
     def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
         lives = lives or {}
+        changes = {name: {"files": files, "bytes": size, "live": lives.get(name)} for name, (files, size) in sizes.items()}
         if table.partitioned:
-            changes = {name: (files, size_bytes, lives.get(name)) for name, (files, size_bytes) in sizes.items()}
-            _ask(self._bridge.updatePartitions, table.database, table.name, json.dumps(changes))
-        elif "" in sizes:
-            _ask(self._bridge.updateTable, table.database, table.name, *sizes[""], lives.get(""))
+            _ask(self._writer.updatePartitions, table.database, table.name, json.dumps(changes))
+        elif "" in changes:
+            _ask(self._writer.updateTable, table.database, table.name, json.dumps(changes))
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
         record = {
@@ -79,34 +80,34 @@ class HiveMetastore:
             "storage": vars(partition.storage),
             "parameters": dict(partition.parameters),
         }
-        return bool(_ask(self._bridge.addPartition, table.database, table.name, json.dumps(record)))
+        return bool(_ask(self._writer.addPartition, table.database, table.name, json.dumps(record)))
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
         source = (table.database, table.name)
-        _ask(self._bridge.makeBackupTable, *_split(name), *source, location, json.dumps(dict(parameters)), json.dumps(dict(places)))
+        _ask(self._backups.make, *_split(name), *source, location, json.dumps(dict(parameters)), json.dumps(dict(places)))
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        _ask(self._bridge.pointBackupTable, *_split(name), json.dumps(dict(parameters)), json.dumps(dict(places)))
+        _ask(self._backups.point, *_split(name), json.dumps(dict(parameters)), json.dumps(dict(places)))
 
     def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
-        _ask(self._bridge.trimBackupTable, *_split(name), json.dumps(dict(parameters)), json.dumps(list(partitions)))
+        _ask(self._backups.trim, *_split(name), json.dumps(dict(parameters)), json.dumps(list(partitions)))
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
-        return bool(_ask(self._bridge.dropBackupTable, *_split(name), json.dumps(dict(parameters))))
+        return bool(_ask(self._backups.drop, *_split(name), json.dumps(dict(parameters))))
 
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
         """The metastore drops a lock without heartbeats; a daemon thread of the JVM sends them and dies with the driver."""
-        reason = str(self._bridge.lock(table.database, table.name, int(timeout_s * 1000))) if timeout_s > 0 else "it was not asked for"
+        reason = str(self._lock.lock(table.database, table.name, int(timeout_s * 1000))) if timeout_s > 0 else "it was not asked for"
         try:
             yield reason
         finally:
             if not reason:
-                self._bridge.unlock()
+                self._lock.unlock()
 
     def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
         databases = [database] if database else self.databases()
-        qualified = json.loads(_ask(self._bridge.qualified, json.dumps(list(locations))))
+        qualified = json.loads(_ask(self._reader.qualified, json.dumps(list(locations))))
         found: Dict[str, List[str]] = {location: [] for location in locations}
         for one in databases:
             roots = self._find_roots(one)
@@ -117,7 +118,7 @@ class HiveMetastore:
     def _find_roots(self, database: str) -> Roots:
         read_at, roots = self._roots.get(database, (0.0, Roots({})))
         if not read_at or time.monotonic() - read_at > KEEP_ROOTS_S:
-            stored = json.loads(_ask(self._bridge.locations, database))
+            stored = json.loads(_ask(self._reader.locations, database))
             roots = Roots({f"{database}.{name}": location for name, location in stored.items()})
             self._roots[database] = (time.monotonic(), roots)
         return roots
@@ -182,8 +183,8 @@ def _read_table(entry: Mapping[str, Any]) -> Table:
         **{
             **entry,
             "storage": Storage(**entry["storage"]),
-            "columns": tuple(Column(*column) for column in entry["columns"]),
-            "partition_columns": tuple(Column(*column) for column in entry["partition_columns"]),
+            "columns": tuple(Column(**column) for column in entry["columns"]),
+            "partition_columns": tuple(Column(**column) for column in entry["partition_columns"]),
             "bucket_columns": tuple(entry["bucket_columns"]),
             "sort_columns": tuple(entry["sort_columns"]),
             "skewed_columns": tuple(entry["skewed_columns"]),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import contextmanager
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from functools import cached_property
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -41,7 +42,6 @@ from hivekeeper.ports import RowsError
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
 
-_THREADS = 16
 # One read per output file goes into one plan; more of them make planning slow.
 _READS_PER_JOB = 40
 # The observed digest travels by Spark's event bus, which drops events when it is overrun.
@@ -57,7 +57,14 @@ _FILE, _KNOWN, _KEY, _ORDINAL, _TASK, _BLOCK, _ROW, _HASH, _MIXED = (
 _PLACE_SCHEMA = "struct<file: string, key: int, ordinal: int, task: int>"
 _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true", "mergeSchema": "false"}
 
-Place = Tuple[str, int, int, int]
+
+class Place(NamedTuple):
+    """A file, and what its rows carry: the key of what it belongs to, its position in it, the task that writes them."""
+
+    file: str
+    key: int
+    ordinal: int = 0
+    task: int = 0
 
 
 class SparkRows:
@@ -66,14 +73,16 @@ class SparkRows:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
+    @cached_property
+    def stage_files(self) -> Any:
+        return self.gateway.helper("StageFiles", self.gateway.hadoop_conf)
+
     # ---- footers
 
     def footers(self, format: str, units: Mapping[str, Sequence[FileInfo]]) -> Mapping[str, UnitFooters]:
         paths = {unit: [file.path for file in files if file.length > 0] for unit, files in units.items()}
-        # Answer: {unit: {groups: [{form, rows: {path: n}, columns: {name: [values, nulls, low, high]}}], unreadable: [[path, why]]}}
-        bridge = self.gateway.bridge("FooterBridge")
         with _rows_errors():
-            answer = json.loads(bridge.read(self.gateway.hadoop_conf, format, json.dumps(paths), _THREADS))
+            answer = json.loads(self.gateway.helper("Footers", self.gateway.hadoop_conf).read(format, json.dumps(paths)))
         return {unit: _unit_footers(said) for unit, said in answer.items()}
 
     # ---- writing
@@ -98,8 +107,8 @@ class SparkRows:
         with _rows_errors():
             for form, members in _by_form(groups).items():
                 session = self._session(format, form)
-                places = [(path, key, 0, 0) for key in members for path in groups[key].rows]
-                schema = self._schema(session, format, form, places[0][0])
+                places = [Place(path, key) for key in members for path in groups[key].rows]
+                schema = self._schema(session, format, form, places[0].file)
                 data = self._read_placed(session, format, schema, places)
                 found.update(self._digest_by_key(data, schema, _KEY).units)
         return found
@@ -132,7 +141,7 @@ class SparkRows:
                 if probes.refusal:
                     reasons.update({units[at]: probes.refusal for at in members})
                 elif probes.columns:
-                    places = [(path, at, 0, 0) for at in members for path in groups[units[at]].rows]
+                    places = [Place(path, at) for at in members for path in groups[units[at]].rows]
                     reasons.update({units[at]: reason for at, reason in self._probe(format, form, probes, places).items()})
         return reasons
 
@@ -180,14 +189,14 @@ class SparkRows:
 
     def _read_placed(self, session: SparkSession, format: str, schema: Union[StructType, str], places: Sequence[Place]) -> DataFrame:
         """The rows of many files, each with the key, ordinal and task of its file. A row of an unknown file stops the job."""
-        data = self._load(session, format, [place[0] for place in places], schema)
+        data = self._load(session, format, [place.file for place in places], schema)
         data = data.select(
             "*",
             F.input_file_name().alias(_FILE),
             F.expr("input_file_block_start()").alias(_BLOCK),
             F.monotonically_increasing_id().alias(_ROW),
         )
-        lines = self.gateway.bridge("StageBridge").lines(data._jdf.inputFiles(), json.dumps(places))
+        lines = self.stage_files.lines(data._jdf.inputFiles(), json.dumps([place._asdict() for place in places]))
         encoder = self.gateway.jvm.org.apache.spark.sql.Encoders.STRING()
         mapping = DataFrame(session._jsparkSession.createDataset(lines, encoder).toDF(), session)
         mapping = mapping.select(F.from_json("value", _PLACE_SCHEMA).alias("p")).select(
@@ -214,7 +223,6 @@ class _Writer:
 
     def __init__(self, rows: SparkRows, session: SparkSession, batch: StageBatch, schema: StructType) -> None:
         self.rows, self.session, self.batch, self.schema = rows, session, batch, schema
-        self.bridge = rows.gateway.bridge("StageBridge")
         self.writes = 0
 
     def write_one(self, unit: StageUnit) -> Digest:
@@ -253,7 +261,7 @@ class _Writer:
         places = []
         for unit in self.batch.units:
             of_bin = [next(keys) for _ in range(unit.outputs)]
-            places += [(file.path, unit.number, ordinal, of_bin[unit.bins[ordinal]]) for ordinal, file in enumerate(unit.files)]
+            places += [Place(file.path, unit.number, ordinal, of_bin[unit.bins[ordinal]]) for ordinal, file in enumerate(unit.files)]
         return places
 
     def _write(self, data: DataFrame, target: str, unit: Optional[StageUnit] = None) -> Digest:
@@ -271,7 +279,7 @@ class _Writer:
         self.writes += 1
         # The name of the stage's own directory is unique in the run, and a number makes it unique among its writes.
         mark = f"{self.batch.run}-{names.base(self.batch.target)}-{self.writes}"
-        self.bridge.mark(self.rows.gateway.hadoop_conf, self.batch.target, mark)
+        self.rows.stage_files.mark(self.batch.target, mark)
         return _digest(_get(watch), "")
 
     def _directory(self, unit: StageUnit) -> str:
@@ -279,7 +287,7 @@ class _Writer:
 
     def _complete(self) -> None:
         """Exactly the planned number of files: an output without rows is not written by Spark, so an empty file takes its place."""
-        found = json.loads(self.bridge.list(self.rows.gateway.hadoop_conf, self.batch.target))
+        found = json.loads(self.rows.stage_files.list(self.batch.target))
         for unit in self.batch.units:
             written = found.pop(names.base(self._directory(unit)), [])
             if len(written) > unit.outputs:
@@ -354,9 +362,9 @@ def _unit_footers(said: Mapping[str, Any]) -> UnitFooters:
     groups = []
     for group in said["groups"]:
         form = Form(**{**group["form"], "keys": tuple(group["form"]["keys"]), "blooms": tuple(group["form"]["blooms"])})
-        columns = {name: ColumnFacts(*facts) for name, facts in group["columns"].items()}
+        columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
         groups.append(FooterGroup(form, group["rows"], columns))
-    return UnitFooters(tuple(groups), tuple((path, reason) for path, reason in said["unreadable"]))
+    return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ It never touches a table, and the metastore is first asked by `metastore.py`.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Dict, List, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple
 
 from hivekeeper.errors import Unusable, UsageError
 
@@ -102,10 +102,7 @@ GUARDS = (
 def open_session(options: Mapping[str, str], log_level: str = "WARN") -> SparkSession:
     """The session of this process, with Hive support; `options` are Spark's own, and the guards win over them."""
     builder_class = _find_builder()
-    builder = builder_class()
-    for key, value in {**options, **_configuration()}.items():
-        builder = builder.config(key, value)
-    spark = _start(builder.enableHiveSupport())
+    spark = _start(builder_class(), {**options, **_configuration()})
     guard_session(spark)
     _require_guards(spark)
     spark.sparkContext.setLogLevel(log_level)
@@ -135,11 +132,16 @@ def _find_builder() -> type:
     return SparkSession.Builder
 
 
-def _start(builder: SparkSession.Builder) -> SparkSession:
+def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
+    from hivekeeper.cluster.java_classes import compiled
     from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_unusable, java_causes
 
+    for key, value in settings.items():
+        builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        # Java first, so that our classes are compiled while Spark starts.
+        compiled(_start_java(settings))
+        return builder.enableHiveSupport().getOrCreate()
     except CALL_ERRORS as error:
         trouble = explain_unusable(java_causes(error))
         kind = UsageError if trouble.configured else Unusable
@@ -147,6 +149,15 @@ def _start(builder: SparkSession.Builder) -> SparkSession:
     except (RuntimeError, OSError) as error:
         # PySpark starts Java through a shell script and sees no more than that it ended.
         raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
+
+
+def _start_java(settings: Mapping[str, str]) -> Any:
+    """PySpark's gateway to the JVM, which is started as the session's builder would start it where none runs yet."""
+    from pyspark import SparkConf, SparkContext
+
+    if SparkContext._gateway is None:
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+    return SparkContext._gateway
 
 
 _NEXT_JAVA = "its own message is above: mostly JAVA_HOME (Java 8, 11 or 17; for Spark 4: 17 or 21) or HADOOP_CONF_DIR is not set"

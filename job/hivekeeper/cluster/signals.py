@@ -90,7 +90,7 @@ class Signals:
         names = [signal.Signals(number).name[len("SIG") :] for number in self._heeded]
         for number in self._heeded:
             signal.signal(number, self._receive)
-        gateway.bridge("SignalBridge").handOn(os.getpid(), gateway.strings(names))
+        gateway.helper("SignalRelay").handOn(os.getpid(), gateway.strings(names))
 
     def _receive(self, number: int, _frame: Optional[FrameType]) -> None:
         """No log line and no call to the JVM here: this thread may be in the middle of one."""

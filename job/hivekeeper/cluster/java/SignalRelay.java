@@ -3,20 +3,16 @@ package hivekeeper;
 import sun.misc.Signal;
 import sun.misc.SignalHandler;
 
-/**
- * Hands the signals that would end this JVM on to the driver's Python process, which ends in good order and takes the JVM with it.
- *
- * Compiled at run time by Janino, so: no generics, lambdas or diamonds.
- */
-public class SignalBridge implements SignalHandler {
-  long python;
+/** Hands the signals that would end this JVM on to the driver's Python process, which ends in good order and takes the JVM with it. */
+public class SignalRelay implements SignalHandler {
+  private long python;
 
   /** A signal that is ignored, such as HUP under nohup, stays so. */
   public void handOn(long pid, String[] names) {
     python = pid;
-    for (int i = 0; i < names.length; i++) {
+    for (String name : names) {
       try {
-        Signal signal = new Signal(names[i]);
+        Signal signal = new Signal(name);
         if (Signal.handle(signal, this) == SignalHandler.SIG_IGN) Signal.handle(signal, SignalHandler.SIG_IGN);
       } catch (IllegalArgumentException reserved) {
         // A JVM with -Xrs leaves signals to the system: it dies of this one, and the next run recovers.
@@ -30,7 +26,7 @@ public class SignalBridge implements SignalHandler {
   }
 
   /** False where there is no such process any more. */
-  boolean send(String name) {
+  private boolean send(String name) {
     try {
       String command = "kill -s " + name + " " + python;
       return new ProcessBuilder(new String[] {"/bin/sh", "-c", command}).start().waitFor() == 0;

@@ -1,8 +1,7 @@
-package hivekeeper;
+package hivekeeper.yarn;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
+import hivekeeper.Json;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,16 +13,16 @@ import org.apache.hadoop.yarn.api.records.QueueUserACLInfo;
 import org.apache.hadoop.yarn.client.api.YarnClient;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 
-/**
- * Asks the ResourceManager about a queue. A class of its own: a Spark without YARN's jars must not miss the rest.
- *
- * Compiled at run time by Janino, so: no generics, lambdas or diamonds.
- */
-public class QueueBridge {
-  final ObjectMapper json = new ObjectMapper();
+/** Asks the ResourceManager about a queue. Compiled apart: a Spark without YARN's jars must not miss the rest. */
+public class Queues {
+  private final Configuration hadoop;
+
+  public Queues(Configuration hadoop) {
+    this.hadoop = hadoop;
+  }
 
   /** "null" where the configuration names no ResourceManager. */
-  public String queue(Configuration hadoop, String name) throws Exception {
+  public String find(String name) throws Exception {
     YarnConfiguration conf = new YarnConfiguration(hadoop);
     boolean ha = conf.get("yarn.resourcemanager.ha.rm-ids") != null;
     if (!ha && conf.get("yarn.resourcemanager.address", "0.0.0.0:8032").startsWith("0.0.0.0")) return "null";
@@ -35,41 +34,39 @@ public class QueueBridge {
     client.init(conf);
     client.start();
     try {
-      return json.writeValueAsString(describe(client, name));
+      return Json.write(describe(client, name));
     } finally {
       client.stop();
     }
   }
 
-  Map describe(YarnClient client, String name) throws Exception {
-    Map found = new LinkedHashMap();
-    List others = new ArrayList();
+  private static Map<String, Object> describe(YarnClient client, String name) throws Exception {
+    List<String> others = new ArrayList<String>();
     QueueInfo queue = null;
-    for (Iterator each = client.getAllQueues().iterator(); each.hasNext();) {
-      QueueInfo one = (QueueInfo) each.next();
+    for (QueueInfo one : client.getAllQueues()) {
       String full = one.getQueueName();
       others.add(full);
       if (full.equals(name) || shortName(name).equals(full)) queue = one;
     }
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("name", name);
-    found.put("exists", Boolean.valueOf(queue != null));
+    found.put("exists", queue != null);
     found.put("others", others);
     if (queue != null) {
-      found.put("running", Boolean.valueOf(queue.getQueueState() == QueueState.RUNNING));
-      found.put("enforced", Boolean.valueOf(client.getConfig().getBoolean("yarn.acl.enable", false)));
-      found.put("may_submit", Boolean.valueOf(maySubmit(client, queue.getQueueName())));
+      found.put("running", queue.getQueueState() == QueueState.RUNNING);
+      found.put("enforced", client.getConfig().getBoolean("yarn.acl.enable", false));
+      found.put("may_submit", maySubmit(client, queue.getQueueName()));
     }
     return found;
   }
 
   /** The capacity scheduler says `etl` in one answer and `root.etl` in another; its leaf names are unique unless a site asks otherwise. */
-  static String shortName(String queue) {
+  private static String shortName(String queue) {
     return queue.substring(queue.lastIndexOf('.') + 1);
   }
 
-  boolean maySubmit(YarnClient client, String name) throws Exception {
-    for (Iterator each = client.getQueueAclsInfo().iterator(); each.hasNext();) {
-      QueueUserACLInfo info = (QueueUserACLInfo) each.next();
+  private static boolean maySubmit(YarnClient client, String name) throws Exception {
+    for (QueueUserACLInfo info : client.getQueueAclsInfo()) {
       if (shortName(info.getQueueName()).equals(shortName(name))) return info.getUserAcls().contains(QueueACL.SUBMIT_APPLICATIONS);
     }
     return false;

@@ -1,0 +1,191 @@
+package hivekeeper;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.hive.common.StatsSetupConst;
+import org.apache.hadoop.hive.metastore.TableType;
+import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
+import org.apache.hadoop.hive.metastore.api.Partition;
+import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
+import org.apache.hadoop.hive.metastore.api.Table;
+
+/**
+ * External tables with the definition of another one, over files that lie elsewhere. Touches no file.
+ *
+ * `places` is {partition name, or "" for an unpartitioned table: location}. A table that does not carry all `parameters` is not ours.
+ */
+public class BackupTables {
+  // What a backup table does not take over: numbers that only the table's own writers keep right, and what lets others delete its files.
+  private static final List<String> ROW_STATISTICS =
+      Arrays.asList("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded");
+  private static final List<String> RIGHTS_OVER_FILES =
+      Arrays.asList("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period");
+  private static final String DDL_TIME = "transient_lastDdlTime";
+
+  private final MetastoreConnection connection;
+
+  public BackupTables(MetastoreConnection connection) {
+    this.connection = connection;
+  }
+
+  /** The server makes a directory that is missing, and lists one whose number and size of files it is not told; nothing else. */
+  public void make(String database, String name, String ofDatabase, String of, String location, String parameters, String places)
+      throws Exception {
+    Table source = connection.client.getTable(ofDatabase, of);
+    Map<String, Object> wanted = Json.readMap(places);
+    Table made = source.deepCopy();
+    made.setDbName(database);
+    made.setTableName(name);
+    made.setTableType(TableType.EXTERNAL_TABLE.toString());
+    made.setCreateTime(0);
+    made.setParameters(parametersLike(source, Json.readMap(parameters)));
+    move(made.getSd(), wanted.containsKey("") ? (String) wanted.get("") : location);
+    connection.client.createTable(made);
+    try {
+      addPartitions(source, made, wanted);
+    } catch (Exception failed) {
+      dropQuietly(database, name);
+      throw failed;
+    }
+  }
+
+  private static Map<String, String> parametersLike(Table source, Map<String, Object> own) {
+    Map<String, String> found = withoutStatistics(source.getParameters());
+    found.keySet().removeAll(RIGHTS_OVER_FILES);
+    if (MetastoreConnection.isPartitioned(source)) {
+      // Of all the table's files, of which the backup shows some.
+      found.remove(StatsSetupConst.NUM_FILES);
+      found.remove(StatsSetupConst.TOTAL_SIZE);
+    } else {
+      // Servers take it for a request and take it out; one that gathers no statistics keeps it, to no effect.
+      found.put(StatsSetupConst.DO_NOT_UPDATE_STATS, StatsSetupConst.TRUE);
+    }
+    found.putAll((Map) own);
+    found.put("EXTERNAL", "TRUE");
+    found.put("external.table.purge", "false");
+    found.put("discover.partitions", "false");
+    return found;
+  }
+
+  /** Number and size of files stay: they are those of the files shown, and a server that misses them lists the directory. */
+  private static Map<String, String> withoutStatistics(Map<String, String> stored) {
+    Map<String, String> found = MetastoreReader.parameters(stored);
+    found.keySet().removeAll(ROW_STATISTICS);
+    found.remove(DDL_TIME);
+    for (Iterator<String> keys = found.keySet().iterator(); keys.hasNext();) {
+      String key = (String) keys.next();
+      if (key.startsWith("spark.sql.statistics.") || key.startsWith("impala_intermediate_stats_")) keys.remove();
+    }
+    return found;
+  }
+
+  private void addPartitions(Table source, Table made, Map<String, Object> places) throws Exception {
+    for (List<String> batch : batches(source, places.keySet())) {
+      List<Partition> added = new ArrayList<Partition>();
+      for (Map.Entry<String, Partition> entry : connection.partitions(source, batch).entrySet()) {
+        Partition partition = (Partition) entry.getValue();
+        partition.setDbName(made.getDbName());
+        partition.setTableName(made.getTableName());
+        partition.setCreateTime(0);
+        partition.setParameters(withoutStatistics(partition.getParameters()));
+        move(partition.getSd(), (String) places.get(entry.getKey()));
+        added.add(partition);
+      }
+      if (!added.isEmpty()) connection.client.add_partitions(added, true, false);
+    }
+  }
+
+  /** None for an unpartitioned table. */
+  private static List<List<String>> batches(Table table, Iterable<String> names) {
+    List<String> all = new ArrayList<String>();
+    if (MetastoreConnection.isPartitioned(table)) {
+      for (String name : names) all.add(name);
+    }
+    return MetastoreConnection.batches(all, MetastoreConnection.PARTITIONS_AT_ONCE);
+  }
+
+  /** Spark reads its own tables where the SerDe's `path` says, whatever the location is. */
+  private static void move(StorageDescriptor sd, String place) {
+    sd.setLocation(place);
+    Map<String, String> properties = sd.getSerdeInfo() == null ? null : sd.getSerdeInfo().getParameters();
+    if (properties == null) return;
+    for (Map.Entry<String, String> entry : properties.entrySet()) {
+      if ("path".equalsIgnoreCase((String) entry.getKey())) entry.setValue(place);
+    }
+  }
+
+  /** Half a table that its maker takes for missing would stay for ever. */
+  private void dropQuietly(String database, String name) {
+    try {
+      connection.client.dropTable(database, name, false, true);
+    } catch (Exception alsoFailed) {
+      // The first failure is the one to tell.
+    }
+  }
+
+  /** Lets partitions, or the table, show other directories; those that show them already are left as they are. */
+  public void point(String database, String name, String parameters, String places) throws Exception {
+    Table table = find(database, name, parameters);
+    if (table == null) return;
+    Map<String, Object> wanted = Json.readMap(places);
+    if (!MetastoreConnection.isPartitioned(table)) {
+      pointTable(table, (String) wanted.get(""));
+      return;
+    }
+    for (List<String> batch : batches(table, wanted.keySet())) {
+      List<Partition> moved = new ArrayList<Partition>();
+      for (Map.Entry<String, Partition> entry : connection.partitions(table, batch).entrySet()) {
+        Partition partition = (Partition) entry.getValue();
+        String place = (String) wanted.get(entry.getKey());
+        if (connection.isElsewhere(partition.getSd(), place)) {
+          move(partition.getSd(), place);
+          moved.add(partition);
+        }
+      }
+      if (!moved.isEmpty()) connection.client.alter_partitions(database, name, moved, MetastoreConnection.keepStatistics());
+    }
+  }
+
+  private void pointTable(Table table, String place) throws Exception {
+    if (!connection.isElsewhere(table.getSd(), place)) return;
+    move(table.getSd(), place);
+    connection.client.alter_table_with_environmentContext(
+        table.getDbName(), table.getTableName(), table, MetastoreConnection.keepStatistics());
+  }
+
+  /** One request to the server for each partition: only Hive's own expressions drop in bulk, and versions write those differently. */
+  public void trim(String database, String name, String parameters, String partitions) throws Exception {
+    Table table = find(database, name, parameters);
+    if (table == null) return;
+    for (List<String> batch : batches(table, Json.readStrings(partitions))) {
+      for (Partition partition : connection.partitions(table, batch).values()) {
+        try {
+          connection.client.dropPartition(database, name, partition.getValues(), false);
+        } catch (NoSuchObjectException gone) {
+          // Somebody else dropped it since it was read.
+        }
+      }
+    }
+  }
+
+  public boolean drop(String database, String name, String parameters) throws Exception {
+    if (find(database, name, parameters) == null) return false;
+    connection.client.dropTable(database, name, false, true);
+    return true;
+  }
+
+  /** Null where the table is gone or does not carry all of these parameters. */
+  private Table find(String database, String name, String parameters) throws Exception {
+    Table table;
+    try {
+      table = connection.client.getTable(database, name);
+    } catch (NoSuchObjectException gone) {
+      return null;
+    }
+    Map<String, Object> wanted = Json.readMap(parameters);
+    return MetastoreReader.parameters(table.getParameters()).entrySet().containsAll(wanted.entrySet()) ? table : null;
+  }
+}

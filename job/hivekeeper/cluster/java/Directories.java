@@ -1,0 +1,64 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.Trash;
+import org.apache.hadoop.security.AccessControlException;
+
+/** Makes and deletes directories. */
+public class Directories {
+  private final Configuration conf;
+
+  public Directories(Configuration conf) {
+    this.conf = conf;
+  }
+
+  public void make(String text) throws IOException {
+    Path path = new Path(text);
+    if (!path.getFileSystem(conf).mkdirs(path)) throw new IOException(text + ": the directory could not be made");
+  }
+
+  /** False where it is not empty or not there. */
+  public boolean deleteEmpty(String text) throws IOException {
+    Path path = new Path(text);
+    FileSystem fs = path.getFileSystem(conf);
+    try {
+      // A plain delete would take a file too.
+      if (!fs.getFileStatus(path).isDirectory() || fs.listStatusIterator(path).hasNext()) return false;
+      return fs.delete(path, false);
+    } catch (FileNotFoundException absent) {
+      return false;
+    } catch (IOException refused) {
+      if (fs.listStatusIterator(path).hasNext()) return false;
+      throw refused;
+    }
+  }
+
+  public void deleteTree(String text) throws IOException {
+    Path path = new Path(text);
+    if (path.isRoot()) throw new AccessControlException(text + ": a root is never deleted");
+    FileSystem fs = path.getFileSystem(conf);
+    if (!fs.delete(path, true) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
+  }
+
+  /** False where the trash is switched off. Trash itself says false also where its directory cannot be made. */
+  public boolean moveToTrash(String text) throws IOException {
+    Place place = Place.of(conf, text);
+    place.requireReal();
+    place.fs.getFileStatus(place.real);
+    if (!new Trash(place.fs, trashConf(place)).isEnabled()) return false;
+    if (!Trash.moveToAppropriateTrash(place.fs, place.real, conf)) throw new IOException(text + ": could not be moved to the trash");
+    return true;
+  }
+
+  /** As Trash.moveToAppropriateTrash has it: the server's interval, the client's only where the server has none. */
+  private Configuration trashConf(Place place) throws IOException {
+    Configuration asked = new Configuration(conf);
+    long interval = place.fs.getServerDefaults(place.real).getTrashInterval();
+    if (interval != 0) asked.setLong("fs.trash.interval", interval);
+    return asked;
+  }
+}

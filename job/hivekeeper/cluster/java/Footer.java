@@ -1,0 +1,55 @@
+package hivekeeper;
+
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** What the footer of one file says, or why it cannot be read. */
+class Footer {
+  /** How Spark's own keys begin. */
+  static final String SPARK = "org.apache.spark.";
+
+  final String path;
+  String unreadable;
+  long rows;
+  /** Statistics by column, nested ones under their dotted names. */
+  final Map<String, ColumnFacts> columns = new TreeMap<String, ColumnFacts>();
+  /** `model.Form`, by its names. */
+  Map<String, Object> form = new LinkedHashMap<String, Object>();
+  /** Whether the file has rows, so that it has a codec, a zone and bloom filters of its own. */
+  boolean settled = true;
+
+  Footer(String path) {
+    this.path = path;
+  }
+
+  /** A file without rows takes the form of a settled one that differs in nothing else. */
+  void settleLike(List<Footer> others) {
+    if (settled) return;
+    for (Footer other : others) {
+      Map<String, Object> like = new LinkedHashMap<String, Object>(other.form);
+      for (String borrowed : new String[] {"codec", "zone", "blooms"}) like.put(borrowed, form.get(borrowed));
+      if (other.settled && like.equals(form)) {
+        form = other.form;
+        return;
+      }
+    }
+  }
+
+  /** Parts of a nested column's name, joined by dots; a part that holds a dot or a back-quote is back-quoted. */
+  static String dotted(List<String> parts) {
+    StringBuilder out = new StringBuilder();
+    for (String part : parts) {
+      boolean plain = part.indexOf('.') < 0 && part.indexOf('`') < 0;
+      if (out.length() > 0) out.append('.');
+      out.append(plain ? part : "`" + part.replace("`", "``") + "`");
+    }
+    return out.toString();
+  }
+
+  static String joined(Collection<String> names) {
+    return String.join("+", names);
+  }
+}

@@ -1,0 +1,46 @@
+package hivekeeper;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.PropertyNamingStrategies;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** What travels between Python and Java: strings of JSON. Public fields are written by their names, `mtimeMs` as `mtime_ms`. */
+public class Json {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  static {
+    MAPPER.setPropertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE);
+  }
+
+  private Json() {}
+
+  public static String write(Object value) throws IOException {
+    return MAPPER.writeValueAsString(value);
+  }
+
+  public static List<String> readStrings(String text) throws IOException {
+    return Arrays.asList((String[]) MAPPER.readValue(text, String[].class));
+  }
+
+  public static List<Object> readList(String text) throws IOException {
+    return (List) MAPPER.readValue(text, List.class);
+  }
+
+  public static Map<String, Object> readMap(String text) throws IOException {
+    return (Map) MAPPER.readValue(text, Map.class);
+  }
+
+  /** An object of objects, each of which becomes an instance of `type`, by its public fields. */
+  public static Map<String, Object> readMapOf(Class<?> type, String text) throws IOException {
+    return (Map) MAPPER.readValue(text, MAPPER.getTypeFactory().constructMapType(LinkedHashMap.class, String.class, type));
+  }
+
+  /** Whatever the text holds, as Jackson's plain lists, maps and values. */
+  public static Object readAny(String text) throws IOException {
+    return MAPPER.readValue(text, Object.class);
+  }
+}

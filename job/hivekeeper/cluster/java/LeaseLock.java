@@ -1,0 +1,117 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.client.HdfsDataOutputStream;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
+import org.apache.hadoop.io.IOUtils;
+import org.apache.hadoop.ipc.RemoteException;
+
+/**
+ * Locks on HDFS: a file that stays open for append. HDFS refuses every other create or append while this client renews its lease.
+ */
+public class LeaseLock {
+  private final Configuration conf;
+  private final Map<Integer, Held> locks = new HashMap<Integer, Held>();
+  private int lastNumber = 0;
+
+  public LeaseLock(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** The open file of one lock; `out` is null once it was lost. */
+  private static class Held {
+    final DistributedFileSystem fs;
+    final Path path;
+    final long fileId;
+    FSDataOutputStream out;
+
+    Held(DistributedFileSystem fs, Path path, FSDataOutputStream out) throws IOException {
+      this.fs = fs;
+      this.path = path;
+      this.out = out;
+      this.fileId = idOf(fs, path);
+    }
+
+    static long idOf(DistributedFileSystem fs, Path path) throws IOException {
+      return ((HdfsFileStatus) fs.getFileStatus(path)).getFileId();
+    }
+  }
+
+  /** The lock's number. Its holder's line is added to the file. */
+  public int hold(String directory, String name, String holder) throws IOException {
+    Place place = Place.of(conf, directory);
+    Path path = new Path(place.real, name);
+    FSDataOutputStream out = openForAppend(place.hdfs(), path);
+    try {
+      out.write((holder + "\n").getBytes("UTF-8"));
+      out.hsync();
+    } catch (IOException failed) {
+      IOUtils.closeStream(out);
+      throw failed;
+    }
+    Held held = new Held(place.hdfs(), path, out);
+    synchronized (locks) {
+      lastNumber++;
+      locks.put(lastNumber, held);
+      return lastNumber;
+    }
+  }
+
+  /** Never with overwrite: that takes the file from a living holder, who does not notice. */
+  private static FSDataOutputStream openForAppend(DistributedFileSystem fs, Path path) throws IOException {
+    try {
+      return fs.append(path);
+    } catch (FileNotFoundException absent) {
+      return TextFiles.create(fs, path);
+    }
+  }
+
+  /** Only a flush that updates the length reaches the NameNode, which finds the file by its id: so the path is asked for too. */
+  public boolean isHeld(int number) throws IOException {
+    Held held = find(number);
+    if (held.out == null) return false;
+    try {
+      ((HdfsDataOutputStream) held.out).hsync(EnumSet.of(HdfsDataOutputStream.SyncFlag.UPDATE_LENGTH));
+      return Held.idOf(held.fs, held.path) == held.fileId;
+    } catch (IOException failed) {
+      if (!saysLost(failed)) throw failed;
+      // The failure has closed the stream: asked again, it would only say so.
+      held.out = null;
+      return false;
+    }
+  }
+
+  public void release(int number) throws IOException {
+    Held held = find(number);
+    synchronized (locks) {
+      locks.remove(number);
+    }
+    if (held.out == null) return;
+    try {
+      held.out.close();
+    } catch (IOException failed) {
+      // Taken over meanwhile: there is nothing left to give back.
+      if (!saysLost(failed)) throw failed;
+    }
+  }
+
+  /** The file is gone, or the lease is somebody else's. These calls do not unwrap the server's exception. */
+  private static boolean saysLost(IOException failed) {
+    String name = failed instanceof RemoteException ? ((RemoteException) failed).getClassName() : failed.getClass().getName();
+    return name.endsWith(".FileNotFoundException") || name.endsWith(".LeaseExpiredException");
+  }
+
+  private Held find(int number) {
+    synchronized (locks) {
+      return (Held) locks.get(number);
+    }
+  }
+}

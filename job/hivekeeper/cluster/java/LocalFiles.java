@@ -1,0 +1,143 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.file.CopyOption;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.UserPrincipalLookupService;
+import java.nio.file.attribute.UserPrincipalNotFoundException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.fs.ChecksumFileSystem;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.security.AccessControlException;
+
+/**
+ * Files of this machine, by Java's own file API: Hadoop's statuses of local files have no inode and start a process each.
+ *
+ * A Path is Hadoop's; Java's own is written out.
+ */
+class LocalFiles {
+  private static final LinkOption[] FOLLOW = {};
+  private static final LinkOption[] AS_IT_IS = {LinkOption.NOFOLLOW_LINKS};
+  private static final int MODE_BITS = 07777;
+
+  private LocalFiles() {}
+
+  static boolean holds(FileSystem fs) {
+    return "file".equals(fs.getUri().getScheme());
+  }
+
+  static java.nio.file.Path path(Path path) {
+    return new java.io.File(path.toUri().getPath()).toPath();
+  }
+
+  /** Ordered by name; without the checksum files that Hadoop keeps beside local files. */
+  static List<FileEntry> entries(Place place) throws IOException {
+    Map<String, FileEntry> sorted = new TreeMap<String, FileEntry>();
+    DirectoryStream<java.nio.file.Path> children = Files.newDirectoryStream(path(place.real));
+    try {
+      for (java.nio.file.Path child : children) {
+        String name = child.getFileName().toString();
+        boolean isChecksum = place.fs instanceof ChecksumFileSystem && name.startsWith(".") && name.endsWith(".crc");
+        FileEntry entry = isChecksum ? null : entry(place, child);
+        if (entry != null) sorted.put(name, entry);
+      }
+    } finally {
+      children.close();
+    }
+    return new ArrayList<FileEntry>(sorted.values());
+  }
+
+  /** Null where nothing is there. */
+  static FileEntry entry(Place place, java.nio.file.Path file) throws IOException {
+    Map<String, Object> known;
+    try {
+      known = Files.readAttributes(file, "unix:ino,mode,owner,group,size,lastModifiedTime,isDirectory", FOLLOW);
+    } catch (NoSuchFileException absent) {
+      return null;
+    }
+    FileEntry entry = new FileEntry();
+    entry.name = String.valueOf(file.getFileName());
+    entry.uriName = FileEntry.encodedName(new Path(null, null, "/" + entry.name), entry.name);
+    entry.isDir = (Boolean) known.get("isDirectory");
+    entry.length = entry.isDir ? 0L : (Long) known.get("size");
+    entry.mtimeMs = ((FileTime) known.get("lastModifiedTime")).toMillis();
+    entry.fileId = (Long) known.get("ino");
+    entry.blockSize = entry.isDir ? 0L : place.fs.getDefaultBlockSize(place.real);
+    entry.replication = entry.isDir ? 0 : 1;
+    entry.owner = known.get("owner").toString();
+    entry.group = known.get("group").toString();
+    entry.mode = (Integer) known.get("mode") & MODE_BITS;
+    return entry;
+  }
+
+  /** Never over an existing target, except for an empty directory that is made between the question and the rename. */
+  static void rename(FileSystem fs, java.nio.file.Path from, java.nio.file.Path to) throws IOException {
+    if (!Files.isDirectory(to.getParent(), FOLLOW)) throw new FileNotFoundException(to.getParent() + ": no such directory");
+    if (Files.exists(to, AS_IT_IS)) throw new FileAlreadyExistsException(to + ": exists");
+    boolean directory = Files.isDirectory(from, AS_IT_IS);
+    try {
+      if (directory) {
+        Files.move(from, to, new CopyOption[] {StandardCopyOption.ATOMIC_MOVE});
+      } else {
+        // A kernel's rename of a file takes the place of one that came since the question above; its link does not.
+        Files.createLink(to, from);
+        Files.delete(from);
+      }
+    } catch (NoSuchFileException absent) {
+      throw new FileNotFoundException(absent.getMessage() + ": no such file or directory");
+    } catch (java.nio.file.FileAlreadyExistsException lost) {
+      throw new FileAlreadyExistsException(to + ": exists");
+    }
+    if (!directory && fs instanceof ChecksumFileSystem) renameChecksums(from, to);
+  }
+
+  private static void renameChecksums(java.nio.file.Path from, java.nio.file.Path to) throws IOException {
+    java.nio.file.Path sums = from.resolveSibling("." + from.getFileName() + ".crc");
+    if (Files.exists(sums, AS_IT_IS)) {
+      Files.move(sums, to.resolveSibling("." + to.getFileName() + ".crc"), new CopyOption[] {StandardCopyOption.REPLACE_EXISTING});
+    }
+  }
+
+  static boolean isWritable(Path path) {
+    return Files.isWritable(path(path));
+  }
+
+  /** Gives owner, group and mode to a directory and the files in it. */
+  static void give(Place place, DirectoryAttributes wanted) throws IOException {
+    java.nio.file.Path directory = path(place.real);
+    giveToOne(place, directory, wanted, wanted.mode);
+    for (FileEntry entry : entries(place)) {
+      if (!entry.isDir) giveToOne(place, directory.resolve(entry.name), wanted, wanted.fileMode);
+    }
+  }
+
+  private static void giveToOne(Place place, java.nio.file.Path file, DirectoryAttributes wanted, int mode) throws IOException {
+    FileEntry now = entry(place, file);
+    if (now == null) return;
+    UserPrincipalLookupService names = file.getFileSystem().getUserPrincipalLookupService();
+    try {
+      boolean owner = wanted.owner != null && !wanted.owner.equals(now.owner);
+      boolean group = wanted.group != null && !wanted.group.equals(now.group);
+      if (owner) Files.setAttribute(file, "unix:owner", names.lookupPrincipalByName(wanted.owner), FOLLOW);
+      if (group) Files.setAttribute(file, "unix:group", names.lookupPrincipalByGroupName(wanted.group), FOLLOW);
+      // After the owner: a change of owner clears the set-id bits.
+      if (owner || group || now.mode != mode) Files.setAttribute(file, "unix:mode", mode, FOLLOW);
+    } catch (UserPrincipalNotFoundException unknown) {
+      throw new AccessControlException(file + ": there is no user or group " + unknown.getName());
+    } catch (FileSystemException denied) {
+      throw new AccessControlException(file + ": may not give it owner, group and mode: " + denied.getReason());
+    }
+  }
+}

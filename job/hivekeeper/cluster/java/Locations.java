@@ -1,0 +1,38 @@
+package hivekeeper;
+
+import java.io.IOException;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+/** How locations are spelled, and what kind of file system lies behind them. */
+public class Locations {
+  private final Configuration conf;
+
+  public Locations(Configuration conf) {
+    this.conf = conf;
+  }
+
+  public String defaultScheme() {
+    return FileSystem.getDefaultUri(conf).getScheme();
+  }
+
+  /** The one spelling: where the default file system is meant, under another name or port too, its own. */
+  public String qualify(String text) throws IOException {
+    Path path = new Path(text);
+    try {
+      FileSystem home = FileSystem.get(conf);
+      Path absolute = home.makeQualified(path);
+      return new Path(home.getUri().getScheme(), home.getUri().getAuthority(), absolute.toUri().getPath()).toString();
+    } catch (IllegalArgumentException anotherFileSystem) {
+      return path.getFileSystem(conf).makeQualified(path).toString();
+    }
+  }
+
+  /** "hdfs", "file", or what else lies behind the path or, where it is not there yet, behind its nearest parent. */
+  public String schemeBehind(String text) throws IOException {
+    FileSystem fs = Place.nearest(conf, text).fs;
+    return fs instanceof DistributedFileSystem ? "hdfs" : fs.getUri().getScheme();
+  }
+}

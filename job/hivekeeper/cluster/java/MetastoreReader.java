@@ -1,0 +1,161 @@
+package hivekeeper;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.hive.metastore.Warehouse;
+import org.apache.hadoop.hive.metastore.api.FieldSchema;
+import org.apache.hadoop.hive.metastore.api.Order;
+import org.apache.hadoop.hive.metastore.api.Partition;
+import org.apache.hadoop.hive.metastore.api.SerDeInfo;
+import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
+import org.apache.hadoop.hive.metastore.api.Table;
+
+/** Reads databases, tables and partitions, with the names that `model.Table` and `model.Partition` have for what is in them. */
+public class MetastoreReader {
+  private final MetastoreConnection connection;
+
+  public MetastoreReader(MetastoreConnection connection) {
+    this.connection = connection;
+  }
+
+  public String databases() throws Exception {
+    return Json.write(connection.client.getAllDatabases());
+  }
+
+  /** "null" where the database does not exist. */
+  public String tableNames(String database) throws Exception {
+    return connection.isDatabase(database) ? Json.write(connection.client.getAllTables(database)) : "null";
+  }
+
+  public String tables(String database, String names) throws Exception {
+    List<Object> found = new ArrayList<Object>();
+    for (Table table : connection.tables(database, Json.readStrings(names))) found.add(describe(table));
+    return Json.write(found);
+  }
+
+  /** Qualified location of every table of a database that has one. */
+  public String locations(String database) throws Exception {
+    Map<String, String> found = new LinkedHashMap<String, String>();
+    for (Table table : connection.tables(database, connection.client.getAllTables(database))) {
+      String location = table.getSd() == null ? null : table.getSd().getLocation();
+      if (location != null && !location.isEmpty()) found.put(table.getTableName(), connection.qualify(location));
+    }
+    return Json.write(found);
+  }
+
+  /** Locations in the spelling of locations(): what a caller's text is compared with. */
+  public String qualified(String locations) throws Exception {
+    List<String> found = new ArrayList<String>();
+    for (String location : Json.readStrings(locations)) found.add(connection.qualify(location));
+    return Json.write(found);
+  }
+
+  /** One partition; `storage` is a position in the list of storages, each of which many partitions share. */
+  public static class PartitionRow {
+    public String name;
+    public List<String> values;
+    public String location;
+    public int storage;
+    public Map<String, String> parameters;
+  }
+
+  /**
+   * {storages, partitions}: the named partitions that exist, all where names is null. Hive's client repeats every column in every
+   * partition; that is left out.
+   */
+  public String partitions(String database, String table, String names) throws Exception {
+    List<String> wanted = names == null ? connection.client.listPartitionNames(database, table, (short) -1) : Json.readStrings(names);
+    List<FieldSchema> keys = wanted.isEmpty() ? null : connection.client.getTable(database, table).getPartitionKeys();
+    Map<Object, Integer> storages = new LinkedHashMap<Object, Integer>();
+    List<PartitionRow> rows = new ArrayList<PartitionRow>();
+    for (List<String> batch : MetastoreConnection.batches(wanted, MetastoreConnection.PARTITIONS_AT_ONCE)) {
+      for (Partition partition : connection.client.getPartitionsByNames(database, table, batch)) {
+        rows.add(row(partition, keys, storages));
+      }
+    }
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("storages", storages.keySet());
+    found.put("partitions", rows);
+    return Json.write(found);
+  }
+
+  private static PartitionRow row(Partition partition, List<FieldSchema> keys, Map<Object, Integer> storages) throws Exception {
+    Object storage = storage(partition.getSd());
+    if (!storages.containsKey(storage)) storages.put(storage, storages.size());
+    PartitionRow row = new PartitionRow();
+    row.name = Warehouse.makePartName(keys, partition.getValues());
+    row.values = partition.getValues();
+    row.location = text(partition.getSd().getLocation());
+    row.storage = (Integer) storages.get(storage);
+    row.parameters = parameters(partition.getParameters());
+    return row;
+  }
+
+  private static Map<String, Object> describe(Table table) {
+    StorageDescriptor sd = table.getSd() == null ? new StorageDescriptor() : table.getSd();
+    boolean skewed = sd.getSkewedInfo() != null && sd.getSkewedInfo().getSkewedColNames() != null;
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("database", table.getDbName());
+    found.put("name", table.getTableName());
+    found.put("kind", text(table.getTableType()));
+    found.put("location", text(sd.getLocation()));
+    found.put("storage", storage(sd));
+    found.put("columns", columns(sd.getCols()));
+    found.put("partition_columns", columns(table.getPartitionKeys()));
+    found.put("parameters", parameters(table.getParameters()));
+    found.put("bucket_columns", orEmpty(sd.getBucketCols()));
+    found.put("buckets", table.getSd() == null ? -1 : sd.getNumBuckets());
+    found.put("sort_columns", sortColumns(sd));
+    found.put("skewed_columns", skewed ? sd.getSkewedInfo().getSkewedColNames() : Collections.emptyList());
+    found.put("owner", text(table.getOwner()));
+    found.put("create_time", table.getCreateTime());
+    return found;
+  }
+
+  private static Map<String, Object> storage(StorageDescriptor sd) {
+    SerDeInfo serde = sd.getSerdeInfo() == null ? new SerDeInfo() : sd.getSerdeInfo();
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("input_format", text(sd.getInputFormat()));
+    found.put("output_format", text(sd.getOutputFormat()));
+    found.put("serde", text(serde.getSerializationLib()));
+    found.put("serde_parameters", parameters(serde.getParameters()));
+    return found;
+  }
+
+  private static List<Object> columns(List<FieldSchema> fields) {
+    List<Object> found = new ArrayList<Object>();
+    for (Object each : orEmpty(fields)) {
+      FieldSchema field = (FieldSchema) each;
+      Map<String, String> column = new LinkedHashMap<String, String>();
+      column.put("name", field.getName());
+      column.put("type", text(field.getType()));
+      found.add(column);
+    }
+    return found;
+  }
+
+  private static List<String> sortColumns(StorageDescriptor sd) {
+    List<String> found = new ArrayList<String>();
+    for (Object each : orEmpty(sd.getSortCols())) found.add(((Order) each).getCol());
+    return found;
+  }
+
+  /** A copy, without nulls. */
+  static Map<String, String> parameters(Map<String, String> stored) {
+    Map<String, String> found = new LinkedHashMap<String, String>();
+    if (stored == null) return found;
+    for (Map.Entry<String, String> entry : stored.entrySet()) found.put((String) entry.getKey(), text((String) entry.getValue()));
+    return found;
+  }
+
+  private static List<?> orEmpty(List<?> list) {
+    return list == null ? Collections.emptyList() : list;
+  }
+
+  private static String text(String value) {
+    return value == null ? "" : value;
+  }
+}

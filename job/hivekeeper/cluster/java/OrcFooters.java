@@ -1,0 +1,191 @@
+package hivekeeper;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.io.Text;
+import org.apache.orc.BooleanColumnStatistics;
+import org.apache.orc.ColumnStatistics;
+import org.apache.orc.DateColumnStatistics;
+import org.apache.orc.DecimalColumnStatistics;
+import org.apache.orc.DoubleColumnStatistics;
+import org.apache.orc.IntegerColumnStatistics;
+import org.apache.orc.OrcFile;
+import org.apache.orc.OrcProto;
+import org.apache.orc.Reader;
+import org.apache.orc.StringColumnStatistics;
+import org.apache.orc.StripeInformation;
+import org.apache.orc.TimestampColumnStatistics;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.RecordReaderImpl;
+
+/** What an ORC file's footer says. */
+class OrcFooters {
+  // Names of the zone without offset.
+  private static final List<String> UTC =
+      Arrays.asList("Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal");
+
+  private OrcFooters() {}
+
+  static void read(Configuration conf, Footer footer) throws Exception {
+    Reader reader = OrcFile.createReader(new Path(footer.path), OrcFile.readerOptions(conf));
+    try {
+      describe(reader, footer);
+    } finally {
+      reader.close();
+    }
+  }
+
+  private static void describe(Reader reader, Footer footer) throws Exception {
+    TypeDescription schema = reader.getSchema();
+    footer.rows = reader.getNumberOfRows();
+    footer.settled = !reader.getStripes().isEmpty();
+    ColumnStatistics[] statistics = reader.getStatistics();
+    if (statistics.length > 0) addColumns(footer, schema, statistics, new ArrayList<String>(), footer.rows);
+    Stripes stripes = new Stripes(reader);
+    boolean dated = stripes.timed || schema.toString().contains("date");
+    footer.form.put("schema", schema.toString() + attributes(schema));
+    footer.form.put("codec", reader.getCompressionKind().name().toLowerCase());
+    footer.form.put("writer", writer(reader));
+    footer.form.put("calendar", !dated ? "none" : reader.writerUsedProlepticGregorian() ? "corrected" : "legacy");
+    footer.form.put("zone", Footer.joined(stripes.zones));
+    footer.form.put("keys", keys(reader));
+    footer.form.put("blooms", new ArrayList<String>(stripes.blooms));
+  }
+
+  private static String writer(Reader reader) {
+    if (reader.hasMetadataValue(Footer.SPARK + "version")) return "spark";
+    String implementation = reader.getWriterVersion().getWriterImplementation().name().toLowerCase();
+    return implementation.equals("orc_java") ? "hive" : implementation.replace('_', '-');
+  }
+
+  /** All but Spark's own. */
+  private static List<String> keys(Reader reader) {
+    Set<String> keys = new TreeSet<String>();
+    for (String key : reader.getMetadataKeys()) {
+      if (!key.startsWith(Footer.SPARK)) keys.add(key);
+    }
+    return new ArrayList<String>(keys);
+  }
+
+  /** What the footers of stripes say: the writer's zone in each one, columns with bloom filters in the first. */
+  private static class Stripes {
+    final TreeSet<String> zones = new TreeSet<String>();
+    final TreeSet<String> blooms = new TreeSet<String>();
+    final boolean timed;
+    private final TypeDescription schema;
+
+    Stripes(Reader reader) throws Exception {
+      schema = reader.getSchema();
+      timed = schema.toString().contains("timestamp");
+      List<StripeInformation> stripes = reader.getStripes();
+      if (stripes.isEmpty()) return;
+      boolean[] rootOnly = new boolean[schema.getMaximumId() + 1];
+      rootOnly[0] = true;
+      RecordReaderImpl rows = (RecordReaderImpl) reader.rows(reader.options().include(rootOnly));
+      try {
+        for (StripeInformation stripe : timed ? stripes : stripes.subList(0, 1)) add(rows.readStripeFooter(stripe));
+      } finally {
+        rows.close();
+      }
+    }
+
+    private void add(OrcProto.StripeFooter stripe) {
+      if (timed) zones.add(UTC.contains(stripe.getWriterTimezone()) ? "UTC" : stripe.getWriterTimezone());
+      for (int i = 0; i < stripe.getStreamsCount(); i++) {
+        OrcProto.Stream stream = stripe.getStreams(i);
+        if (stream.getKind().name().startsWith("BLOOM_FILTER")) blooms.add(fullName(schema.findSubtype(stream.getColumn())));
+      }
+    }
+  }
+
+  private static String fullName(TypeDescription type) {
+    List<String> parts = new ArrayList<String>();
+    while (type.getParent() != null) {
+      TypeDescription parent = type.getParent();
+      parts.add(0, parent.getFieldNames() == null ? "_elem" : (String) parent.getFieldNames().get(position(type)));
+      type = parent;
+    }
+    return Footer.dotted(parts);
+  }
+
+  /** Among its parent's children, several of which may be equal. */
+  private static int position(TypeDescription type) {
+    List<TypeDescription> children = type.getParent().getChildren();
+    int at = 0;
+    while (children.get(at) != type) at++;
+    return at;
+  }
+
+  /** Type attributes are no part of the type's text. Spark marks its plain timestamps, which says nothing. */
+  private static String attributes(TypeDescription type) {
+    StringBuilder out = new StringBuilder();
+    for (int id = type.getId(); id <= type.getMaximumId(); id++) {
+      TypeDescription sub = type.findSubtype(id);
+      for (String name : sub.getAttributeNames()) {
+        String value = sub.getAttributeValue(name);
+        if (!value.equals("timestamp")) out.append(" /" + id + "." + name + "=" + value);
+      }
+    }
+    return out.toString();
+  }
+
+  /** `entries` is how many values of this type there are, nulls included; null where ORC does not say (inside lists and maps). */
+  private static void addColumns(Footer footer, TypeDescription type, ColumnStatistics[] all, List<String> parts, Long entries) {
+    ColumnStatistics statistics = all[type.getId()];
+    long present = statistics.getNumberOfValues();
+    if (!parts.isEmpty()) {
+      ColumnFacts facts = new ColumnFacts();
+      facts.values = entries == null ? present : entries.longValue();
+      facts.nullsKnown = entries != null;
+      facts.nulls = entries == null ? 0L : entries.longValue() - present;
+      if (present > 0) addBounds(facts, statistics);
+      footer.columns.put(Footer.dotted(parts), facts);
+    }
+    if (type.getChildren() == null) return;
+    boolean struct = type.getCategory() == TypeDescription.Category.STRUCT;
+    for (int i = 0; i < type.getChildren().size(); i++) {
+      List<String> deeper = new ArrayList<String>(parts);
+      deeper.add(struct ? (String) type.getFieldNames().get(i) : "_elem" + i);
+      Long inside = !struct ? null : parts.isEmpty() ? entries : Long.valueOf(present);
+      addColumns(footer, (TypeDescription) type.getChildren().get(i), all, deeper, inside);
+    }
+  }
+
+  private static void addBounds(ColumnFacts facts, ColumnStatistics statistics) {
+    if (statistics instanceof IntegerColumnStatistics) {
+      IntegerColumnStatistics known = (IntegerColumnStatistics) statistics;
+      facts.addBounds(known.getMinimum(), known.getMaximum());
+    } else if (statistics instanceof DoubleColumnStatistics) {
+      DoubleColumnStatistics known = (DoubleColumnStatistics) statistics;
+      // Not so where there is a NaN.
+      boolean usable = known.getMinimum() <= known.getMaximum();
+      facts.addBounds(usable ? (Object) known.getMinimum() : null, usable ? (Object) known.getMaximum() : null);
+    } else if (statistics instanceof StringColumnStatistics) {
+      StringColumnStatistics known = (StringColumnStatistics) statistics;
+      facts.addBounds(bytesOf(known.getMinimum()), bytesOf(known.getMaximum()));
+    } else if (statistics instanceof DateColumnStatistics) {
+      DateColumnStatistics known = (DateColumnStatistics) statistics;
+      facts.addBounds(known.getMinimumDayOfEpoch(), known.getMaximumDayOfEpoch());
+    } else if (statistics instanceof TimestampColumnStatistics) {
+      TimestampColumnStatistics known = (TimestampColumnStatistics) statistics;
+      boolean usable = known.getMinimumUTC() != null && known.getMaximumUTC() != null;
+      facts.addBounds(usable ? (Object) known.getMinimumUTC().getTime() : null, usable ? (Object) known.getMaximumUTC().getTime() : null);
+    } else if (statistics instanceof DecimalColumnStatistics) {
+      DecimalColumnStatistics known = (DecimalColumnStatistics) statistics;
+      facts.addBounds(known.getMinimum(), known.getMaximum());
+    } else if (statistics instanceof BooleanColumnStatistics) {
+      BooleanColumnStatistics known = (BooleanColumnStatistics) statistics;
+      facts.addBounds(known.getFalseCount() == 0, known.getTrueCount() > 0);
+    }
+  }
+
+  /** ORC orders strings by their bytes, as Text does and String does not. */
+  private static Text bytesOf(String bound) {
+    return bound == null ? null : new Text(bound);
+  }
+}

@@ -1,0 +1,156 @@
+package hivekeeper;
+
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.column.statistics.Statistics;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+
+/** What a Parquet file's footer says. */
+class ParquetFooters {
+  private static final String ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata";
+  // What differs between the row metadata of files that mean the same.
+  private static final List<String> MEANINGLESS = Arrays.asList("nullable", "containsNull", "valueContainsNull", "comment");
+
+  private ParquetFooters() {}
+
+  static void read(Configuration conf, Footer footer) throws Exception {
+    ParquetFileReader reader = ParquetFileReader.open(HadoopInputFile.fromPath(new Path(footer.path), conf));
+    try {
+      describe(reader.getFooter(), footer);
+    } finally {
+      reader.close();
+    }
+  }
+
+  private static void describe(ParquetMetadata metadata, Footer footer) throws Exception {
+    TreeSet<String> codecs = new TreeSet<String>();
+    TreeSet<String> blooms = new TreeSet<String>();
+    for (BlockMetaData block : metadata.getBlocks()) {
+      footer.rows += block.getRowCount();
+      for (ColumnChunkMetaData chunk : block.getColumns()) {
+        String codec = chunk.getCodec().name().toLowerCase();
+        codecs.add(codec.equals("uncompressed") ? "none" : codec);
+        if (chunk.getBloomFilterOffset() >= 0) blooms.add(chunk.getPath().toDotString());
+        addChunk(footer, Footer.dotted(Arrays.asList(chunk.getPath().toArray())), chunk);
+      }
+    }
+    if (codecs.isEmpty()) {
+      footer.settled = false;
+      codecs.add("none");
+      for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) {
+        footer.columns.put(Footer.dotted(Arrays.asList(path)), new ColumnFacts());
+      }
+    }
+    String schema = schemaText(metadata);
+    Map<String, String> keys = metadata.getFileMetaData().getKeyValueMetaData();
+    footer.form.put("schema", schema);
+    footer.form.put("codec", Footer.joined(codecs));
+    footer.form.put("writer", writer(metadata.getFileMetaData().getCreatedBy(), keys));
+    footer.form.put("calendar", calendar(schema, keys));
+    footer.form.put("zone", "");
+    footer.form.put("keys", meaningfulKeys(keys));
+    footer.form.put("blooms", new ArrayList<String>(blooms));
+  }
+
+  /** Without the message's name, `required` taken for `optional`. */
+  private static String schemaText(ParquetMetadata metadata) {
+    String text = metadata.getFileMetaData().getSchema().toString();
+    int end = text.indexOf('\n');
+    text = "message schema {" + (end < 0 ? "" : text.substring(end));
+    return text.replaceAll("(?m)^( *)required ", "$1optional ").trim();
+  }
+
+  private static void addChunk(Footer footer, String name, ColumnChunkMetaData chunk) {
+    ColumnFacts facts = (ColumnFacts) footer.columns.get(name);
+    if (facts == null) {
+      facts = new ColumnFacts(chunk.getPrimitiveType().comparator(), chunk.getPrimitiveType().stringifier());
+      footer.columns.put(name, facts);
+    }
+    facts.values += chunk.getValueCount();
+    Statistics<?> statistics = chunk.getStatistics();
+    boolean counted = statistics != null && statistics.isNumNullsSet();
+    facts.nullsKnown = facts.nullsKnown && counted;
+    if (counted) facts.nulls += statistics.getNumNulls();
+    if (statistics != null && statistics.hasNonNullValue()) {
+      facts.addBounds(statistics.genericGetMin(), statistics.genericGetMax());
+    } else if (!counted || statistics.getNumNulls() < chunk.getValueCount()) {
+      facts.boundsKnown = false;
+    }
+  }
+
+  private static String writer(String createdBy, Map<String, String> keys) {
+    if (keys.containsKey(Footer.SPARK + "version") || keys.containsKey(ROW_METADATA)) return "spark";
+    if (createdBy == null || createdBy.trim().isEmpty()) return "unknown";
+    String name = createdBy.trim().toLowerCase().split("[ (]")[0];
+    return name.startsWith("parquet-cpp") ? "arrow" : name;
+  }
+
+  /** Spark's own keys say which calendar ancient dates are in; other writers do not say. */
+  private static String calendar(String schema, Map<String, String> keys) {
+    boolean int96 = schema.matches("(?s).*\\n *(optional|repeated) int96 .*");
+    boolean dated = schema.contains("(DATE)") || schema.contains("(TIMESTAMP(");
+    if (!int96 && !dated) return "none";
+    String version = (String) keys.get(Footer.SPARK + "version");
+    if (version == null) return "unknown";
+    boolean legacy = dated && (keys.containsKey(Footer.SPARK + "legacyDateTime") || isBefore(version, 3, 0))
+        || int96 && (keys.containsKey(Footer.SPARK + "legacyINT96") || isBefore(version, 3, 1));
+    return legacy ? "legacy" : "corrected";
+  }
+
+  private static boolean isBefore(String version, int major, int minor) {
+    String[] parts = version.split("[^0-9]+");
+    int foundMajor = Integer.parseInt(parts[0]);
+    int foundMinor = parts.length > 1 ? Integer.parseInt(parts[1]) : 0;
+    return foundMajor < major || foundMajor == major && foundMinor < minor;
+  }
+
+  /** All keys but Spark's own, and Spark's row metadata where it says more than the physical schema does. */
+  private static List<String> meaningfulKeys(Map<String, String> keys) throws Exception {
+    TreeSet<String> names = new TreeSet<String>();
+    for (String key : keys.keySet()) {
+      if (!key.startsWith(Footer.SPARK)) names.add(key);
+    }
+    String json = (String) keys.get(ROW_METADATA);
+    if (json != null) {
+      String said = Json.write(withoutMeaningless(Json.readAny(json)));
+      boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
+      if (telling) names.add(ROW_METADATA + "#" + hash(said));
+    }
+    return new ArrayList<String>(names);
+  }
+
+  /** Row metadata without nullability, comments and what is empty. */
+  private static Object withoutMeaningless(Object node) {
+    if (node instanceof List) {
+      List<Object> out = new ArrayList<Object>();
+      for (Object item : (List<?>) node) out.add(withoutMeaningless(item));
+      return out;
+    }
+    if (!(node instanceof Map)) return node;
+    Map<String, Object> out = new TreeMap<String, Object>();
+    for (Map.Entry<String, Object> entry : ((Map<String, Object>) node).entrySet()) {
+      Object value = withoutMeaningless(entry.getValue());
+      boolean empty = value instanceof Map && ((Map) value).isEmpty();
+      if (!empty && !MEANINGLESS.contains(entry.getKey())) out.put((String) entry.getKey(), value);
+    }
+    return out;
+  }
+
+  private static String hash(String text) throws Exception {
+    byte[] digest = MessageDigest.getInstance("SHA-256").digest(text.getBytes("UTF-8"));
+    StringBuilder out = new StringBuilder();
+    for (int i = 0; i < 6; i++) out.append(Integer.toHexString(256 + (digest[i] & 255)).substring(1));
+    return out.toString();
+  }
+}

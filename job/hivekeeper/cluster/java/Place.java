@@ -1,0 +1,73 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.net.URI;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.viewfs.ViewFileSystem;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+/**
+ * Where a path really lies: behind a ViewFs mount there is a file system that knows ids and open files.
+ *
+ * `path` is the path as its own file system spells it; `real` is the one on `fs`, null where a mount leads to nothing.
+ */
+class Place {
+  final FileSystem fs;
+  final Path path;
+  final Path real;
+
+  private Place(FileSystem fs, Path path, Path real) {
+    this.fs = fs;
+    this.path = path;
+    this.real = real;
+  }
+
+  static Place of(Configuration conf, String text) throws IOException {
+    Path path = new Path(text);
+    FileSystem fs = path.getFileSystem(conf);
+    path = fs.makeQualified(path);
+    if (!(fs instanceof ViewFileSystem)) return new Place(fs, path, path);
+    try {
+      Path real = fs.resolvePath(path);
+      return new Place(real.getFileSystem(conf), path, real);
+    } catch (FileNotFoundException absent) {
+      return new Place(fs, path, null);
+    }
+  }
+
+  /** The path, or its nearest parent that exists. */
+  static Place nearest(Configuration conf, String text) throws IOException {
+    Path path = new Path(text);
+    Place place = of(conf, text);
+    while ((place.real == null || !place.fs.exists(place.real)) && path.getParent() != null) {
+      path = path.getParent();
+      place = of(conf, path.toString());
+    }
+    return place;
+  }
+
+  void requireReal() throws FileNotFoundException {
+    if (real == null) throw new FileNotFoundException(path + ": no such directory");
+  }
+
+  boolean isLocal() {
+    return LocalFiles.holds(fs);
+  }
+
+  boolean isHdfs() {
+    return fs instanceof DistributedFileSystem;
+  }
+
+  DistributedFileSystem hdfs() {
+    return (DistributedFileSystem) fs;
+  }
+
+  /** As Spark's input_file_name() spells it: Hadoop's listing of local files says `file:///`, a Path alone `file:/`. */
+  String uri() {
+    URI uri = path.toUri();
+    return uri.getAuthority() != null ? uri.toString() : uri.getScheme() + "://" + uri.getRawPath();
+  }
+}

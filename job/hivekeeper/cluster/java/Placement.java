@@ -1,0 +1,111 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.QuotaUsage;
+import org.apache.hadoop.fs.permission.FsAction;
+import org.apache.hadoop.security.AccessControlException;
+import org.apache.hadoop.security.UserGroupInformation;
+
+/** What ties a directory to its place, so that it cannot or must not be renamed: rights, encryption zones, snapshots, quotas. */
+public class Placement {
+  private final Configuration conf;
+
+  public Placement(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** {directory: {denied, zone, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. */
+  public String ties(String directories) throws Exception {
+    // Units share their parents, so each is asked about once.
+    final Map<Path, ParentRights> parents = Collections.synchronizedMap(new HashMap<Path, ParentRights>());
+    return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
+      public Object of(Object directory) throws Exception {
+        Place place = Place.of(conf, (String) directory);
+        try {
+          return place.real == null ? null : tiesOf(place, parents);
+        } catch (FileNotFoundException absent) {
+          return null;
+        }
+      }
+    }));
+  }
+
+  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents) throws IOException {
+    Path parent = place.path.getParent();
+    if (!parents.containsKey(parent)) parents.put(parent, rightsIn(parent));
+    FileStatus status = place.fs.getFileStatus(place.real);
+    Map<String, Object> known = new LinkedHashMap<String, Object>();
+    known.put("denied", whyDenied((ParentRights) parents.get(parent), parent, status));
+    if (!place.isHdfs()) return known;
+    known.put("snapshots", status.isSnapshotEnabled());
+    known.put("zone", status.isEncrypted() ? place.hdfs().getEZForPath(place.real).getPath() : "");
+    known.put("quota", hasQuota(place));
+    return known;
+  }
+
+  private static boolean hasQuota(Place place) throws IOException {
+    try {
+      QuotaUsage usage = place.fs.getQuotaUsage(place.real);
+      return usage.getQuota() >= 0 || usage.getSpaceQuota() >= 0 || usage.isTypeQuotaSet();
+    } catch (AccessControlException notReadable) {
+      // Without a quota of its own HDFS adds up what lies below, which needs the right to read all of it.
+      return false;
+    }
+  }
+
+  /** What this user may not do in a directory: `denied` says why they may rename nothing there; `stickyOwner` is null where no bit binds. */
+  private static class ParentRights {
+    final String denied;
+    final String stickyOwner;
+
+    ParentRights(String denied, String stickyOwner) {
+      this.denied = denied;
+      this.stickyOwner = stickyOwner;
+    }
+  }
+
+  /** "" where this user may rename the directory. */
+  private static String whyDenied(ParentRights rights, Path parent, FileStatus status) throws IOException {
+    // A local file's owner costs a process, so it is looked at only below a sticky bit.
+    if (rights.stickyOwner == null || status.getOwner().equals(currentUser())) return rights.denied;
+    return parent + " has the sticky bit and belongs to " + rights.stickyOwner + ", the directory to " + status.getOwner();
+  }
+
+  private ParentRights rightsIn(Path parent) throws IOException {
+    if (parent == null) return new ParentRights("a root is never renamed", null);
+    Place place = Place.of(conf, parent.toString());
+    if (place.real == null) return new ParentRights("", null);
+    if (place.isLocal()) return new ParentRights(LocalFiles.isWritable(place.real) ? "" : parent + " is not writable", null);
+    try {
+      place.fs.access(place.real, FsAction.WRITE_EXECUTE);
+    } catch (AccessControlException denied) {
+      return new ParentRights(Messages.firstLine(denied), null);
+    }
+    FileStatus status = place.fs.getFileStatus(place.real);
+    boolean binding = status.getPermission().getStickyBit() && !status.getOwner().equals(currentUser()) && !isSuperuser(place);
+    return new ParentRights("", binding ? status.getOwner() : null);
+  }
+
+  private static String currentUser() throws IOException {
+    return UserGroupInformation.getCurrentUser().getShortUserName();
+  }
+
+  /** Only a superuser may list encryption zones; what the list holds does not matter. */
+  private static boolean isSuperuser(Place place) {
+    if (!place.isHdfs()) return false;
+    try {
+      place.hdfs().listEncryptionZones().hasNext();
+      return true;
+    } catch (IOException denied) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.net.URI;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileContext;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+
+/** Renames that never put anything over, or into, what exists; and the exchange of two directories that is made of them. */
+public class Renames {
+  private final Configuration conf;
+  private final Map<URI, FileContext> contexts = new HashMap<URI, FileContext>();
+
+  public Renames(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** Never OVERWRITE. Not by FileSystem.rename either, which moves the source into a directory that exists. */
+  public void rename(String source, String target) throws IOException {
+    Path from = new Path(source);
+    FileSystem fs = from.getFileSystem(conf);
+    if (LocalFiles.holds(fs)) {
+      LocalFiles.rename(fs, LocalFiles.path(from), LocalFiles.path(new Path(target)));
+      return;
+    }
+    try {
+      context(from).rename(from, new Path(target), new Options.Rename[] {Options.Rename.NONE});
+    } catch (IOException refused) {
+      // A file onto a directory, or the reverse: Hadoop has no class of its own for that.
+      if (!String.valueOf(refused.getMessage()).contains("must both be")) throw refused;
+      throw new FileAlreadyExistsException(refused.getMessage());
+    }
+  }
+
+  /**
+   * live → aside; then incoming → live, if aside has the id and the time that live was seen with. "null" where incoming is at
+   * live's place now; else {path, uri, entry} of aside, where the former live is.
+   *
+   * One call, because readers find nothing at live in between.
+   */
+  public String exchange(String live, String aside, String incoming, long fileId, long mtimeMs) throws Exception {
+    rename(live, aside);
+    Place place = Place.of(conf, aside);
+    FileEntry left = place.real == null ? null : FileEntry.at(place);
+    if (left == null) throw new FileNotFoundException(aside + ": no such directory");
+    if (left.fileId == fileId && left.mtimeMs == mtimeMs) {
+      try {
+        rename(incoming, live);
+        return "null";
+      } catch (FileAlreadyExistsException standing) {
+        // Somebody has made live again: the caller finds the old directory as it was, and decides.
+      }
+    }
+    return Json.write(new Listing.Found(place, left));
+  }
+
+  /** A FileContext makes a client of its own, so one is kept per file system. */
+  private synchronized FileContext context(Path path) throws IOException {
+    URI uri = path.getFileSystem(conf).getUri();
+    if (!contexts.containsKey(uri)) contexts.put(uri, FileContext.getFileContext(uri, conf));
+    return (FileContext) contexts.get(uri);
+  }
+}

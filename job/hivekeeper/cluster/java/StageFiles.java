@@ -1,0 +1,72 @@
+package hivekeeper;
+
+import java.io.IOException;
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileContext;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+
+/** Lists of files in and out of Spark's jobs, in one call each. Renames nothing but the files of a stage. */
+public class StageFiles {
+  private static final String SPARKS_JOB_ID = "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+
+  private final Configuration conf;
+
+  public StageFiles(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /**
+   * `places` is [{file, …}, …]; each line is the same with the file as input_file_name() gives it, which is how Spark lists it in
+   * `inputFiles` (`file:/a b` and `file:///a%20b` are one path).
+   */
+  public List<String> lines(String[] inputFiles, String places) throws Exception {
+    Map<String, String> spelled = new HashMap<String, String>();
+    for (String file : inputFiles) spelled.put(new Path(new URI(file)).toString(), file);
+    List<String> lines = new ArrayList<String>();
+    for (Object each : Json.readList(places)) {
+      Map<String, Object> place = (Map) each;
+      place.put("file", spelled.get(new Path((String) place.get("file")).toString()));
+      lines.add(Json.write(place));
+    }
+    return lines;
+  }
+
+  /** The files in each directory below `target`, as {directory: [name, …]}. */
+  public String list(String target) throws IOException {
+    Path top = new Path(target);
+    FileSystem fs = top.getFileSystem(conf);
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    for (FileStatus entry : fs.listStatus(top)) {
+      List<String> names = new ArrayList<String>();
+      if (entry.isDirectory()) {
+        for (FileStatus file : fs.listStatus(entry.getPath())) names.add(file.getPath().getName());
+      }
+      found.put(entry.getPath().getName(), names);
+    }
+    return Json.write(found);
+  }
+
+  /** Spark puts an id of its own into every output name; `mark` takes its place, never over an existing file. */
+  public void mark(String target, String mark) throws IOException {
+    Path top = new Path(target);
+    FileContext context = FileContext.getFileContext(top.toUri(), conf);
+    FileSystem fs = top.getFileSystem(conf);
+    Options.Rename[] never = {Options.Rename.NONE};
+    for (FileStatus unit : fs.listStatus(top)) {
+      for (FileStatus output : fs.listStatus(unit.getPath())) {
+        Path from = output.getPath();
+        String name = from.getName().replaceFirst(SPARKS_JOB_ID, "-" + mark);
+        if (!name.equals(from.getName())) context.rename(from, new Path(from.getParent(), name), never);
+      }
+    }
+  }
+}

@@ -1,0 +1,134 @@
+package hivekeeper.doctor;
+
+import hivekeeper.Json;
+import hivekeeper.Messages;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileContext;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.AclEntry;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+
+/** Tries below a table's root what a run will do there, in a scratch directory that it removes again. Decides nothing. */
+public class RightsTrial {
+  // A user whom no directory names: for an ACL that is only tried.
+  private static final String SOMEBODY = "hivekeeper-somebody";
+  private static final String[] TRIALS = {"control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy"};
+  private static final long OLD_MS = 3600000L;
+
+  private final Configuration conf;
+
+  public RightsTrial(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** {owner, group, trials, left}. Each trial: "" done, a reason, or null where the file system does not know such a thing. */
+  public String run(String root, String control, String name) throws IOException {
+    Path table = new Path(root);
+    Path top = new Path(control);
+    FileSystem fs = table.getFileSystem(conf);
+    FileStatus wanted = fs.getFileStatus(table);
+    Path scratch = new Path(top, name);
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("owner", wanted.getOwner());
+    found.put("group", wanted.getGroup());
+    boolean made = !fs.exists(top);
+    // For a JVM that is told to end half-way; one that is killed leaves an empty directory to the next doctor.
+    fs.deleteOnExit(scratch);
+    try {
+      if (!made) removeOld(fs, top, name);
+      found.put("trials", tryAll(fs, wanted, scratch));
+    } finally {
+      found.put("left", removeQuietly(fs, scratch, true));
+      fs.cancelDeleteOnExit(scratch);
+      // Not recursive: what a run has put there meanwhile stays.
+      if (made) removeQuietly(fs, top, false);
+    }
+    return Json.write(found);
+  }
+
+  /** Scratch directories of doctors that were killed more than an hour ago; `name` ends with the id of the run. */
+  private static void removeOld(FileSystem fs, Path top, String name) throws IOException {
+    String prefix = name.substring(0, name.indexOf('-') + 1);
+    for (FileStatus found : fs.listStatus(top)) {
+      boolean ours = found.isDirectory() && found.getPath().getName().startsWith(prefix);
+      if (ours && found.getModificationTime() < System.currentTimeMillis() - OLD_MS) removeQuietly(fs, found.getPath(), true);
+    }
+  }
+
+  /** "" where it is gone, else what is left. */
+  static String removeQuietly(FileSystem fs, Path path, boolean recursive) {
+    try {
+      fs.delete(path, recursive);
+      return "";
+    } catch (Exception notRemoved) {
+      return path + " (" + Messages.firstLine(notRemoved) + ")";
+    }
+  }
+
+  private Map<String, String> tryAll(FileSystem fs, FileStatus wanted, Path scratch) {
+    Map<String, String> results = new LinkedHashMap<String, String>();
+    for (String name : TRIALS) {
+      boolean possible = results.isEmpty() || "".equals(results.get(TRIALS[0]));
+      results.put(name, possible ? tryOne(name, fs, wanted, scratch) : null);
+    }
+    return results;
+  }
+
+  private String tryOne(String name, FileSystem fs, FileStatus wanted, Path scratch) {
+    try {
+      Path own = new Path(scratch, name);
+      if (!fs.mkdirs(own)) return "cannot make " + own;
+      act(name, fs, wanted, own);
+      return "";
+    } catch (UnsupportedOperationException unknown) {
+      return null;
+    } catch (Exception refused) {
+      return Messages.firstLine(refused);
+    }
+  }
+
+  private void act(String name, FileSystem fs, FileStatus wanted, Path own) throws Exception {
+    switch (name) {
+      case "write":
+        write(fs, new Path(own, "file"));
+        break;
+      case "rename":
+        FileContext.getFileContext(fs.getUri(), conf).rename(own, new Path(own.getParent(), "renamed"), new Options.Rename[0]);
+        break;
+      case "owner":
+        fs.setOwner(own, wanted.getOwner(), null);
+        break;
+      case "group":
+        fs.setOwner(own, null, wanted.getGroup());
+        break;
+      case "set-acl":
+        List<AclEntry> entries = new ArrayList<AclEntry>(fs.getAclStatus(wanted.getPath()).getEntries());
+        fs.modifyAclEntries(own, entries.isEmpty() ? AclEntry.parseAclSpec("user:" + SOMEBODY + ":r-x", true) : entries);
+        break;
+      case "set-xattr":
+        fs.setXAttr(own, "user.hivekeeper.doctor", new byte[] {1});
+        break;
+      case "policy":
+        if (fs instanceof DistributedFileSystem) fs.setStoragePolicy(own, fs.getStoragePolicy(wanted.getPath()).getName());
+        break;
+      default:
+        // "control": the directory itself was the trial.
+    }
+  }
+
+  private static void write(FileSystem fs, Path file) throws IOException {
+    FSDataOutputStream out = fs.create(file, false);
+    out.write(1);
+    out.hflush();
+    out.close();
+  }
+}

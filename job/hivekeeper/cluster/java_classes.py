@@ -1,0 +1,138 @@
+"""Compiles the Java sources of `cluster/java/` in the driver's JVM, once per JVM, and loads the classes.
+
+The compiler is Janino, which comes with every Spark because its own code generator needs it: nothing in the archive is binary.
+Janino knows Java 7 without lambdas, try-with-resources and multi-catch; a generic read needs a cast.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from py4j.protocol import Py4JError
+
+from hivekeeper.cluster.java_errors import first_line, java_causes
+from hivekeeper.errors import Unusable
+
+# What every command needs; what one command alone needs lies in a folder of its own and is compiled when it is first asked for.
+CORE = ""
+PACKAGE = "hivekeeper"
+
+_COMPILED: Dict[Tuple[Any, str], JavaPackage] = {}
+_IMPORT = re.compile(r"import ([\w.]+)\.(\w+);")
+
+
+class JavaSource(NamedTuple):
+    name: str
+    text: str
+
+
+class MergedSource(NamedTuple):
+    """Several sources as one compilation unit, the only thing that every Janino compiles; `lines` tells where each line is from."""
+
+    text: str
+    lines: Sequence[Tuple[str, int]]
+
+    def locate(self, message: str) -> str:
+        """The compiler's message with file and line instead of the line in the merged text."""
+
+        def name(match: re.Match[str]) -> str:
+            file, line = self.lines[int(match[1]) - 1]
+            return f"{file}, line {line}"
+
+        return re.sub(r"Line (\d+)", name, message)
+
+
+def read_sources(folder: str) -> Tuple[JavaSource, ...]:
+    """The sources of `cluster/java/FOLDER`, in the order of their names."""
+    top = files(__package__).joinpath("java")
+    place = top.joinpath(folder) if folder else top
+    found = sorted((one for one in place.iterdir() if one.name.endswith(".java")), key=lambda one: one.name)
+    return tuple(JavaSource(one.name, one.read_text("utf-8")) for one in found)
+
+
+def merge(package: str, sources: Sequence[JavaSource]) -> MergedSource:
+    """Package and imports once, then the rest of each source. An import means the same class for all of them."""
+    imports: Dict[str, str] = {}
+    body: List[Tuple[str, Tuple[str, int]]] = []
+    for source in sources:
+        for number, line in enumerate(source.text.splitlines(), 1):
+            match = _IMPORT.fullmatch(line)
+            if match and imports.setdefault(match[2], line) != line:
+                raise ValueError(f"{source.name}: {line} but {imports[match[2]]} elsewhere; write one of them out in full")
+            if not match and not line.startswith("package "):
+                body.append((line, (source.name, number)))
+    head = [f"package {package};", *sorted(imports.values())]
+    return MergedSource("\n".join([*head, *(line for line, _ in body)]), [("imports", 0)] * len(head) + [origin for _, origin in body])
+
+
+class JavaPackage:
+    """The classes of some sources, which a thread compiles. A failure is told when a class is first asked for."""
+
+    def __init__(self, jvm: Any, name: str, sources: Sequence[JavaSource], parent_loader: Any) -> None:
+        self.name = name
+        self._source = merge(name, sources)
+        self._loader: Any = None
+        self._failure: Optional[Exception] = None
+        self._classes: Dict[str, Any] = {}
+        # Its own thread has its own connection to the JVM. A daemon: a command that fails early does not wait for it.
+        self._thread = threading.Thread(target=self._compile, args=(jvm, parent_loader), name="hivekeeper-compile", daemon=True)
+        self._thread.start()
+
+    def _compile(self, jvm: Any, parent_loader: Any) -> None:
+        try:
+            compiler = jvm.org.codehaus.janino.SimpleCompiler()
+            compiler.setParentClassLoader(parent_loader)
+            compiler.cook(self._source.text)
+            self._loader = compiler.getClassLoader()
+        except (Py4JError, OSError, TypeError) as error:
+            # TypeError: Py4J takes a class that is not there for a package, which cannot be called.
+            self._failure = error
+
+    @property
+    def loader(self) -> Any:
+        """The class loader, once all is compiled. Raises Unusable."""
+        self._thread.join()
+        if self._loader is None:
+            error = self._failure or RuntimeError("the compilation ended with the error above")
+            told = self._source.locate(first_line(java_causes(error)) or str(error))
+            raise Unusable(
+                f"this Spark's own compiler (Janino) does not compile Hivekeeper's Java sources: {told}",
+                next="use a Spark from 3.3 to 4.0 with its own jars first on the class path",
+            ) from error
+        return self._loader
+
+    def find(self, name: str) -> Any:
+        """The class, as a java.lang.Class."""
+        if name not in self._classes:
+            self._classes[name] = self.loader.loadClass(f"{self.name}.{name}")
+        return self._classes[name]
+
+    @cached_property
+    def factory(self) -> Any:
+        """Makes instances. A class has to be found by reflection only once."""
+        return self.find("Factory").getDeclaredConstructors()[0].newInstance(None)
+
+    def class_bytes(self) -> Mapping[str, bytes]:
+        """Every class by its full name, nested ones included, as a class file holds it: what a jar for executors is made of."""
+        # Janino's loader keeps them in a field of this name, in all versions; newer ones have a method too.
+        field = self.loader.getClass().getDeclaredField("classes")
+        field.setAccessible(True)
+        found = field.get(self.loader)
+        return {str(name): bytes(found[name]) for name in found}
+
+
+def compiled(java_gateway: Any, folder: str = CORE) -> JavaPackage:
+    """The classes of one folder; where this is the first time in this JVM, their compilation begins and this does not wait for it.
+
+    Py4J finds methods by the name of their class, so a JVM may see each name once only.
+    """
+    key = (java_gateway._gateway_client, folder)
+    if key not in _COMPILED:
+        jvm = java_gateway.jvm
+        parent = compiled(java_gateway).loader if folder else jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        _COMPILED[key] = JavaPackage(jvm, f"{PACKAGE}.{folder}" if folder else PACKAGE, read_sources(folder), parent)
+    return _COMPILED[key]

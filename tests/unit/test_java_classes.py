@@ -1,0 +1,23 @@
+import pytest
+
+from hivekeeper.cluster.java_classes import JavaSource, merge
+
+LIST = JavaSource("A.java", "package p;\n\nimport java.util.List;\n\nclass A {\n  List<B> all;\n}")
+
+
+def test_sources_become_one_unit_with_each_import_once():
+    other = JavaSource("B.java", "package p;\n\nimport java.util.List;\nimport java.util.Map;\n\nclass B {}")
+    lines = [line for line in merge("p", [LIST, other]).text.splitlines() if line]
+    assert lines == ["package p;", "import java.util.List;", "import java.util.Map;", "class A {", "  List<B> all;", "}", "class B {}"]
+
+
+def test_one_name_imported_from_two_packages_is_refused():
+    other = JavaSource("B.java", "package p;\n\nimport java.awt.List;\n\nclass B {}")
+    with pytest.raises(ValueError, match="B.java: import java.awt.List; but import java.util.List; elsewhere"):
+        merge("p", [LIST, other])
+
+
+def test_a_compilers_message_names_the_source_and_its_own_line():
+    merged = merge("p", [JavaSource("First.java", "package p;\n\nclass First {}"), LIST])
+    line = 1 + merged.text.splitlines().index("  List<B> all;")
+    assert merged.locate(f"Line {line}, Column 8: Cannot find B") == "A.java, line 6, Column 8: Cannot find B"
