@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
 
-from hivekeeper.cluster.checkup import ClusterProbes
-from hivekeeper.cluster.connect import WallClock
+from hivekeeper.cluster.connect import WallClock, assemble
+from hivekeeper.cluster.doctor import ClusterProbes
 from hivekeeper.commands.doctor import Request, check_up
 from hivekeeper.model import Selection
 from hivekeeper.plan.doctor import FIX, OK, WARN, Check
@@ -19,7 +20,7 @@ RUN = "20260101t020304z-0000"
 
 @pytest.fixture
 def probes(gateway: Any) -> ClusterProbes:
-    return ClusterProbes(gateway)
+    return ClusterProbes(gateway, partial(assemble, gateway.spark))
 
 
 @pytest.fixture

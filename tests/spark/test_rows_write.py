@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hivekeeper.cluster.hash_partitioning import murmur3
 from hivekeeper.cluster.rows import SparkRows
-from hivekeeper.cluster.spread import murmur3
 from hivekeeper.model import StageBatch, StageUnit
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError

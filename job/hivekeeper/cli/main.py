@@ -61,7 +61,7 @@ def run(words: List[str]) -> int:
 
 def run_far_away(words: List[str], place: str) -> int:
     """Run in YARN's cluster mode and send all that the operator shall see to `place`, where the launcher fetches it."""
-    from hivekeeper.cluster import reply
+    from hivekeeper.cluster.driver_output import send
 
     near, asked_for = driver_output.bring_near(words)
     text = io.StringIO()
@@ -73,7 +73,7 @@ def run_far_away(words: List[str], place: str) -> int:
     kept = Path(driver_output.LOG)
     its_log = driver_output.cut_log(kept.read_text("utf-8", "replace")) if kept.exists() else ""
     try:
-        reply.send(place, driver_output.write(driver_output.Answer(code, text.getvalue(), its_log, files)))
+        send(place, driver_output.write(driver_output.Answer(code, text.getvalue(), its_log, files)))
     except Unusable as error:
         # What was done is done: the code still comes back, by what spark-submit prints.
         show_error(error, [])
@@ -287,14 +287,14 @@ def render_answer(parsed: argparse.Namespace, result: CommandResult) -> str:
 
 def ask_for_rollback(parsed: argparse.Namespace, planned: TableOutcome) -> bool:
     """Show what a rollback will do and, where a person sits at a terminal, ask; a script that runs it has decided already."""
-    from hivekeeper.cluster import streams
+    from hivekeeper.cluster import console
     from hivekeeper.report import screen
 
     stderr = find_stderr()
     print(screen.render_planned_rollback(planned), file=stderr)
     if parsed.yes:
         return True
-    with streams.find_terminal() as terminal:
+    with console.find_terminal() as terminal:
         if terminal is None:
             return True
         print("roll back? [y/N] ", end="", file=stderr, flush=True)
@@ -336,9 +336,9 @@ def show_error(error: HivekeeperError, words: List[str]) -> int:
 
 def find_stderr() -> TextIO:
     """Where the log and errors go: never into the answer, which spark-submit would do with our own stderr."""
-    from hivekeeper.cluster import streams
+    from hivekeeper.cluster import console
 
-    return streams.find_stderr(copy=driver_output.LOG if os.environ.get(configuration.ANSWER) else None)
+    return console.find_stderr(copy=driver_output.LOG if os.environ.get(configuration.ANSWER) else None)
 
 
 def set_up_log(level: str, stream: TextIO) -> None:

@@ -6,6 +6,7 @@ import socket
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Iterator, Mapping
 
 from hivekeeper.cluster.session import open_session
@@ -15,7 +16,7 @@ from hivekeeper.ports import Cluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hivekeeper.cluster.checkup import ClusterProbes
+    from hivekeeper.cluster.doctor import ClusterProbes
 
 SPARK_LOG_LEVELS = {"debug": "INFO", "info": "WARN", "warning": "ERROR", "error": "ERROR"}
 
@@ -44,13 +45,13 @@ def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info
 
 @contextmanager
 def open_probes(log_level: str) -> Iterator[ClusterProbes]:
-    """What a check-up asks with; the metastore is connected to when it is first asked for. Raises Unusable and UsageError."""
+    """What doctor asks with; the metastore is connected to when it is first needed. Raises Unusable and UsageError."""
     spark = open_session({}, SPARK_LOG_LEVELS[log_level])
     try:
-        from hivekeeper.cluster.checkup import ClusterProbes
+        from hivekeeper.cluster.doctor import ClusterProbes
         from hivekeeper.cluster.gateway import Gateway
 
-        yield ClusterProbes(Gateway(spark))
+        yield ClusterProbes(Gateway(spark), partial(assemble, spark))
     finally:
         spark.stop()
 

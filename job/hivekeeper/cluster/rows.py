@@ -20,11 +20,11 @@ from hivekeeper import names
 from hivekeeper.cluster import digest
 from hivekeeper.cluster.differences import Side, find_differences
 from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.hash_partitioning import task_keys
 from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
-from hivekeeper.cluster.probes import Probes, find_probes
+from hivekeeper.cluster.nanoseconds import NanosecondChecks, find_checks
 from hivekeeper.cluster.session import GUARDS, Where
-from hivekeeper.cluster.spread import task_keys
-from hivekeeper.cluster.writing import session_settings, whole_file_settings, writer_options
+from hivekeeper.cluster.writer_settings import session_settings, whole_file_settings, writer_options
 from hivekeeper.model import (
     ColumnFacts,
     Differences,
@@ -137,23 +137,23 @@ class SparkRows:
         reasons: Dict[str, str] = {}
         with _rows_errors():
             for form, members in _by_form({at: groups[unit] for at, unit in enumerate(units)}).items():
-                probes = find_probes(format, form)
-                if probes.refusal:
-                    reasons.update({units[at]: probes.refusal for at in members})
-                elif probes.columns:
+                checks = find_checks(format, form)
+                if checks.refusal:
+                    reasons.update({units[at]: checks.refusal for at in members})
+                elif checks.columns:
                     places = [Place(path, at) for at in members for path in groups[units[at]].rows]
-                    reasons.update({units[at]: reason for at, reason in self._probe(format, form, probes, places).items()})
+                    reasons.update({units[at]: reason for at, reason in self._find_nanoseconds(format, form, checks, places).items()})
         return reasons
 
-    def _probe(self, format: str, form: Form, probes: Probes, places: Sequence[Place]) -> Dict[int, str]:
+    def _find_nanoseconds(self, format: str, form: Form, checks: NanosecondChecks, places: Sequence[Place]) -> Dict[int, str]:
         session = self._session(format, form)
         # The vectorized reader does not give INT96 as bytes.
         session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-        data = self._read_placed(session, format, probes.schema, places)
-        checks = [F.max(F.expr(check)).alias(f"c{index}") for index, (_, check) in enumerate(probes.columns)]
+        data = self._read_placed(session, format, checks.schema, places)
+        found_any = [F.max(F.expr(check)).alias(f"c{index}") for index, (_, check) in enumerate(checks.columns)]
         found = {}
-        for row in data.groupBy(_KEY).agg(*checks).collect():
-            guilty = [name for index, (name, _) in enumerate(probes.columns) if row[f"c{index}"]]
+        for row in data.groupBy(_KEY).agg(*found_any).collect():
+            guilty = [name for index, (name, _) in enumerate(checks.columns) if row[f"c{index}"]]
             if guilty:
                 found[row[_KEY]] = f"the timestamps of {', '.join(guilty)} have nanoseconds; Spark keeps microseconds"
         return found

@@ -1,4 +1,4 @@
-"""Sends the answer of a driver in YARN's cluster mode to a file that the launcher reads.
+"""Sends the output of a driver in YARN's cluster mode to a file that the launcher reads.
 
 Works without a session, so that also a driver whose session did not open can say why. Touches only answers.
 """

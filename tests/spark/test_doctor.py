@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import pytest
 
-from hivekeeper.cluster.checkup import ClusterProbes
+from hivekeeper.cluster.connect import assemble
+from hivekeeper.cluster.doctor import ClusterProbes
 
 RUN = "20260101t020304z-0000"
 
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.skipif("HADOOP_CONF_DIR" in os.environ, reason="tests/c
 
 @pytest.fixture
 def probes(gateway):
-    return ClusterProbes(gateway)
+    return ClusterProbes(gateway, partial(assemble, gateway.spark))
 
 
 def test_a_session_says_what_it_is(probes):

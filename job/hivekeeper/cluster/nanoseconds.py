@@ -1,4 +1,4 @@
-"""Builds the questions that only the data can answer before a rewrite: are there nanoseconds?
+"""Builds the SQL that finds timestamps with nanoseconds, which only the data can tell before a rewrite.
 
 Pure. Spark keeps microseconds, and neither row counts nor digests over its own reader see the difference.
 """
@@ -14,7 +14,7 @@ from hivekeeper.schemas import PARQUET, OrcType, parse_orc, parse_parquet
 
 
 @dataclass(frozen=True)
-class Probes:
+class NanosecondChecks:
     """`schema` is the DDL of the columns to read; `columns` are (name, SQL that is true for a value with nanoseconds)."""
 
     schema: str = ""
@@ -22,20 +22,20 @@ class Probes:
     refusal: str = ""
 
 
-def find_probes(format: str, form: Form) -> Probes:
+def find_checks(format: str, form: Form) -> NanosecondChecks:
     # Spark writes microseconds only.
     if form.writer == "spark":
-        return Probes()
-    return _parquet_probes(form) if format == PARQUET else _orc_probes(form)
+        return NanosecondChecks()
+    return _parquet_checks(form) if format == PARQUET else _orc_checks(form)
 
 
-def _parquet_probes(form: Form) -> Probes:
+def _parquet_checks(form: Form) -> NanosecondChecks:
     """INT96 read as its twelve bytes: eight of nanoseconds of the day, lowest byte first, then the day."""
     fields = parse_parquet(form.schema)
     if any(leaf.physical == "int96" for field in fields for leaf in field.leaves if leaf is not field):
-        return Probes(refusal=_nested("INT96 timestamps"))
+        return NanosecondChecks(refusal=_nested("INT96 timestamps"))
     found = [field.name for field in fields if field.physical == "int96"]
-    return _probes(found, "BINARY", [_int96_has_nanoseconds(identifier(name)) for name in found])
+    return _checks(found, "BINARY", [_int96_has_nanoseconds(identifier(name)) for name in found])
 
 
 def _int96_has_nanoseconds(column: str) -> str:
@@ -43,13 +43,13 @@ def _int96_has_nanoseconds(column: str) -> str:
     return f"CAST(conv(concat({digits}), 16, 10) AS BIGINT) % 1000 <> 0"
 
 
-def _orc_probes(form: Form) -> Probes:
+def _orc_checks(form: Form) -> NanosecondChecks:
     """Timestamps read as text: the fraction's digits are those that the file has."""
     root = parse_orc(form.schema.partition(" /")[0])
     found = [name for name, kind in zip(root.names, root.children) if kind.kind == "timestamp"]
     if any(_has_timestamp(kind) for kind in root.children if kind.children):
-        return Probes(refusal=_nested("timestamps"))
-    return _probes(found, "STRING", [f"length(regexp_extract({identifier(name)}, '[.]([0-9]*)', 1)) > 6" for name in found])
+        return NanosecondChecks(refusal=_nested("timestamps"))
+    return _checks(found, "STRING", [f"length(regexp_extract({identifier(name)}, '[.]([0-9]*)', 1)) > 6" for name in found])
 
 
 def _has_timestamp(kind: OrcType) -> bool:
@@ -60,6 +60,6 @@ def _nested(what: str) -> str:
     return f"it has {what} inside structs, lists or maps, whose nanoseconds cannot be looked for"
 
 
-def _probes(columns: Iterable[str], kind: str, checks: Iterable[str]) -> Probes:
+def _checks(columns: Iterable[str], kind: str, checks: Iterable[str]) -> NanosecondChecks:
     found = list(columns)
-    return Probes(", ".join(f"{identifier(name)} {kind}" for name in found), tuple(zip(found, checks)))
+    return NanosecondChecks(", ".join(f"{identifier(name)} {kind}" for name in found), tuple(zip(found, checks)))

@@ -1,4 +1,4 @@
-"""Asks a cluster what a check-up wants to know, and tries for real what a run will do, in scratch directories of its own.
+"""Collects from a cluster what doctor judges, and tries for real what a run will do, in scratch directories of its own.
 
 It decides nothing and touches no table.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Optional, Sequence, Tuple
 
-from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, explain_unusable, java_causes
 from hivekeeper.errors import Unusable
@@ -19,8 +18,10 @@ from hivekeeper.ports import Cluster
 class ClusterProbes:
     """`commands.doctor.Probes` on an open session."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, connect: Callable[[], Cluster]) -> None:
+        """`connect` gives the ports on the same session; it is called when the first of them is needed."""
         self._gateway = gateway
+        self._connect = connect
         self._facts = gateway.helper("doctor.ClusterFacts", gateway.hadoop_conf)
         self._trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
         self._cluster: Optional[Cluster] = None
@@ -36,7 +37,7 @@ class ClusterProbes:
 
     def cluster(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = assemble(self._gateway.spark)
+            self._cluster = self._connect()
         return self._cluster
 
     def login(self) -> doctor.LoginFacts:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivekeeper.cluster.spread import murmur3, task_keys
+from hivekeeper.cluster.hash_partitioning import murmur3, task_keys
 
 
 @given(st.integers(min_value=1, max_value=300))
