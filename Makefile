@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo test test-sparks test-unit cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint clean
+.PHONY: help venv dist bundle env demo check test test-sparks nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint format clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -26,15 +26,15 @@ env: dist ## pack a Python for YARN into dist/hivekeeper-env.tar.gz (PYTHON choo
 demo: dist ## compact small tables of this machine, undo it, do it again, clean up
 	@$(IN_VENV) tests/demo/run
 
-test: dist ## run all tests that need no cluster, with coverage
+check: venv ## what a change needs at once: style, types, and the tests that need neither a JVM nor a minute
+	@$(IN_VENV) packaging/test --quick
+
+test: dist ## run all tests that need no cluster, fastest first, with coverage
 	@packaging/setup --bats
 	@$(IN_VENV) packaging/test
 
 test-sparks: ## run what depends on Spark's version on Spark 3.3 and 4 (VERSIONS: others; ALL=yes: the contracts, too)
 	@ALL=$(ALL) packaging/test-sparks $(VERSIONS)
-
-test-unit: venv ## run the tests that need no JVM
-	@$(IN_VENV) python -m pytest -q tests/unit tests/crash
 
 cluster-up: venv ## start a Kerberized Hadoop on loopback (SECURE=no: without Kerberos)
 	@$(IN_VENV) tests/cluster/cluster up $(if $(filter no,$(SECURE)),--unsecured)
@@ -57,8 +57,14 @@ bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3
 bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),2000) --units $(or $(UNITS),10)
 
-lint: venv ## check style: ruff and shellcheck
+nightly: ## run what takes hours, all that CI leaves out: the whole matrix, full interleavings, every contract on other Sparks …
+	@packaging/nightly
+
+lint: venv ## check style and types: ruff, shellcheck and mypy
 	@$(IN_VENV) packaging/lint
 
+format: venv ## write every Python file as ruff formats it
+	@$(IN_VENV) packaging/lint --fix
+
 clean: ## remove what was built; .venv stays
-	@rm -rf build dist .coverage .pytest_cache .ruff_cache .hypothesis
+	@rm -rf build dist .coverage .coverage.* .pytest_cache .ruff_cache .mypy_cache .hypothesis

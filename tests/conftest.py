@@ -1,18 +1,43 @@
-"""Fixtures for every test that needs a JVM: one Spark session for the whole run."""
+"""Fixtures for every test that needs a JVM: one Spark session for each process of a run; and which tests these are.
+
+Random examples are always the same ones, so that a red run means a change: few where a developer waits, many in CI, others by night.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import Dict, Iterator
+from typing import Dict, Iterator, List
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Nothing here depends on how fast the machine is.
+settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("quick"), max_examples=200)
+settings.register_profile("nightly", settings.get_profile("quick"), max_examples=1000, derandomize=False, print_blob=True)
+settings.load_profile(os.environ.get("HKTEST_EXAMPLES") or ("ci" if os.environ.get("CI") else "quick"))
+
+WITHOUT_JVM = "not jvm"
+SPARK = Path(__file__).parent / "spark"
+
+# The JVM's second compiler and its parallel collector take more of two cores, for tests of a few rows, than they save; and the
+# embedded metastore of a test needs no fsync.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.durability=test"
+
+
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    """What asks for the session needs a JVM, and all of tests/spark; so do the cases that say so by the same mark."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or SPARK in item.path.parents:
+            item.add_marker(pytest.mark.jvm)
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
     """A local session: with an embedded metastore in a directory of its own, or with the cluster that HADOOP_CONF_DIR describes."""
+    assert pytestconfig.option.markexpr != WITHOUT_JVM, "this test needs a JVM and is not marked so"
     from hivekeeper.cluster.session import open_session
     from support.storage import login_options
 
@@ -25,6 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dderby.system.home={home}",
         # On HDFS: else a client sleeps 0.4 s where the DataNode's report is not there at its first question.
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
@@ -39,7 +65,6 @@ def _embedded(home: Path) -> Dict[str, str]:
     return {
         "spark.sql.warehouse.dir": f"file:{home}/warehouse",
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
     }
 
 

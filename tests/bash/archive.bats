@@ -100,10 +100,10 @@ find_old_python() {
   "$PYTHON" "$ARCHIVE" --version
   local unpacked
   unpacked="$(echo "$MINE"/hivekeeper.py_*/site-packages/hivekeeper)"
-  rm "$unpacked/config.py"
+  rm "$unpacked/names.py"
   run "$PYTHON" "$ARCHIVE" --version
   [ "$status" -eq 0 ]
-  [ -e "$unpacked/config.py" ]
+  [ -e "$unpacked/names.py" ]
 }
 
 @test "unpacking: settings of another shiv archive do not redirect it" {

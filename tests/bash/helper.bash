@@ -20,6 +20,8 @@ make_world() {
   ARGV="$WORLD/argv"
   ORIGINAL_PATH="$PATH"
   unset JAVA_HOME SPARK_HOME HIVEKEEPER_CONF_DIR SHIV_ROOT KRB5CCNAME
+  # What a test installs is fetched once, not once for each HOME.
+  export PIP_CACHE_DIR="$CHECKOUT/.cache/pip"
   export HIVEKEEPER_PYTHON="$PYTHON" HOME="$WORLD/home" TMPDIR="$WORLD/tmp" PATH="$WORLD/stubs:$WORLD/tools" ARGV
 }
 

@@ -51,8 +51,3 @@ setup() {
     [ "$status" -eq 1 ]
   done
 }
-
-@test "scripts: shellcheck finds nothing" {
-  type -P shellcheck >/dev/null || skip "NOT TESTED: shellcheck is not on PATH; packaging/in-venv has it"
-  shellcheck --external-sources --check-sourced --source-path=SCRIPTDIR "${SCRIPTS[@]}"
-}

@@ -82,7 +82,7 @@ def client_of_its_own(spark: Any) -> HadoopFiles:
     return HadoopFiles(gateway)
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.jvm)])
 def files_world(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[FilesWorld]:
     if request.param == "fake":
         files = FakeFiles()

@@ -11,7 +11,8 @@ import pytest
 from contract.test_files import look, names_in, wait_a_tick
 from hivekeeper.ports import SourceMissing, TargetExists
 
-ROUNDS = 30
+# How often the race is run, and goes on until the gap was really met.
+ROUNDS, MOST_ROUNDS, MET_AT_LEAST = 30, 600, 3
 
 
 @dataclasses.dataclass
@@ -114,23 +115,31 @@ def somebody_makes_it_anew_again_and_again(client, path):
 def test_what_somebody_put_in_its_place_meanwhile_stays_there(files_world):
     """They meet the gap in some rounds, in others not; either way nothing is overwritten, moved into, or lost."""
     files_world.skip_on("local", "a kernel's rename takes the place of an empty directory")
+    files_world.skip_on("fake", "one thread at a time: the next test")
     met = 0
-    for number in range(ROUNDS):
-        live, aside, ready = (files_world.path(name, str(number)) for name in ("units", "old", "new"))
-        files_world.writer.add(f"{live}/old", "old")
-        files_world.writer.add(f"{ready}/new", "new")
-        files_world.files.make_directory(files_world.path("old"))
-        mark = look(files_world, live)
-        with somebody_makes_it_anew_again_and_again(files_world.another_client(), live):
-            left = files_world.files.exchange(live, aside, ready, mark)
-        stands = [files_in(files_world, path) for path in (live, aside, ready)]
-        if left is None:
-            assert stands == [["new"], ["old"], None]
-        else:
-            met += 1
-            assert (left.path, left.file_id, left.mtime_ms) == (aside, mark.file_id, mark.mtime_ms)
-            assert stands == [[], ["old"], ["new"]]
-    print(f"{met} of {ROUNDS} rounds met the gap")  # noqa: T201 - how much of the race was tried, for whoever runs it
+    for number in range(MOST_ROUNDS):
+        met += meet_the_gap(files_world, number)
+        if number + 1 >= ROUNDS and met >= MET_AT_LEAST:
+            break
+    assert met >= MET_AT_LEAST, f"in {MOST_ROUNDS} rounds the gap was met {met} times: nothing was tried"
+
+
+def meet_the_gap(files_world, number):
+    """Whether somebody was there in time."""
+    live, aside, ready = (files_world.path(name, str(number)) for name in ("units", "old", "new"))
+    files_world.writer.add(f"{live}/old", "old")
+    files_world.writer.add(f"{ready}/new", "new")
+    files_world.files.make_directory(files_world.path("old"))
+    mark = look(files_world, live)
+    with somebody_makes_it_anew_again_and_again(files_world.another_client(), live):
+        left = files_world.files.exchange(live, aside, ready, mark)
+    stands = [files_in(files_world, path) for path in (live, aside, ready)]
+    if left is None:
+        assert stands == [["new"], ["old"], None]
+        return False
+    assert (left.path, left.file_id, left.mtime_ms) == (aside, mark.file_id, mark.mtime_ms)
+    assert stands == [[], ["old"], ["new"]]
+    return True
 
 
 def test_in_the_fake_somebody_stands_at_its_place(files_world, places):

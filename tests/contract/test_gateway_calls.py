@@ -11,10 +11,10 @@ from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_classes import CORE, JavaPackage, JavaSource, compiled, read_sources
 from hivekeeper.cluster.java_errors import first_line, java_causes
 from hivekeeper.errors import Unusable
-from support.storage import TEST_FS, open_storage
+from support.storage import open_storage
 
 # A file costs milliseconds on HDFS.
-FEW, MANY = 10, 100 if TEST_FS else 1000
+FEW, MANY = 10, 200
 
 
 @pytest.fixture(scope="module")

@@ -172,7 +172,7 @@ class RealWorld:
             self.hive.metastore.txn.TxnDbUtil.cleanDb(self.conf)
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.jvm)])
 def world(request: pytest.FixtureRequest) -> Any:
     if request.param == "real":
         return request.getfixturevalue("real")

@@ -73,7 +73,7 @@ class SparkWorld:
         return pq.ParquetFile(self.storage.copy(path)).read().column("row").to_pylist()
 
 
-@pytest.fixture(params=["fake", "spark"])
+@pytest.fixture(params=["fake", pytest.param("spark", marks=pytest.mark.jvm)])
 def world(request):
     if request.param == "fake":
         return FakeWorld()

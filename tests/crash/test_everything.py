@@ -211,7 +211,7 @@ class LifeInMemory(Life):
 
 
 TestEverything = LifeInMemory.TestCase
-TestEverything.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+TestEverything.settings = settings(max_examples=80, stateful_step_count=30)
 
 
 Move = Callable[[Life, random.Random], object]

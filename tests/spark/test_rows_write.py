@@ -275,7 +275,7 @@ def test_the_number_of_gateway_calls_does_not_grow_with_the_files(gateway, rows,
         return gateway.calls - before
 
     calls(10)
-    assert calls(1000) <= calls(12) + 2
+    assert calls(300) <= calls(12) + 2
 
 
 def test_a_unit_of_more_outputs_than_one_plan_holds_is_written_in_parts(rows, tmp_path, monkeypatch):

@@ -21,11 +21,11 @@ from hivekeeper.plan.settings import Settings
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
 from hivekeeper.runlog.outcomes import Outcome
 from support import step_by_step
-from support.storage import TEST_FS, local_only
+from support.storage import local_only
 
 QUIET = Settings(min_quiet_ms=0)
 # A file costs milliseconds on HDFS.
-MANY_FILES = 200 if TEST_FS else 1000
+MANY_FILES = 200
 VALUES = ["plain", "a b", "50%", "it's", "k=v", "x:y", "p/q", 'say "x"', "ü", None]
 COLUMNS = (
     "id",
