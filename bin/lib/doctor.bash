@@ -401,7 +401,7 @@ check_ticket() {
     report fix ticket "kinit is not on PATH" "install the Kerberos client (krb5-workstation, krb5-user)"
   elif ! answer="$(KRB5CCNAME="FILE:$WORK/doctor" LC_ALL=C kinit -k -t "$KEYTAB" "$PRINCIPAL" 2>&1)"; then
     report fix ticket "the KDC gives none to $PRINCIPAL: ${answer##*$'\n'}" \
-      "fetch the keytab again (a new password makes the old one void), or mend krb5.conf"
+      "fetch the keytab again (a new password makes the old one invalid), or fix krb5.conf"
   else
     KRB5CCNAME="FILE:$WORK/doctor" report_ticket "from the keytab" 0
   fi
