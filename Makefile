@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint format clean
+.PHONY: help venv dist bundle env demo check test test-sparks nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -65,6 +65,9 @@ lint: venv ## check style and types: ruff, shellcheck and mypy
 
 format: venv ## write every Python file as ruff formats it
 	@$(IN_VENV) packaging/lint --fix
+
+release: venv ## make a release here: version, changelog, bundle, checksum (VERSION: another one; TAG=yes: commit and tag); pushes nothing
+	@packaging/release $(if $(filter yes,$(TAG)),--tag) $(VERSION)
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .coverage .coverage.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
