@@ -71,3 +71,7 @@ release: venv ## make a release here: version, changelog, bundle, checksum (VERS
 
 clean: ## remove what was built; .venv stays
 	@rm -rf build dist .coverage .coverage.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+.PHONY: generated
+generated: venv ## write the files that are made from the program: conf/defaults.yaml, docs/configuration.md, docs/cli.md
+	@$(IN_VENV) python packaging/make_generated.py

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# YARN's cluster mode: the driver's answer comes back through a file on HDFS. Only functions.
+# YARN's cluster mode: the driver's output comes back through a file on HDFS. Only functions.
 
 # Run COMMAND in cluster mode and give what the driver would have given here; sets STATUS. # SUBCOMMAND [OPTIONS]
 run_on_cluster() {
   local at=$((${#COMMAND[@]} - $# - 1)) application
-  COMMAND=("${COMMAND[@]:0:at}" --conf "spark.yarn.appMasterEnv.HIVEKEEPER_ANSWER=$ANSWER" "${COMMAND[@]:at}")
+  COMMAND=("${COMMAND[@]:0:at}" --conf "spark.yarn.appMasterEnv.HIVEKEEPER_DRIVER_OUTPUT=$DRIVER_OUTPUT" "${COMMAND[@]:at}")
   if [[ -z ${LOG_FILE:-} ]]; then
     LOG="$WORK/log"
     trap finish_copy EXIT
@@ -22,8 +22,8 @@ run_on_cluster() {
   fi
   # The ticket may be older than it lasts.
   [[ -z $OWN_TICKET ]] || (get_ticket "$PRINCIPAL" "$KEYTAB") || true
-  [[ -z $application ]] || grep -q 'Failed to submit' "$LOG" || fetch_answer || fetch_container_log "$application"
-  receive_answer "$@"
+  [[ -z $application ]] || grep -q 'Failed to submit' "$LOG" || fetch_driver_output || fetch_container_log "$application"
+  receive_driver_output "$@"
 }
 
 # As finish_log_file, where no file is asked for.
@@ -45,10 +45,10 @@ say_what_runs_on() {
   fi
 }
 
-# Copy the driver's answer into WORK; fails where there is none. The driver of a later run removes it.
-fetch_answer() {
-  if ! run_java org.apache.hadoop.fs.FsShell -get "$ANSWER" "$WORK/answer" >/dev/null 2>"$WORK/fetch"; then
-    printf 'hivekeeper: no answer from the driver: %s\n' "$(grep -m 1 '^get: \|Exception' "$WORK/fetch" || tail -n 1 "$WORK/fetch")" >&2
+# Copy the driver's output into WORK; fails where there is none. The driver of a later run removes it.
+fetch_driver_output() {
+  if ! run_java org.apache.hadoop.fs.FsShell -get "$DRIVER_OUTPUT" "$WORK/driver-output" >/dev/null 2>"$WORK/fetch"; then
+    printf 'hivekeeper: no output from the driver: %s\n' "$(grep -m 1 '^get: \|Exception' "$WORK/fetch" || tail -n 1 "$WORK/fetch")" >&2
     return 1
   fi
 }
@@ -71,8 +71,8 @@ run_java() {
 }
 
 # Print and write what came back, or say what became of the run; sets STATUS. # SUBCOMMAND [OPTIONS]
-receive_answer() {
+receive_driver_output() {
   local ended="$STATUS"
   STATUS=0
-  "$PYTHON" "$ARCHIVE" receive-answer "$WORK/answer" "$LOG" "$WORK/container" "$ended" -- "$@" || STATUS=$?
+  "$PYTHON" "$ARCHIVE" receive-driver-output "$WORK/driver-output" "$LOG" "$WORK/container" "$ended" -- "$@" || STATUS=$?
 }

@@ -41,7 +41,7 @@ show_subcommands() {
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
   local word status=0 options=no list="$WORK/words"
-  MASTER='' DEPLOY_MODE='' SUBMITTED='' ANSWER='' PRINCIPAL='' KEYTAB='' PROXY_USER='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
+  MASTER='' DEPLOY_MODE='' SUBMITTED='' DRIVER_OUTPUT='' PRINCIPAL='' KEYTAB='' PROXY_USER='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
   "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$list" || status=$?
   if [[ $status -ne 0 ]]; then
     # No words then, but an answer to what was asked for: the document of an error, or its properties.
@@ -59,7 +59,7 @@ read_launch_words() {
       master=*) MASTER="${word#*=}" ;;
       deploy_mode=*) DEPLOY_MODE="${word#*=}" ;;
       archive=*) SUBMITTED="${word#*=}" ;;
-      answer=*) ANSWER="${word#*=}" ;;
+      driver_output=*) DRIVER_OUTPUT="${word#*=}" ;;
       principal=*) PRINCIPAL="${word#*=}" ;;
       keytab=*) KEYTAB="${word#*=}" ;;
       proxy_user=*) PROXY_USER="${word#*=}" ;;

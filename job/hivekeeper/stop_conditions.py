@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
 from typing import ContextManager, Optional
 
+from hivekeeper.config.settings import RunSettings
+from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
 from hivekeeper.ports import Cluster, FilesError
@@ -23,31 +24,23 @@ LOOK_EVERY_MS = 1000
 SAY_EVERY_MS = 60_000
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What of the configuration bears on the end of a command. A file's path without scheme is local."""
-
-    max_duration_s: Optional[int] = None
-    stop_file: Optional[str] = None
-    pause_file: Optional[str] = None
-
-    def refuse_local(self) -> None:
-        """Raise UsageError for a file of this machine, which a driver that runs elsewhere could not see."""
-        for key, path in (("stop_file", self.stop_file), ("pause_file", self.pause_file)):
-            if path and not output_files.is_remote(path):
-                raise UsageError(
-                    f"{key} is {path}, a file of this machine, but spark.deploy_mode is cluster", next=f"name one on HDFS: hdfs://{path}"
-                )
+def refuse_local_files(settings: RunSettings) -> None:
+    """Raise UsageError for a file of this machine, which a driver that runs elsewhere could not see."""
+    for key, path in (("stop_file", settings.stop_file), ("pause_file", settings.pause_file)):
+        if path and not output_files.is_remote(path):
+            raise UsageError(
+                f"{key} is {path}, a file of this machine, but spark.deploy_mode is cluster", next=f"name one on HDFS: hdfs://{path}"
+            )
 
 
 class Watch:
-    """Adds the limits to what a cluster is stopped by already: signals. The time begins when it is made."""
+    """Adds max_duration and the two files to what a cluster is stopped by already: signals. The time begins when it is made."""
 
-    def __init__(self, cluster: Cluster, limits: Limits) -> None:
+    def __init__(self, cluster: Cluster, settings: RunSettings) -> None:
         self._files = cluster.files
         self._clock = cluster.clock
         self._signals = cluster.stopping
-        self._limits = limits
+        self._settings = settings
         self._began_ms = cluster.clock.monotonic_ms()
         self._looked_ms: Optional[float] = None
         self._stop_there = False
@@ -67,7 +60,7 @@ class Watch:
         while not self._find_reason() and self._paused:
             now_ms = self._clock.monotonic_ms()
             if said_ms is None or now_ms - said_ms >= SAY_EVERY_MS:
-                log.info("step=pause waiting pause_file=%s", self._limits.pause_file)
+                log.info("step=pause waiting pause_file=%s", self._settings.pause_file)
                 said_ms = now_ms
             self._clock.sleep_ms(LOOK_EVERY_MS)
         if said_ms is not None:
@@ -86,21 +79,21 @@ class Watch:
         return self._reason
 
     def _find_limit(self) -> str:
-        longest_s = self._limits.max_duration_s
-        if longest_s is not None and self._clock.monotonic_ms() - self._began_ms >= longest_s * 1000:
-            return f"max_duration is over ({longest_s} s)"
-        return f"the stop file {self._limits.stop_file} is there" if self._stop_there else ""
+        longest_ms = self._settings.max_duration_ms
+        if longest_ms is not None and self._clock.monotonic_ms() - self._began_ms >= longest_ms:
+            return f"max_duration is over ({write_duration(longest_ms)})"
+        return f"the stop file {self._settings.stop_file} is there" if self._stop_there else ""
 
     def _look(self) -> None:
         """Ask for the two files, unless they were asked for just now."""
-        if not self._limits.stop_file and not self._limits.pause_file:
+        if not self._settings.stop_file and not self._settings.pause_file:
             return
         now_ms = self._clock.monotonic_ms()
         if self._looked_ms is not None and now_ms - self._looked_ms < LOOK_EVERY_MS:
             return
         self._looked_ms = now_ms
-        self._stop_there = self._is_there(self._limits.stop_file)
-        self._paused = self._is_there(self._limits.pause_file)
+        self._stop_there = self._is_there(self._settings.stop_file)
+        self._paused = self._is_there(self._settings.pause_file)
 
     def _is_there(self, path: Optional[str]) -> bool:
         if not path:

@@ -51,7 +51,7 @@ find_old_python() {
     tried=$((tried + 1))
     run "$python" "$ARCHIVE" config
     [ "$status" -eq 0 ]
-    [[ $output == *block_size_mb* ]]
+    [[ $output == *block_size* ]]
   done
   [ "$tried" -gt 0 ]
 }

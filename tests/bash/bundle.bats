@@ -107,7 +107,7 @@ picture() {
   [[ $output == *compact-swap* ]]
   run as_operator "$APP/hivekeeper-90.1.0/bin/hivekeeper" config
   [ "$status" -eq 0 ]
-  [[ $output == *block_size_mb* ]]
+  [[ $output == *block_size* ]]
   [ "${lines[-1]}" = "site.yaml: none" ]
   [ "$(picture)" = "$before" ]
   [ -z "$(ls -A "$SITE/home")" ]

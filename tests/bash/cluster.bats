@@ -13,15 +13,15 @@ setup() {
   ID=application_1700000000000_0007
 }
 
-# spark3-submit: BODY for the application; FsShell gives the file answer.json, LogsCLI the file container.log. # BODY
+# spark3-submit: BODY for the application; FsShell gives the file driver-output, LogsCLI the file container.log. # BODY
 stub_yarn() {
   # shellcheck disable=SC2016 # expanded when the stub runs
   stub_spark '
 case " $* " in
   *FsShell*)
     printf "%s\n" "$*" >>"$ARGV.fetched"
-    [[ -e $ARGV.answer ]] || { echo "get: \`x.json'"'"': No such file or directory" >&2; exit 1; }
-    cp "$ARGV.answer" "${!#}"; exit ;;
+    [[ -e $ARGV.output ]] || { echo "get: \`x.json'"'"': No such file or directory" >&2; exit 1; }
+    cp "$ARGV.output" "${!#}"; exit ;;
   *LogsCLI*) cat "$ARGV.container"; exit ;;
 esac
 printf "%s\0" "$@" >"$ARGV.submitted"
@@ -29,13 +29,13 @@ printf "%s\0" "$@" >"$ARGV.submitted"
 }
 
 # What a driver left. # CODE TEXT LOG [FILES]
-leave_answer() {
-  printf '{"version": 1, "code": %s, "text": "%s", "log": "%s", "files": %s}' "$1" "$2" "$3" "${4:-"{}"}" >"$ARGV.answer"
+leave_driver_output() {
+  printf '{"version": 1, "code": %s, "text": "%s", "log": "%s", "files": %s}' "$1" "$2" "$3" "${4:-"{}"}" >"$ARGV.output"
 }
 
 @test "cluster mode: text, log, files and exit code of the driver come back" {
   stub_yarn "echo 'INFO Client: Submitted application $ID' >&2; exit 1"
-  leave_answer 6 'the answer\n' 'step=swap done\n' "{\"$WORLD/out.json\": \"{}\\n\", \"/etc/evil\": \"x\"}"
+  leave_driver_output 6 'the answer\n' 'step=swap done\n' "{\"$WORLD/out.json\": \"{}\\n\", \"/etc/evil\": \"x\"}"
   run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}" --report-file "$WORLD/out.json"
   [ "$status" -eq 6 ]
   [ "$output" = "the answer" ]
@@ -45,23 +45,23 @@ leave_answer() {
   [ -z "$(leftovers)" ]
 }
 
-@test "cluster mode: the driver is told where its answer goes, and it is fetched from there" {
+@test "cluster mode: the driver is told where its output goes, and it is fetched from there" {
   local place
   stub_yarn "echo 'Submitted application $ID' >&2"
-  leave_answer 0 'done\n' ''
-  run "$RUN" analyze --database sales "${CLUSTER[@]}" --set spark.answer_dir=hdfs:///answers/
+  leave_driver_output 0 'done\n' ''
+  run "$RUN" analyze --database sales "${CLUSTER[@]}" --set spark.driver_output_dir=hdfs:///outputs/
   [ "$status" -eq 0 ]
-  place="$(tr '\0' '\n' <"$ARGV.submitted" | sed -n 's/^spark.yarn.appMasterEnv.HIVEKEEPER_ANSWER=//p')"
-  [[ $place =~ ^hdfs:///answers/[0-9]{8}t[0-9]{6}z-[0-9a-f]{16}\.json$ ]]
+  place="$(tr '\0' '\n' <"$ARGV.submitted" | sed -n 's/^spark.yarn.appMasterEnv.HIVEKEEPER_DRIVER_OUTPUT=//p')"
+  [[ $place =~ ^hdfs:///outputs/[0-9]{8}t[0-9]{6}z-[0-9a-f]{16}\.json$ ]]
   [[ "$(cat "$ARGV.fetched")" == *" spark-internal -get $place "* ]]
 }
 
-@test "cluster mode: the answer is fetched by whom the run is" {
+@test "cluster mode: the driver's output is fetched by whom the run is" {
   touch "$WORLD/key.tab"
   stub kinit 'echo ticket >"${5#FILE:}"'
   local keytab=(--set kerberos.principal=etl@X --set "kerberos.keytab=$WORLD/key.tab")
   stub_yarn "echo 'Submitted application $ID' >&2"
-  leave_answer 0 'done\n' ''
+  leave_driver_output 0 'done\n' ''
   run "$RUN" analyze --database sales "${CLUSTER[@]}" "${keytab[@]}"
   [ "$status" -eq 0 ]
   run "$RUN" analyze --database sales "${CLUSTER[@]}" "${keytab[@]}" --proxy-user loader
@@ -70,7 +70,7 @@ leave_answer() {
   [[ "$(sed -n 2p "$ARGV.fetched")" == *"--proxy-user loader --class"* ]]
 }
 
-@test "cluster mode: without an answer the exit code is what spark-submit says of the driver's, and the log's lines are shown" {
+@test "cluster mode: without the driver's output the exit code is what spark-submit says of the driver's, and the log's lines are shown" {
   stub_yarn "echo 'Submitted application $ID' >&2; echo 'ERROR Client: Application diagnostics message: User application exited with status 5' >&2; exit 1"
   printf 'INFO a\nhivekeeper: it differs\n  state: untouched\n  next:  look\nINFO b\n' >"$ARGV.container"
   run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
@@ -114,7 +114,7 @@ leave_answer() {
 
 @test "cluster mode: a file of tables is shipped with the run" {
   stub_yarn "echo 'Submitted application $ID' >&2"
-  leave_answer 0 '' ''
+  leave_driver_output 0 '' ''
   echo sales.events >"$WORLD/my tables"
   run "$RUN" analyze --tables-file "$WORLD/my tables" "${CLUSTER[@]}"
   [ "$status" -eq 0 ]

@@ -126,7 +126,7 @@ setup() {
 @test "launcher: config, version, help and wrong usage answer without Spark and Java" {
   run "$RUN" config
   [ "$status" -eq 0 ]
-  [[ $output == *block_size_mb* ]]
+  [[ $output == *block_size* ]]
   run "$RUN" --version
   [ "$status" -eq 0 ]
   [[ $output == "hivekeeper "* ]]

@@ -20,9 +20,9 @@ from typing import Any, Callable, Dict, List
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.config.settings import Settings
 from hivekeeper.launch.spark_submit import FIXED
 from hivekeeper.model import Selection
-from hivekeeper.plan.settings import Settings
 from support.storage import login_options
 
 SEAMS = ("files", "metastore", "rows")

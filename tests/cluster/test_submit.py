@@ -56,7 +56,7 @@ def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: 
             **CLUSTER,
             "queue": "etl",
             "archive": f"hdfs:///user/etl/{database}/hivekeeper.py",
-            "answer_dir": f"/user/etl/{database}/answers",
+            "driver_output_dir": f"/user/etl/{database}/driver-output",
             "py_files": [str(edge.home / "beside.py")],
             "extra_conf": {"spark.sql.shuffle.partitions": "3"},
         },
@@ -129,7 +129,7 @@ def test_in_client_mode_a_signal_ends_a_run_in_good_order_also_while_it_waits_fo
 
 
 def test_a_proxy_user_runs_on_a_ticket_of_the_runs_own(edge: Edge, layout: Layout):
-    """`scheduler` may stand for etl. The answer is etl's, below etl's home, and is fetched as etl."""
+    """`scheduler` may stand for etl. The driver's output is etl's, below etl's home, and is fetched as etl."""
     if not layout.secure:
         pytest.skip("NOTHING TESTED: an unsecured cluster asks nobody who they are")
     edge.configure(user="scheduler", spark=CLUSTER)

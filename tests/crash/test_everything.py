@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
 from hivekeeper import names
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.plan.eligibility import BACKUP_OF
-from hivekeeper.plan.retention import Policy
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
@@ -21,7 +21,12 @@ from support.world import World
 
 UNITS = ["dt=1", "dt=2", "dt=3"]
 HOUR_MS = 3_600_000
-POLICIES = [EVERYTHING, Policy(0, keep_last=1), Policy(0, older_than_ms=12 * HOUR_MS), Policy(24 * HOUR_MS)]
+POLICIES = [
+    EVERYTHING,
+    Settings(min_age_ms=0, keep_last=1),
+    Settings(min_age_ms=0, older_than_ms=12 * HOUR_MS),
+    Settings(min_age_ms=24 * HOUR_MS),
+]
 # What must have happened in all lives together.
 OFTEN_ENOUGH = {"swapped": 200, "rolled-back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
 FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED}
@@ -148,7 +153,7 @@ class Life(RuleBasedStateMachine):
         return self.desk.runs[-1] if result is not None else self.desk.runs[-2]
 
     @rule(policy=st.sampled_from(POLICIES), how=st.sampled_from(["delete", "trash"]), dry_run=st.booleans())
-    def cleanup(self, policy: Policy, how: str, dry_run: bool) -> None:
+    def cleanup(self, policy: Settings, how: str, dry_run: bool) -> None:
         self.run(self.desk.cleanup, policy, how, dry_run)
 
     @rule(run=runs, pinned=st.booleans())

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.config.settings import RunSettings
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import NeverStops, RowsError
 from hivekeeper.runlog import store
-from hivekeeper.stop_conditions import LOOK_EVERY_MS, Limits, Watch
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.world import World
@@ -39,7 +40,7 @@ def watch(desk: Desk) -> None:
     """From now on a command on this desk asks for the stop file."""
     world = desk.world
     fresh = replace(world.cluster, stopping=NeverStops())
-    world.cluster = replace(fresh, stopping=Watch(fresh, Limits(stop_file=STOP)))
+    world.cluster = replace(fresh, stopping=Watch(fresh, RunSettings(stop_file=STOP)))
 
 
 def stop_before(desk: Desk, step: int) -> None:
@@ -222,7 +223,7 @@ def test_a_pause_lets_go_of_hives_lock_and_then_all_is_done(command):
             world.clock.elapsed_ms += LOOK_EVERY_MS
 
     world.metastore.hold, world.clock.sleep_ms, world.files.before_step = watch_hold, end_pause, begin_pause
-    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, Limits(pause_file=STOP)))
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(pause_file=STOP)))
     result = getattr(desk, command)()
     assert (result.code, outcomes_of(result, command)) == (Exit.DONE, Counter({DONE[command]: 3}))
     assert paused == [[]]

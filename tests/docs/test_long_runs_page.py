@@ -9,6 +9,7 @@ import yaml
 
 from hivekeeper.cluster.java_errors import KEEP_TICKET
 from hivekeeper.config import layers
+from hivekeeper.config.sources import Source
 from hivekeeper.launch import spark_submit
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +19,7 @@ PAGE = (ROOT / "docs" / "long-runs.md").read_text("utf-8")
 def test_the_settings_of_the_page_reach_spark_as_they_are_written():
     (block,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     wanted = yaml.safe_load(block)["spark"]["extra_conf"]
-    words = spark_submit.submit_options(layers.load([layers.Source("page", block)], {}, {}), "python3", Path("/log4j2.properties"))
+    words = spark_submit.submit_options(layers.load([Source("page", block)], {}, {}), "python3", Path("/log4j2.properties"))
     given = dict(word.split("=", 1) for option, word in zip(words, words[1:]) if option == "--conf")
     assert wanted
     assert wanted.items() <= given.items()

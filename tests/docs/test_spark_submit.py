@@ -12,6 +12,7 @@ import yaml
 
 from hivekeeper.cli import parser
 from hivekeeper.config import layers
+from hivekeeper.config.sources import Source
 from hivekeeper.launch import spark_submit
 
 ROOT = Path(__file__).parents[2]
@@ -41,12 +42,12 @@ def test_a_command_by_hand_has_only_settings_that_the_launcher_gives_too(command
 
 def test_the_settings_of_the_page_are_read_as_they_are_written():
     (block,) = (block for language, block in BLOCKS if language == "yaml")
-    read = layers.load([layers.Source("page", block)], {}, {})
+    read = layers.load([Source("page", block)], {}, {})
     assert read.spark.archive == yaml.safe_load(block)["spark"]["archive"]
     assert read.spark.python_env == yaml.safe_load(block)["spark"]["python_env"]
 
 
 def test_every_key_that_the_page_names_is_one_of_the_configuration():
     named = set(re.findall(r"`((?:spark|kerberos)\.[a-z_]+|log_\w+)`", PAGE))
-    assert {"spark.answer_dir", "kerberos.proxy_user", "log_dir", "log_keep"} <= named
+    assert {"spark.driver_output_dir", "kerberos.proxy_user", "log_dir", "log_keep"} <= named
     assert named <= set(layers.load([], {}, {}).winners)

@@ -14,6 +14,7 @@ import yaml
 
 from hivekeeper.cli import parser
 from hivekeeper.config import layers
+from hivekeeper.config.sources import Source
 from hivekeeper.errors import Exit, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +114,7 @@ def test_a_wrong_example_would_be_seen():
 def test_the_yaml_of_a_page_is_a_configuration(page):
     for number, block in enumerate(code_blocks(page.read_text("utf-8"), "yaml"), 1):
         assert isinstance(yaml.safe_load(block), dict)
-        layers.load([layers.Source(f"{page.name}, example {number}", block)], {}, {}, [])
+        layers.load([Source(f"{page.name}, example {number}", block)], {}, {}, [])
 
 
 def test_the_readme_has_a_yaml_example():

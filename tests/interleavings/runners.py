@@ -14,16 +14,15 @@ from greenlet import getcurrent, greenlet
 
 from hivekeeper import names
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import FileInfo, Selection, Snapshot
-from hivekeeper.plan.retention import Policy
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
 from support import step_by_step
 
 TABLE = "sales.events"
-SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock=False)
+SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock="off")
 SELECTED = Selection(tables=(TABLE,))
 PREFIX = "__bkp_"
 
@@ -166,8 +165,7 @@ def run_command(job: str, actor: int) -> CommandResult:
     if job == "rollback":
         return rollback.rollback(cluster, rollback.Request(SELECTED, lambda _table: SETTINGS, PREFIX, run, lambda _planned: True))
     if job == "cleanup":
-        policy = Policy(min_age_ms=0)
-        return cleanup.clean_up(cluster, cleanup.Request(SELECTED, lambda _table: policy, lambda _table: "delete", PREFIX, run))
+        return cleanup.clean_up(cluster, cleanup.Request(SELECTED, lambda _table: Settings(min_age_ms=0), PREFIX, run))
     return recover.recover(cluster, SELECTED, PREFIX, run)
 
 

@@ -204,7 +204,7 @@ def test_a_driver_with_a_place_for_its_answer_sends_all_of_it_there(place):
         os.utime(answers / name, (week_ago, week_ago))
     asked = place.home / "elsewhere" / "report.json"
     words = ["compact-swap", "--dry-run", "--table", "demo.bucketed", "--json", "--report-file", str(asked)]
-    done = place.run(place.by_spark_submit(*words), HIVEKEEPER_ANSWER=f"file:{answers}/run1.json")
+    done = place.run(place.by_spark_submit(*words), HIVEKEEPER_DRIVER_OUTPUT=f"file:{answers}/run1.json")
     assert done.returncode == 3, done.stderr
     answer = json.loads((answers / "run1.json").read_text())
     assert (answer["code"], answer["text"]) == (3, done.stdout)

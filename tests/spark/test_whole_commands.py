@@ -15,9 +15,9 @@ from hivekeeper.cluster.connect import assemble
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.commands.recover import recover
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
-from hivekeeper.plan.settings import Settings
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
 from hivekeeper.runlog.outcomes import Outcome
 from support import step_by_step

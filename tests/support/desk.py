@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Callable, List, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.commands import analyze, backup, cleanup, compact_swap, history, pin, recover, rollback, verify
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan.retention import Policy
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog import store
@@ -18,7 +18,7 @@ from support.fakes.files import Killed
 from support.world import World
 
 PREFIX = "__bkp_"
-EVERYTHING = Policy(min_age_ms=0)
+EVERYTHING = Settings(min_age_ms=0)
 
 
 class Desk:
@@ -61,8 +61,9 @@ class Desk:
         request = rollback.Request(self._selected(where), self._settings_for, PREFIX, self._new_run(), confirm, undo, dry_run)
         return rollback.rollback(self.world.cluster, request)
 
-    def cleanup(self, policy: Policy = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
-        request = cleanup.Request(self._selected(), lambda _table: policy, lambda _table: how, PREFIX, self._new_run(), dry_run)
+    def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
+        settings = replace(rules, discard=how)
+        request = cleanup.Request(self._selected(), lambda _table: settings, PREFIX, self._new_run(), dry_run)
         return cleanup.clean_up(self.world.cluster, request)
 
     def history(self, files_of: Optional[str] = None, at: Optional[int] = None) -> CommandResult:

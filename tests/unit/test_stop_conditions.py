@@ -1,4 +1,4 @@
-"""Limits, stop file and pause file, on a clock that stands still unless somebody sleeps."""
+"""max_duration, stop file and pause file, on a clock that stands still unless somebody sleeps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from hivekeeper.cli.main import run
+from hivekeeper.config.settings import RunSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.ports import NoPermission
-from hivekeeper.stop_conditions import LOOK_EVERY_MS, Limits, Watch
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch, refuse_local_files
 from support.world import World
 
 STOP, PAUSE = "hdfs://nn/ops/stop", "hdfs://nn/ops/pause"
@@ -39,23 +40,23 @@ def pass_time(world, ms):
 
 def test_without_limits_nothing_is_asked_and_nothing_stops(world):
     looks = count_looks(world)
-    watch = Watch(world.cluster, Limits())
+    watch = Watch(world.cluster, RunSettings())
     pass_time(world, 10**9)
     assert (watch.why(), watch.is_asked(), watch.signal, looks) == ("", False, 0, [])
 
 
 def test_the_time_is_over_when_it_is_over(world):
-    watch = Watch(world.cluster, Limits(max_duration_s=60))
+    watch = Watch(world.cluster, RunSettings(max_duration_ms=60_000))
     pass_time(world, 59_999)
     assert watch.why() == ""
     pass_time(world, 1)
-    assert (watch.is_asked(), watch.why()) == (True, "max_duration is over (60 s)")
+    assert (watch.is_asked(), watch.why()) == (True, "max_duration is over (1m)")
 
 
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_stop_file_stops(world, tmp_path, is_local):
     path = str(tmp_path / "stop") if is_local else STOP
-    watch = Watch(world.cluster, Limits(stop_file=path))
+    watch = Watch(world.cluster, RunSettings(stop_file=path))
     assert watch.why() == ""
     (tmp_path / "stop").touch() if is_local else world.files.writer.add(STOP, "")
     pass_time(world, LOOK_EVERY_MS)
@@ -64,7 +65,7 @@ def test_a_stop_file_stops(world, tmp_path, is_local):
 
 def test_a_stop_is_not_taken_back_because_half_of_the_units_may_be_left_already(world):
     world.files.writer.add(STOP, "")
-    watch = Watch(world.cluster, Limits(stop_file=STOP))
+    watch = Watch(world.cluster, RunSettings(stop_file=STOP))
     reason = watch.why()
     world.files.writer.delete(STOP)
     pass_time(world, LOOK_EVERY_MS)
@@ -73,7 +74,7 @@ def test_a_stop_is_not_taken_back_because_half_of_the_units_may_be_left_already(
 
 def test_however_often_it_is_asked_each_file_is_looked_for_once_a_second(world):
     looks = count_looks(world)
-    watch = Watch(world.cluster, Limits(stop_file=STOP, pause_file=PAUSE))
+    watch = Watch(world.cluster, RunSettings(stop_file=STOP, pause_file=PAUSE))
     for _ in range(1000):
         watch.why()
         watch.is_asked()
@@ -83,7 +84,7 @@ def test_however_often_it_is_asked_each_file_is_looked_for_once_a_second(world):
 
 def test_a_pause_lasts_as_long_as_its_file(world):
     world.files.writer.add(PAUSE, "")
-    watch = Watch(world.cluster, Limits(pause_file=PAUSE))
+    watch = Watch(world.cluster, RunSettings(pause_file=PAUSE))
     assert watch.is_asked()
 
     def remove_after_a_while(ms):
@@ -100,20 +101,20 @@ def test_a_pause_lasts_as_long_as_its_file(world):
 def test_a_pause_is_said_once_a_minute(world, caplog):
     caplog.set_level("INFO", "hivekeeper")
     world.files.writer.add(PAUSE, "")
-    assert Watch(world.cluster, Limits(max_duration_s=150, pause_file=PAUSE)).why()
+    assert Watch(world.cluster, RunSettings(max_duration_ms=150_000, pause_file=PAUSE)).why()
     assert [record.message for record in caplog.records].count(f"step=pause waiting pause_file={PAUSE}") == 3
 
 
 def test_the_time_goes_on_in_a_pause(world):
     world.files.writer.add(PAUSE, "")
-    watch = Watch(world.cluster, Limits(max_duration_s=60, pause_file=PAUSE))
-    assert watch.why() == "max_duration is over (60 s)"
+    watch = Watch(world.cluster, RunSettings(max_duration_ms=60_000, pause_file=PAUSE))
+    assert watch.why() == "max_duration is over (1m)"
     assert world.clock.elapsed_ms == 60_000
 
 
 def test_a_stop_file_ends_a_pause(world):
     world.files.writer.add(PAUSE, "")
-    watch = Watch(world.cluster, Limits(stop_file=STOP, pause_file=PAUSE))
+    watch = Watch(world.cluster, RunSettings(stop_file=STOP, pause_file=PAUSE))
 
     def make_stop_file(ms):
         pass_time(world, ms)
@@ -129,7 +130,7 @@ def test_a_signal_ends_a_pause_and_is_told_before_other_reasons(world):
     world.files.writer.add(PAUSE, "")
     signals = SimpleNamespace(signal=0)
     signals.why = lambda: "stopped by SIGTERM" if signals.signal else ""
-    watch = Watch(replace(world.cluster, stopping=signals), Limits(max_duration_s=3, pause_file=PAUSE))
+    watch = Watch(replace(world.cluster, stopping=signals), RunSettings(max_duration_ms=3_000, pause_file=PAUSE))
 
     def receive(ms):
         pass_time(world, ms)
@@ -144,7 +145,7 @@ def test_a_file_that_cannot_be_looked_for_stops_nothing_and_is_said_once(world, 
         raise NoPermission("Permission denied: user=etl, access=EXECUTE")
 
     world.files.stat = deny
-    watch = Watch(world.cluster, Limits(stop_file=STOP, pause_file=PAUSE))
+    watch = Watch(world.cluster, RunSettings(stop_file=STOP, pause_file=PAUSE))
     for _ in range(3):
         assert watch.why() == ""
         pass_time(world, LOOK_EVERY_MS)
@@ -152,10 +153,10 @@ def test_a_file_that_cannot_be_looked_for_stops_nothing_and_is_said_once(world, 
     assert "Permission denied" in caplog.text
 
 
-@pytest.mark.parametrize("limits", [Limits(stop_file="/tmp/stop"), Limits(pause_file="stop")])
-def test_a_driver_on_another_machine_takes_no_file_of_this_one(limits):
+@pytest.mark.parametrize("settings", [RunSettings(stop_file="/tmp/stop"), RunSettings(pause_file="stop")])
+def test_a_driver_on_another_machine_takes_no_file_of_this_one(settings):
     with pytest.raises(UsageError, match="a file of this machine"):
-        limits.refuse_local()
+        refuse_local_files(settings)
 
 
 def test_the_command_line_refuses_such_a_file_before_anything_is_started(capsys):
@@ -165,4 +166,4 @@ def test_the_command_line_refuses_such_a_file_before_anything_is_started(capsys)
 
 
 def test_a_driver_on_another_machine_takes_files_on_the_cluster():
-    assert Limits(60, STOP, PAUSE).refuse_local() is None
+    assert refuse_local_files(RunSettings(stop_file=STOP, pause_file=PAUSE)) is None

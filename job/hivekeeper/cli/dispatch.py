@@ -14,13 +14,12 @@ from typing import Callable, ContextManager, Mapping
 from hivekeeper import names
 from hivekeeper.commands import analyze, backup, cleanup, compact_swap, doctor, history, pin, recover, rollback, verify
 from hivekeeper.config.layers import Config
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.plan.doctor import read_edge_check
-from hivekeeper.plan.retention import Policy
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Clock, Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
-from hivekeeper.stop_conditions import HEEDFUL, Limits, Watch
+from hivekeeper.stop_conditions import HEEDFUL, Watch
 
 
 @dataclass(frozen=True)
@@ -38,39 +37,9 @@ class Call:
     def prefix(self) -> str:
         return self.config.backup_prefix
 
-    def settings_for(self, table: str) -> Settings:
-        """What of the configuration bears on one table, in the units of the plan."""
-        of_table = self.config.for_table(table)
-        return Settings(
-            block_bytes=of_table.block_size_bytes,
-            ratio=of_table.ratio_threshold,
-            min_quiet_ms=of_table.min_quiet_s * 1000,
-            compression=of_table.compression,
-            sort_columns=of_table.sort_columns,
-            analyze_stats=of_table.analyze_stats,
-            max_units=of_table.max_units,
-            max_bytes=of_table.max_bytes,
-            quarantine_after=of_table.quarantine_after,
-            quarantine_for_ms=of_table.quarantine_for_s * 1000,
-            max_backup_bytes=of_table.max_backup_bytes,
-            max_backup_objects=of_table.max_backup_objects,
-            quota_directories=self.config.quota_directories,
-            batch_bytes=self.config.batch_bytes,
-            batch_units=self.config.batch_units,
-            hive_lock=of_table.hive_lock == "try",
-            owner=of_table.owner,
-            backup_table=of_table.backup_table,
-            backup_prefix=self.config.backup_prefix,
-            backup_database=of_table.backup_database,
-        )
-
-    def policy_for(self, table: str) -> Policy:
-        of_table = self.config.for_table(table)
-        older_than_ms = None if of_table.older_than_s is None else of_table.older_than_s * 1000
-        return Policy(of_table.min_age_s * 1000, older_than_ms, of_table.keep_last)
-
-    def discard_for(self, table: str) -> str:
-        return self.config.for_table(table).discard
+    @property
+    def settings_for(self) -> Callable[[str], Settings]:
+        return self.config.for_table
 
 
 def run_command(
@@ -78,12 +47,8 @@ def run_command(
 ) -> CommandResult:
     run = names.run_id(datetime.now(timezone.utc), secrets.token_hex(2))
     if parsed.command in HEEDFUL:
-        cluster = replace(cluster, stopping=Watch(cluster, limits_of(config)))
+        cluster = replace(cluster, stopping=Watch(cluster, config))
     return COMMANDS[parsed.command](Call(parsed, config, cluster, selected, confirm, run))
-
-
-def limits_of(config: Config) -> Limits:
-    return Limits(config.max_duration_s, config.stop_file, config.pause_file)
 
 
 def _analyze(call: Call) -> CommandResult:
@@ -111,7 +76,7 @@ def _rollback(call: Call) -> CommandResult:
 
 
 def _cleanup(call: Call) -> CommandResult:
-    request = cleanup.Request(call.selected, call.policy_for, call.discard_for, call.prefix, call.run, call.config.dry_run)
+    request = cleanup.Request(call.selected, call.settings_for, call.prefix, call.run, call.config.dry_run)
     return cleanup.clean_up(call.cluster, request)
 
 

@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, List, Mapping, NoReturn, Optional, Sequence, TextIO
 
 from hivekeeper.cli import parser
-from hivekeeper.config import layers as configuration
+from hivekeeper.config import files as config_files
+from hivekeeper.config import layers, reference
 from hivekeeper.config.layers import Config
+from hivekeeper.config.sources import DRIVER_OUTPUT
 from hivekeeper.errors import Exit, HivekeeperError, Unusable, UsageError
 from hivekeeper.launch import driver_failure, driver_output, output_files, spark_submit
 from hivekeeper.ports import FilesError, MetastoreUnavailable
-from hivekeeper.stop_conditions import HEEDFUL, Limits
+from hivekeeper.stop_conditions import HEEDFUL, refuse_local_files
 
 if TYPE_CHECKING:
     from hivekeeper.cluster.signals import Signals
@@ -39,12 +41,12 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     """Run a command line; gives the exit code."""
     words = list(sys.argv[1:] if words is None else words)
     signal.signal(signal.SIGTERM, _on_terminate)
-    place = os.environ.get(configuration.ANSWER)
+    place = os.environ.get(DRIVER_OUTPUT)
     return run_far_away(words, place) if place else run(words)
 
 
 def run(words: List[str]) -> int:
-    """Everything but the way back of the answer."""
+    """Everything but the way back to the launcher."""
     try:
         return int(run_words(words))
     except HivekeeperError as error:
@@ -73,14 +75,14 @@ def run_far_away(words: List[str], place: str) -> int:
     kept = Path(driver_output.LOG)
     its_log = driver_output.cut_log(kept.read_text("utf-8", "replace")) if kept.exists() else ""
     try:
-        send(place, driver_output.write(driver_output.Answer(code, text.getvalue(), its_log, files)))
+        send(place, driver_output.write(driver_output.DriverOutput(code, text.getvalue(), its_log, files)))
     except Unusable as error:
         # What was done is done: the code still comes back, by what spark-submit prints.
         show_error(error, [])
     return code
 
 
-def receive_answer(words: List[str]) -> int:
+def receive_driver_output(words: List[str]) -> int:
     """What bin/hivekeeper asks for after a run in cluster mode: show, write and exit as the driver would have done here."""
     end = words.index("--")
     place, submit_log, container_log, status = (*map(Path, words[: end - 1]), int(words[end - 1]))
@@ -101,14 +103,14 @@ def receive_answer(words: List[str]) -> int:
 
 
 def show_fate(fate: driver_failure.Fate, container_log: str, asked: List[str]) -> int:
-    """Say what became of a run without an answer, and the lines of its log that matter."""
+    """Say what became of a run without output, and the lines of its log that matter."""
     forget_properties(parser.find_properties_out(asked))
     for line in driver_failure.pick_lines(container_log):
         print(line, file=sys.stderr)
     error = HivekeeperError(fate.what, state=fate.state, next=fate.next)
     if fate.code in set(Exit):
         error.code = Exit(fate.code)
-        show_error(error, ["receive-answer", "--", *asked])
+        show_error(error, ["receive-driver-output", "--", *asked])
     else:
         from hivekeeper.report import screen
         from hivekeeper.report.results import Problem
@@ -127,8 +129,8 @@ def _on_terminate(number: int, _frame: object) -> NoReturn:
 
 def run_words(words: List[str]) -> int:
     """Everything but the rendering of errors."""
-    if words[:1] == ["receive-answer"]:
-        return receive_answer(words[1:])
+    if words[:1] == ["receive-driver-output"]:
+        return receive_driver_output(words[1:])
     if words[:1] == ["submit-options"]:
         return print_submit_options(_leave_out_launcher(words))
     parsed = parse(words)
@@ -152,7 +154,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def _leave_out_launcher(words: List[str]) -> List[str]:
     """The words of the operator, of those that bin/hivekeeper asks with."""
-    if words[:1] not in (["submit-options"], ["receive-answer"]):
+    if words[:1] not in (["submit-options"], ["receive-driver-output"]):
         return words
     return words[words.index("--") + 1 :] if "--" in words else words[1:]
 
@@ -170,11 +172,10 @@ def require_packed_python(config: Config, directory: str, prefix: str) -> None:
 
 def load_config(parsed: argparse.Namespace) -> Config:
     """The merged configuration that a command line asks for. Raises UsageError."""
-    flags = {key: getattr(parsed, name, None) for name, key in parser.FLAG_KEYS.items()}
-    files = configuration.read_files(os.environ, parsed.config_file)
-    config = configuration.load(files, os.environ, flags, parsed.sets)
+    files = config_files.read_files(os.environ, parsed.config_file)
+    config = layers.load(files, os.environ, parser.find_flags(parsed), parsed.sets)
     if config.spark.deploy_mode == "cluster":
-        Limits(config.max_duration_s, config.stop_file, config.pause_file).refuse_local()
+        refuse_local_files(config)
     return config
 
 
@@ -188,7 +189,7 @@ def print_submit_options(words: Sequence[str]) -> Exit:
         parser.read_selection(parsed)
     run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
     launch = spark_submit.launch_words(
-        config, sys.executable, configuration.find_log4j2(os.environ), run_name, find_shipped(parsed, config, os.environ)
+        config, sys.executable, config_files.find_log4j2(os.environ), run_name, find_shipped(parsed, config, os.environ)
     )
     sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
     return Exit.DONE
@@ -215,11 +216,11 @@ def find_shipped(parsed: argparse.Namespace, config: Config, environ: Mapping[st
 
 def print_config(parsed: argparse.Namespace) -> Exit:
     if parsed.template:
-        print(configuration.template(), end="")
+        print(reference.render_template(), end="")
         return Exit.DONE
     from hivekeeper.report import document, screen
 
-    config, site = load_config(parsed), configuration.find_site(os.environ)
+    config, site = load_config(parsed), config_files.find_site(os.environ)
     print(document.to_json(document.build_config(config, site)) if parsed.json else screen.render_config(config, site))
     return Exit.DONE
 
@@ -338,7 +339,7 @@ def find_stderr() -> TextIO:
     """Where the log and errors go: never into the answer, which spark-submit would do with our own stderr."""
     from hivekeeper.cluster import console
 
-    return console.find_stderr(copy=driver_output.LOG if os.environ.get(configuration.ANSWER) else None)
+    return console.find_stderr(copy=driver_output.LOG if os.environ.get(DRIVER_OUTPUT) else None)
 
 
 def set_up_log(level: str, stream: TextIO) -> None:

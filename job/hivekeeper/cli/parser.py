@@ -6,9 +6,11 @@ Contacts nothing; wrong usage is a UsageError.
 from __future__ import annotations
 
 import argparse
-from typing import Any, List, NoReturn, Optional, Sequence
+from typing import Any, Dict, List, NoReturn, Optional, Sequence
 
 from hivekeeper import __version__, names
+from hivekeeper.config.definitions import Flag, Setting
+from hivekeeper.config.settings import list_settings
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
 
@@ -25,24 +27,6 @@ EXIT_CODES = """exit codes:
   128+n  killed by signal n; the next run recovers by itself"""
 
 PROPERTIES_HELP = "write a few Java properties for a scheduler, less than 2 KB (docs/schedulers.md); - prints them instead of the answer"
-
-# Options that stand for a key of the configuration.
-FLAG_KEYS = {
-    "block_size": "block_size_mb",
-    "ratio_threshold": "ratio_threshold",
-    "min_quiet": "min_quiet",
-    "max_units": "max_units",
-    "max_bytes": "max_bytes",
-    "max_duration": "max_duration",
-    "sort_columns": "sort_columns",
-    "older_than": "older_than",
-    "keep_last": "keep_last",
-    "min_age": "min_age",
-    "analyze_stats": "analyze_stats",
-    "dry_run": "dry_run",
-    "log_level": "log_level",
-    "proxy_user": "kerberos.proxy_user",
-}
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,7 +82,6 @@ def _add_analyze(commands: Any) -> None:
     )
     _add_selection(parser)
     _add_where(parser, "look at")
-    _add_sizing(parser)
     parser.add_argument("--partitions", action="store_true", help="show every partition, the most profitable first")
     _add_common(parser)
 
@@ -114,14 +97,6 @@ def _add_compact_swap(commands: Any) -> None:
     )
     _add_selection(parser)
     _add_where(parser, "compact")
-    _add_sizing(parser)
-    group = parser.add_argument_group("compaction")
-    group.add_argument("--max-units", metavar="N", help="at most so many units of a table, the most profitable first")
-    group.add_argument("--max-bytes", metavar="SIZE", help="rewrite at most so much of a table, such as 2TB, the most profitable first")
-    _add_max_duration(group)
-    group.add_argument("--sort-columns", metavar="A,B", help="sort the rows of each unit by these columns (one table only)")
-    group.add_argument("--analyze-stats", action=argparse.BooleanOptionalAction, default=None, help="run ANALYZE TABLE afterwards")
-    _add_dry_run(group, "print the plan and change nothing")
     _add_common(parser)
 
 
@@ -163,8 +138,6 @@ def _add_rollback(commands: Any) -> None:
     _add_selection(parser)
     _add_where(parser, "roll back")
     _add_run(parser, "get back to what was before this run")
-    _add_max_duration(parser)
-    _add_dry_run(parser, "print what would be done and change nothing")
     _add_common(parser)
 
 
@@ -176,12 +149,6 @@ def _add_cleanup(commands: Any) -> None:
         "Discards what every rule that is set lets go; pinned backups stay. Deletes only files that are what the backup's manifest says.",
     )
     _add_selection(parser)
-    group = parser.add_argument_group("retention")
-    group.add_argument("--older-than", metavar="TIME", help="keep backups that are younger than this, such as 7d")
-    group.add_argument("--keep-last", metavar="N", help="keep the newest N backups of each table")
-    group.add_argument("--min-age", metavar="TIME", help="never discard a backup younger than this (default 7d)")
-    _add_max_duration(group)
-    _add_dry_run(group, "print each backup's verdict and change nothing")
     _add_common(parser)
 
 
@@ -274,29 +241,40 @@ def _add_run(parser: Parser, meaning: str, required: bool = False) -> None:
     parser.add_argument("--run", metavar="ID", dest="of_run", type=_run_id, required=required, help=meaning)
 
 
-def _add_dry_run(group: Any, meaning: str) -> None:
-    group.add_argument("--dry-run", action="store_true", default=None, help=meaning)
+def _add_settings(parser: Parser, command: str) -> None:
+    """The options that set a value of the configuration for this run."""
+    group = parser.add_argument_group("settings", "each is a key of the configuration too: docs/configuration.md")
+    for setting in list_settings():
+        if setting.flag and setting.flag.belongs_to(command):
+            _add_setting(group, setting, setting.flag)
 
 
-def _add_max_duration(group: Any) -> None:
-    group.add_argument("--max-duration", metavar="TIME", help="begin nothing more after this time, such as 4h, and exit with 6")
+def _add_setting(group: Any, setting: Setting, flag: Flag) -> None:
+    """None where the option is not given: a lower layer has its say then."""
+    meaning = setting.meaning[0].lower() + setting.meaning[1:].rstrip(".")
+    if flag.metavar:
+        default = f" (default {setting.default})" if setting.default else ""
+        group.add_argument(flag.name, metavar=flag.metavar, type=flag.complete, help=meaning + default)
+    elif setting.per_table:
+        # A table's own true can only be taken back by a no.
+        group.add_argument(flag.name, action=argparse.BooleanOptionalAction, default=None, help=meaning)
+    else:
+        group.add_argument(flag.name, action="store_true", default=None, help=meaning)
 
 
-def _add_sizing(parser: Parser) -> None:
-    group = parser.add_argument_group("sizing")
-    group.add_argument("--block-size", metavar="MB", help="size that compacted files should have, in MiB")
-    group.add_argument("--ratio-threshold", metavar="X", help="compact where files are typically smaller than block size / X")
-    group.add_argument("--min-quiet", metavar="TIME", help="leave units alone that were written to more recently, such as 15m")
+def find_flags(options: argparse.Namespace) -> Dict[str, Any]:
+    """What the options say, by key of the configuration; None for one that was not given, or that the command does not have."""
+    with_flags = [setting for setting in list_settings() if setting.flag]
+    return {setting.key: getattr(options, setting.flag.attribute, None) for setting in with_flags if setting.flag}
 
 
 def _add_common(parser: Parser, has_outcome: bool = True) -> None:
+    _add_settings(parser, parser.prog.split()[-1])
     group = parser.add_argument_group("common")
     group.add_argument("-c", "--config-file", metavar="F", action="append", default=[], help="a configuration file; later ones win")
     group.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], dest="sets", help="one configuration value; may be given again"
     )
-    group.add_argument("--log-level", metavar="LEVEL", help="debug, info, warning or error")
-    group.add_argument("--proxy-user", metavar="USER", help="run as this user, whom the cluster lets us stand for")
     group.add_argument("--json", action="store_true", help="print one JSON document instead of text (docs/json.md)")
     group.add_argument("--report-file", metavar="F", help="write the same document to a file as well, local or HDFS")
     if has_outcome:

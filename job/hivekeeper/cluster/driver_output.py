@@ -1,6 +1,6 @@
 """Sends the output of a driver in YARN's cluster mode to a file that the launcher reads.
 
-Works without a session, so that also a driver whose session did not open can say why. Touches only answers.
+Works without a session, so that also a driver whose session did not open can say why. Touches only such files.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 from hivekeeper.errors import Unusable
 
-# Answers that nobody fetched (the launcher was stopped) go when a later driver answers.
+# Files that nobody fetched (the launcher was stopped) go when a later driver sends its own.
 KEPT_MS = 7 * 86_400_000
 
 OWN = re.compile(r"[0-9a-z-]+\.json(\.[0-9a-f]{8})?")
 
 
 def send(path: str, text: str) -> None:
-    """Send an answer. Raises Unusable."""
+    """Write the file. Raises Unusable."""
     from pyspark import SparkContext
 
     from hivekeeper.cluster.java_errors import ALL_ERRORS, first_line, java_causes
@@ -28,9 +28,9 @@ def send(path: str, text: str) -> None:
         _write(SparkContext._jvm, path, text)
     except ALL_ERRORS as error:
         raise Unusable(
-            f"the answer cannot be written to {path}: {first_line(java_causes(error)) or 'Java has ended'}",
+            f"the driver's output cannot be written to {path}: {first_line(java_causes(error)) or 'Java has ended'}",
             state="the run has ended",
-            next="correct spark.answer_dir; hivekeeper history shows what was done",
+            next="correct spark.driver_output_dir; hivekeeper history shows what was done",
         ) from error
 
 

@@ -6,11 +6,11 @@ import logging
 from typing import Callable
 
 from hivekeeper.commands import per_table, selection
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import quarantine
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store

@@ -7,9 +7,9 @@ from typing import Callable
 
 from hivekeeper.commands import per_table
 from hivekeeper.commands.open_table import Recovered, settle_table
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.entries import RunRecord

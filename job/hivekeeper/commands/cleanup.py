@@ -8,10 +8,11 @@ from typing import Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
-from hivekeeper.plan.retention import Policy, Verdict
+from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
@@ -25,11 +26,10 @@ from hivekeeper.steps.observe import find_units
 
 @dataclass(frozen=True)
 class Request:
-    """What one cleanup command was asked to do. `discard_for` says for a table how files go: delete or trash."""
+    """What one cleanup command was asked to do."""
 
     selection: Selection
-    policy_for: Callable[[str], Policy]
-    discard_for: Callable[[str], str]
+    settings_for: Callable[[str], Settings]
     backup_prefix: str
     run: str
     dry_run: bool = False
@@ -52,14 +52,14 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
     table, control = find_control(cluster, table)
     if control is None:
         return TableOutcome(table.full_name)
-    policy = request.policy_for(table.full_name)
+    settings = request.settings_for(table.full_name)
     if request.dry_run:
-        verdicts = judge(cluster, store.read_history(cluster, control), policy)
+        verdicts = judge(cluster, store.read_history(cluster, control), settings)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
     with table_lock.hold_table(cluster, table, control, request.run) as lock:
         recovered = settle_table(cluster, table, control, lock, request.run)
         history = store.read_history(cluster, control)
-        verdicts = judge(cluster, history, policy)
+        verdicts = judge(cluster, history, settings)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
@@ -69,8 +69,8 @@ def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOut
     return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=outcomes)
 
 
-def judge(cluster: Cluster, history: History, policy: Policy) -> Tuple[Verdict, ...]:
-    return retention.judge_backups(retention.list_backups(history), policy, cluster.clock.now_ms())
+def judge(cluster: Cluster, history: History, settings: Settings) -> Tuple[Verdict, ...]:
+    return retention.judge_backups(retention.list_backups(history), settings, cluster.clock.now_ms())
 
 
 def carry_out(
@@ -88,7 +88,7 @@ def carry_out(
     run_directory.write_plan(run, plan)
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
-    parameters = parameters_of(request.policy_for(table.full_name), plan)
+    parameters = parameters_of(request.settings_for(table.full_name), plan)
     run_directory.commit(run, begin, parameters)
     units = cleanup.discard_units(run, plan)
     record.record_units(run, units)
@@ -110,15 +110,15 @@ def plan_cleanup(cluster: Cluster, table: Table, history: History, verdicts: Ite
         place = BackupPlace(effect.run, effect.number, effect.place)
         units.append(RecordedUnit(len(units) + 1, unit, effect.before, (), place, expected))
     records = tuple(one.directory for one in going if one.is_record)
-    return RecordedPlan(request.run, CLEANUP, table, tuple(units), discard=request.discard_for(table.full_name), records=records)
+    return RecordedPlan(request.run, CLEANUP, table, tuple(units), discard=request.settings_for(table.full_name).discard, records=records)
 
 
-def parameters_of(policy: Policy, plan: RecordedPlan) -> Dict[str, object]:
+def parameters_of(settings: Settings, plan: RecordedPlan) -> Dict[str, object]:
     """What the log keeps of the rules that a cleanup went by."""
     return {
-        "minAgeMs": policy.min_age_ms,
-        "olderThanMs": policy.older_than_ms,
-        "keepLast": policy.keep_last,
+        "minAgeMs": settings.min_age_ms,
+        "olderThanMs": settings.older_than_ms,
+        "keepLast": settings.keep_last,
         "discard": plan.discard,
     }
 

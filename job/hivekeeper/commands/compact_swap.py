@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Selection, StageBatch, Table
 from hivekeeper.names import ControlPaths
@@ -17,7 +18,7 @@ from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarant
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
-from hivekeeper.plan.settings import Engine, Settings
+from hivekeeper.plan.engine import Engine
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
@@ -262,7 +263,7 @@ def parameters_of(settings: Settings) -> Dict[str, object]:
     """What of the settings the log keeps."""
     return {
         "blockBytes": settings.block_bytes,
-        "ratioThreshold": settings.ratio,
+        "ratioThreshold": settings.ratio_threshold,
         "compression": settings.compression,
         "sortColumns": list(settings.sort_columns),
         "minQuietMs": settings.min_quiet_ms,

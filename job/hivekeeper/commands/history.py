@@ -7,12 +7,12 @@ from typing import Callable, Optional, Tuple
 
 from hivekeeper.commands import per_table
 from hivekeeper.commands.open_table import find_control
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store

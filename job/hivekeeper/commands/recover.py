@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hivekeeper.commands import per_table
 from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection, Table
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store

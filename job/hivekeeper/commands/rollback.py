@@ -8,12 +8,12 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_stacks
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store

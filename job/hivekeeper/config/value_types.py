@@ -1,28 +1,37 @@
-"""How the text of a setting is read: sizes, times, numbers, choices.
+"""How the text of a setting is read and written: sizes, times, numbers, choices.
 
-Pure. Each kind knows what it allows, in words, and raises ValueError for anything else; it never guesses.
+Pure. Each type says in words what it allows, and raises ValueError for anything else; it never guesses.
+In the program sizes are bytes and times are milliseconds.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Sequence, Union
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Mapping, Sequence, Union
 
-UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
+TIMES_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+MIB = 2**20
+
+
+def _write_plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)
-class Kind:
-    """How one kind of value is read, and the words for what is allowed."""
+class ValueType:
+    """How the values of one type are read and written, the words for what is allowed, and the program's unit."""
 
     allowed: str
     parse: Callable[[str], Any]
+    write_one: Callable[[Any], str] = _write_plain
+    unit: str = ""
     is_list: bool = False
 
     def read(self, raw: Union[str, Sequence[str]]) -> Any:
-        """The value of a text, or of a list of texts where the kind is a list."""
+        """The value of a text, or of a list of texts where the type is a list. Raises ValueError."""
         if self.is_list:
             parts = raw.split(",") if isinstance(raw, str) else raw
             return tuple(self.parse(part.strip()) for part in parts if part.strip())
@@ -30,19 +39,39 @@ class Kind:
             raise ValueError(raw)
         return self.parse(raw.strip())
 
+    def write(self, value: Any) -> str:
+        """The text of a value, as a configuration file takes it; "" for None."""
+        if value is None:
+            return ""
+        return ", ".join(map(self.write_one, value)) if self.is_list else self.write_one(value)
+
 
 def parse_size(text: str) -> int:
     """Bytes of `1024`, `512m`, `8 GB`, `2TiB`; units are powers of 1024."""
     match = _match(r"(\d+)\s*([kmgtp]?)(?:i?b)?", text.lower())
-    return int(match[1]) * UNITS[match[2]]
+    return int(match[1]) * SIZES[match[2]]
+
+
+def write_size(size: int) -> str:
+    return _write_in_units(size, SIZES)
 
 
 def parse_duration(text: str) -> int:
-    """Seconds of `90s`, `15m`, `4h`, `7d`. Only zero needs no unit."""
+    """Milliseconds of `90s`, `15m`, `4h`, `7d`. Only zero needs no unit."""
     if text == "0":
         return 0
     match = _match(r"(\d+)\s*([smhd])", text.lower())
-    return int(match[1]) * SECONDS[match[2]]
+    return int(match[1]) * TIMES_MS[match[2]]
+
+
+def write_duration(duration_ms: int) -> str:
+    return _write_in_units(duration_ms, TIMES_MS) if duration_ms else "0s"
+
+
+def _write_in_units(value: int, units: Mapping[str, int]) -> str:
+    """In the largest unit that leaves no rest."""
+    name, length = max((unit for unit in units.items() if value and value % unit[1] == 0), key=lambda unit: unit[1], default=("", 1))
+    return f"{value // length}{name}"
 
 
 def parse_flag(text: str) -> bool:
@@ -52,18 +81,18 @@ def parse_flag(text: str) -> bool:
     return word in ("true", "yes", "on")
 
 
-def optional(kind: Kind) -> Kind:
-    """The same, where an empty text takes a value of a lower layer away."""
-    return Kind(f"{kind.allowed}, or nothing", lambda text: kind.parse(text) if text else None, kind.is_list)
+def optional(of: ValueType) -> ValueType:
+    """The same, where an empty text removes the value of a lower layer."""
+    return replace(of, allowed=f"{of.allowed}, or nothing", parse=lambda text: of.parse(text) if text else None)
 
 
-def choice(*words: str) -> Kind:
+def choice(*words: str) -> ValueType:
     def parse(text: str) -> str:
         if text.lower() not in words:
             raise ValueError(text)
         return text.lower()
 
-    return Kind(", ".join(words), parse)
+    return ValueType(", ".join(words), parse)
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:
@@ -73,11 +102,14 @@ def _match(pattern: str, text: str) -> re.Match[str]:
     return match
 
 
-def _parse_count(text: str) -> int:
-    number = int(_match(r"\d+", text)[0])
-    if number < 1:
-        raise ValueError(text)
-    return number
+def _at_least(least: int, parse: Callable[[str], int]) -> Callable[[str], int]:
+    def checked(text: str) -> int:
+        value = parse(text)
+        if value < least:
+            raise ValueError(text)
+        return value
+
+    return checked
 
 
 def _parse_whole(text: str) -> int:
@@ -89,13 +121,6 @@ def _parse_ratio(text: str) -> float:
     if number < 1:
         raise ValueError(text)
     return number
-
-
-def _parse_positive_size(text: str) -> int:
-    size = parse_size(text)
-    if size < 1:
-        raise ValueError(text)
-    return size
 
 
 def _parse_text(text: str) -> str:
@@ -110,20 +135,27 @@ def _parse_property(text: str) -> str:
     return text
 
 
-def _pattern(allowed: str, pattern: str, is_list: bool = False) -> Kind:
-    return Kind(allowed, lambda text: _match(pattern, text)[0], is_list)
+def _pattern(allowed: str, pattern: str) -> ValueType:
+    return ValueType(allowed, lambda text: _match(pattern, text)[0])
 
 
-COUNT = Kind("a whole number, 1 or more", _parse_count)
-WHOLE = Kind("a whole number, 0 or more", _parse_whole)
-RATIO = Kind("a number, 1 or more", _parse_ratio)
-SIZE = Kind("a size such as 512m, 8g or 2TB", _parse_positive_size)
-DURATION = Kind("a time such as 90s, 15m, 4h or 7d", parse_duration)
-FLAG = Kind("true or false", parse_flag)
-TEXT = Kind("a text of one line", _parse_text)
-PROPERTY = Kind("a text", _parse_property)
+def _size(allowed: str, least: int) -> ValueType:
+    return ValueType(allowed, _at_least(least, parse_size), write_size, "bytes")
+
+
+COUNT = ValueType("a whole number, 1 or more", _at_least(1, _parse_whole))
+WHOLE = ValueType("a whole number, 0 or more", _parse_whole)
+RATIO = ValueType("a number, 1 or more", _parse_ratio, lambda ratio: f"{ratio:g}")
+SIZE = _size("a size such as 512m, 8g or 2TB", 1)
+# A plain number would be bytes: 256 is refused, so that nobody gets files of 256 bytes.
+BLOCK_SIZE = _size("a size of 1m or more, such as 128m", MIB)
+MEBIBYTES = ValueType("a whole number of MiB, 1 or more", lambda text: COUNT.parse(text) * MIB, write_size, "bytes")
+DURATION = ValueType("a time such as 90s, 15m, 4h or 7d", parse_duration, write_duration, "ms")
+FLAG = ValueType("true or false", parse_flag)
+TEXT = ValueType("a text of one line", _parse_text)
+PROPERTY = ValueType("a text", _parse_property)
 NAME = _pattern("letters, digits and _, not beginning with a digit", r"[A-Za-z_]\w*")
 MEMORY = _pattern("a size as Spark writes it, such as 512m or 4g", r"[1-9]\d*[kmgtKMGT][bB]?")
 MASTER = _pattern("local, local[N], local[*] or yarn", r"local|local\[(?:[1-9]\d*|\*)\]|yarn")
 CODEC = choice("source", "table", "none", "uncompressed", "snappy", "gzip", "zlib", "zstd", "lz4", "lz4_raw")
-WORDS = Kind("a list of words", _parse_text, is_list=True)
+WORDS = replace(TEXT, allowed="a list of words", is_list=True)

@@ -1,4 +1,4 @@
-"""Decide what became of a run in YARN's cluster mode whose driver left no answer, from what spark-submit and YARN wrote.
+"""Decide what became of a run in YARN's cluster mode whose driver left no output, from what spark-submit and YARN wrote.
 
 Pure: texts in, an exit code and words out. In doubt the run is taken for one that had begun.
 """
@@ -43,7 +43,7 @@ LINES = 20
 
 @dataclass(frozen=True)
 class Fate:
-    """How a run without an answer ended. `code` is 128+n where it was killed."""
+    """How a run without output ended. `code` is 128+n where it was killed."""
 
     code: int
     what: str
@@ -63,9 +63,9 @@ def judge(log: str, status: int) -> Fate:
     see = f"read {log_command(application)}" if application else "read spark-submit's own messages above"
     begun = "what was begun is recovered by the next run"
     if driver:
-        return Fate(int(driver[-1]), f"the driver ended with exit code {driver[-1]} and its answer did not come back", begun, see)
+        return Fate(int(driver[-1]), f"the driver ended with exit code {driver[-1]} and its output did not come back", begun, see)
     if status == 0:
-        return Fate(0, "the run is done, but its answer did not come back", "done", f"hivekeeper history shows it; or {see}")
+        return Fate(0, "the run is done, but its output did not come back", "done", f"hivekeeper history shows it; or {see}")
     if KILLED.search(log):
         return Fate(143, f"{application} was killed in YARN", begun, "run again")
     if container and container[-1] in MEMORY:
@@ -74,12 +74,12 @@ def judge(log: str, status: int) -> Fate:
         return Fate(int(container[-1]), f"the driver's container was killed (exit code {container[-1]})", begun, f"run again; {see}")
     if BEGUN.search(log) or container:
         diagnosis = DIAGNOSIS.search(log)
-        return Fate(1, f"the driver ended without an answer{': ' + diagnosis[1][:300] if diagnosis else ''}", begun, see)
+        return Fate(1, f"the driver ended without output{': ' + diagnosis[1][:300] if diagnosis else ''}", begun, see)
     reason = find_reason(log)
     what = f"nothing was started on YARN{': ' + reason if reason else ''}"
     if CONFIGURED.search(reason):
         return Fate(2, what, "no table was touched", "correct the configuration")
-    return Fate(8, what, "no table was touched", "mend the cause, then run again")
+    return Fate(8, what, "no table was touched", "fix the cause, then run again")
 
 
 def find_reason(log: str) -> str:

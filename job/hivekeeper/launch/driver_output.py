@@ -28,7 +28,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Answer:
+class DriverOutput:
     """An exit code, what was printed, the driver's own log, and the contents of files by the names that were asked for."""
 
     code: int
@@ -70,26 +70,26 @@ def cut_log(log: str) -> str:
     return f"(the beginning is left out)\n{log[-LOG_LIMIT:].partition(chr(10))[2]}"
 
 
-def write(answer: Answer) -> str:
-    return json.dumps({"version": VERSION, **asdict(answer)}, ensure_ascii=False)
+def write(output: DriverOutput) -> str:
+    return json.dumps({"version": VERSION, **asdict(output)}, ensure_ascii=False)
 
 
-def read(text: str) -> Answer:
-    """Raises HivekeeperError for anything but a whole answer."""
+def read(text: str) -> DriverOutput:
+    """Raises HivekeeperError for anything but a whole document."""
     try:
         found = json.loads(text)
         version = found.pop("version")
-        answer = Answer(**found)
+        output = DriverOutput(**found)
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise _unreadable(f"it is not what a driver writes ({error})") from None
     if version != VERSION:
         raise _unreadable(f"it has version {version}, this launcher knows {VERSION}")
-    return answer
+    return output
 
 
 def _unreadable(why: str) -> HivekeeperError:
     return HivekeeperError(
-        f"the driver's answer cannot be read: {why}",
+        f"the driver's output cannot be read: {why}",
         state="the run has ended; what it did is in the tables' logs",
         next="see it with hivekeeper history; use the same version of Hivekeeper here and in spark.archive",
     )

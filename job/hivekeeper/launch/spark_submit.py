@@ -8,7 +8,9 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Any, Dict, List, Optional, Sequence
 
-from hivekeeper.config.layers import CARRIED, Config, SparkSettings, carry
+from hivekeeper.config.layers import Config, carry
+from hivekeeper.config.settings import SparkSettings
+from hivekeeper.config.sources import CARRIED
 
 # Separates what the launcher needs to know from the options of spark-submit.
 END = "--"
@@ -34,14 +36,14 @@ FIXED = {
 def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = ()) -> List[str]:
     """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit.
 
-    `run` names the answer of a driver in cluster mode; `shipped` are the files of this machine that such a driver needs.
+    `run` names the output of a driver in cluster mode; `shipped` are the files of this machine that such a driver needs.
     """
     spark, kerberos = config.spark, config.kerberos
     known = {
         "master": spark.master,
         "deploy_mode": spark.deploy_mode,
         "archive": spark.archive,
-        "answer": f"{spark.answer_dir.rstrip('/')}/{run}.json" if spark.deploy_mode == "cluster" else None,
+        "driver_output": f"{spark.driver_output_dir.rstrip('/')}/{run}.json" if spark.deploy_mode == "cluster" else None,
         "submit_command": spark.submit_command,
         "spark_home": spark.home,
         "java_home": spark.java_home,
@@ -109,7 +111,7 @@ def _client_properties(spark: SparkSettings, python: str, log4j2: Path) -> Dict[
 def _cluster_properties(config: Config) -> Dict[str, Optional[str]]:
     spark = config.spark
     return {
-        # The launcher waits for the answer, whatever the site's spark-defaults.conf says.
+        # The launcher waits for the driver's output, whatever the site's spark-defaults.conf says.
         "spark.yarn.submit.waitAppCompletion": "true",
         "spark.driver.memoryOverhead": spark.driver_memory_overhead,
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": _packed_python(spark),

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, ranking, sizing
 from hivekeeper.plan.eligibility import Reason
-from hivekeeper.plan.settings import Settings
 from hivekeeper.runlog.outcomes import Outcome
 
 
@@ -83,7 +83,7 @@ def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], s
         return Status.MISSING
     if sizes.files == 0:
         return Status.EMPTY
-    return Status.COMPACT if sizing.is_worthwhile(sizes, settings.block_bytes, settings.ratio) else Status.FINE
+    return Status.COMPACT if sizing.is_worthwhile(sizes, settings.block_bytes, settings.ratio_threshold) else Status.FINE
 
 
 def choose(analyses: Iterable[UnitAnalysis]) -> List[UnitAnalysis]:

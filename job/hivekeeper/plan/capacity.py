@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import Callable, List, Optional, Sequence, Tuple
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Quota, Room
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, count_batches
 from hivekeeper.plan.compaction import Left
 from hivekeeper.plan.eligibility import Reason, marker_files
 from hivekeeper.plan.retention import Backup
-from hivekeeper.plan.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Attributes, Digest, FileInfo, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import eligibility, fidelity, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.eligibility import Reason
-from hivekeeper.plan.settings import Engine, Settings
+from hivekeeper.plan.engine import Engine
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Dict, Mapping, Optional, Tuple
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.eligibility import Reason
-from hivekeeper.plan.settings import Settings
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedUnit
 from hivekeeper.runlog.manifests import Extent

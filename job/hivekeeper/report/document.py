@@ -56,7 +56,7 @@ def build_error(problem: Problem) -> Json:
 
 
 def build_config(config: Config, site: Optional[Path]) -> Json:
-    values = {name: {"value": entry.value, "origin": entry.origin} for name, entry in config.winners.items()}
+    values = {name: {"value": entry.plain, "origin": entry.origin} for name, entry in config.winners.items()}
     return {**_head("config"), "site_file": None if site is None else str(site), "values": values}
 
 
@@ -176,7 +176,7 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         "status": observed.status.code,
         "location": observed.table.location,
         "block_bytes": settings.block_bytes,
-        "threshold_bytes": threshold_bytes(settings.block_bytes, settings.ratio),
+        "threshold_bytes": threshold_bytes(settings.block_bytes, settings.ratio_threshold),
         "units": len(observed.units),
         "statuses": {status.code: count for status, count in observed.statuses.items()},
         "files": prediction.files_now,

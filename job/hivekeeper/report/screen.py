@@ -60,18 +60,8 @@ def _clean_lines(lines: str) -> str:
 
 
 def render_config(config: Config, site: Optional[Path]) -> str:
-    rows = [[name, _plain(entry.value), entry.origin] for name, entry in config.winners.items()]
+    rows = [[name, entry.text, entry.origin] for name, entry in config.winners.items()]
     return text.table(rows, ["KEY", "VALUE", "FROM"], "") + f"\n\nsite.yaml: {'none' if site is None else text.clean_text(str(site))}"
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return ", ".join(str(item) for item in value)
-    return str(value)
 
 
 def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
@@ -107,7 +97,7 @@ def _analysis_row(observed: ObservedTable) -> List[str]:
         text.bytes_text(total),
         text.bytes_text(round(total / len(lengths))) if lengths else "-",
         text.bytes_text(sorted(lengths)[len(lengths) // 2]) if lengths else "-",
-        text.bytes_text(round(threshold_bytes(settings.block_bytes, settings.ratio))),
+        text.bytes_text(round(threshold_bytes(settings.block_bytes, settings.ratio_threshold))),
     ]
 
 

@@ -12,12 +12,12 @@ from functools import partial
 from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import backup_tables
 from hivekeeper.plan.backup_tables import Showing
 from hivekeeper.plan.eligibility import BACKUP_OF
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord, place_of, table_id

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.eligibility import Reason
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, Files, NoPermission
 
 # Directories looked at in one call: bounds the answer's size, not the work.

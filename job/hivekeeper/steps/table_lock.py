@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Iterator
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Locked
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import Cluster, FilesError, Lock, LockHeld
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
+
+HIVE_LOCK_WAIT_S = 5.0
 
 
 @contextmanager
@@ -47,7 +49,7 @@ def _release(lock: Lock, control: ControlPaths) -> None:
 @contextmanager
 def hold_in_hive(run: Run, settings: Settings) -> Iterator[None]:
     """Hive's own lock too, while live is exchanged, where that works: its overwriting writers wait for it."""
-    with run.cluster.metastore.hold(run.table, settings.hive_lock_wait_s if settings.hive_lock else 0) as why_not:
+    with run.cluster.metastore.hold(run.table, HIVE_LOCK_WAIT_S if settings.hive_lock == "try" else 0) as why_not:
         if why_not:
             log.debug("table=%s step=hive-lock skipped reason=%r", run.table.full_name, why_not)
         yield

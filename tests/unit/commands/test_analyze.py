@@ -3,9 +3,9 @@
 import pytest
 
 from hivekeeper.commands.analyze import analyze
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection
-from hivekeeper.plan.settings import Settings
 from support.builders import MIB, a_partition, a_table
 from support.world import World
 

@@ -9,9 +9,9 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.commands import cleanup as cleanup_command
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
-from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import EVERYTHING, Desk
@@ -55,9 +55,9 @@ def backup_tables(world):
 
 def test_a_young_backup_stays_and_an_old_one_goes(desk, world):
     desk.compact()
-    assert backups(desk.cleanup(Policy())) == {desk.runs[0]: ("kept", "it is younger than min_age (7d)")}
+    assert backups(desk.cleanup(Settings())) == {desk.runs[0]: ("kept", "it is younger than min_age (7d)")}
     world.files.namespace.advance(7 * DAY_MS)
-    assert backups(desk.cleanup(Policy())) == {desk.runs[0]: ("discarded", "it is older than 7d")}
+    assert backups(desk.cleanup(Settings())) == {desk.runs[0]: ("discarded", "it is older than 7d")}
 
 
 def test_of_several_backups_the_newest_stay(desk, world):
@@ -65,7 +65,7 @@ def test_of_several_backups_the_newest_stay(desk, world):
         desk.compact()
         desk.append("dt=1", *(f"{row}{n}" for n in range(3)))
     rows = world.rows_of(desk.table)
-    result = desk.cleanup(Policy(min_age_ms=0, keep_last=1))
+    result = desk.cleanup(Settings(min_age_ms=0, keep_last=1))
     assert [one.state.code for one in result.tables[0].backups] == ["discarded", "discarded", "kept"]
     assert world.rows_of(desk.table) == rows
     assert desk.run_directories() == [desk.runs[2]]
@@ -410,9 +410,7 @@ def test_a_whole_database_is_cleaned_table_by_table(world, desk):
     other = Desk(world, "sales.events_2")
     desk.compact()
     other.compact()
-    request = cleanup_command.Request(
-        Selection(database="sales"), lambda _t: EVERYTHING, lambda _t: "delete", "__bkp_", "20270101t000000z-0000"
-    )
+    request = cleanup_command.Request(Selection(database="sales"), lambda _t: EVERYTHING, "__bkp_", "20270101t000000z-0000")
     result = cleanup_command.clean_up(world.cluster, request)
     found = {table.table: [one.state.code for one in table.backups] for table in result.tables}
     assert result.code is Exit.DONE

@@ -9,10 +9,10 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, NoPermission
 from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome

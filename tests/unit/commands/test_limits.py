@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.config.settings import RunSettings
 from hivekeeper.errors import Exit
 from hivekeeper.report import document, properties, screen
-from hivekeeper.stop_conditions import LOOK_EVERY_MS, Limits, Watch
+from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.world import World
@@ -47,13 +48,13 @@ def stopped():
             world.clock.elapsed_ms += 60_000 + LOOK_EVERY_MS
 
     world.files.before_step = pass_time
-    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, Limits(max_duration_s=60)))
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(max_duration_ms=60_000)))
     return desk.compact()
 
 
 def test_the_text_says_what_is_left_and_why(stopped):
     lines = screen.render(stopped).splitlines()
-    told = "left: max_duration is over (60 s) — run again; live is as it was"
+    told = "left: max_duration is over (1m) — run again; live is as it was"
     assert [line for line in lines if ": left: " in line] == [f"  sales.events/dt=2: {told}", f"  sales.events/dt=3: {told}"]
     assert lines[0].startswith("sales.events: compacted 1 unit")
 
@@ -61,7 +62,7 @@ def test_the_text_says_what_is_left_and_why(stopped):
 def test_the_document_says_what_is_left_and_why(stopped):
     read = json.loads(document.to_json(document.build(stopped)))
     units = {unit["partition"]: (unit["outcome"], unit["reason"]) for unit in read["tables"][0]["units"]}
-    left = ("left", "max_duration is over (60 s)")
+    left = ("left", "max_duration is over (1m)")
     assert units == {"dt=1": ("swapped", ""), "dt=2": left, "dt=3": left}
     assert (read["exit_code"], read["signal"]) == (6, 0)
 
@@ -69,7 +70,7 @@ def test_the_document_says_what_is_left_and_why(stopped):
 def test_the_properties_say_what_is_left_and_why(stopped):
     read = dict(line.partition("=")[::2] for line in properties.render(stopped).splitlines())
     told = {name: read[f"hivekeeper.{name}"] for name in ("exit_code", "retry", "units_done", "units_left", "error")}
-    error = "sales.events/dt=2: left: max_duration is over (60 s)"
+    error = "sales.events/dt=2: left: max_duration is over (1m)"
     assert told == {"exit_code": "6", "retry": "later", "units_done": "1", "units_left": "2", "error": error}
 
 
@@ -85,7 +86,7 @@ def test_statistics_are_not_recomputed_when_the_run_is_to_end():
     desk.settings = replace(desk.settings, analyze_stats=True)
     world = desk.world
     world.files.before_step = lambda what: setattr(world.clock, "elapsed_ms", 60_000.0) if "retired/u00001" in what else None
-    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, Limits(max_duration_s=60)))
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(max_duration_ms=60_000)))
     assert outcomes(desk.compact()) == {"dt=1": "swapped", "dt=2": "left"}
     assert world.metastore.analyzed == []
 
@@ -102,7 +103,7 @@ def test_a_run_that_has_done_all_is_not_kept_by_a_pause_at_its_end(caplog):
             world.clock.elapsed_ms += 2 * LOOK_EVERY_MS
 
     world.files.before_step = pause_after_the_swap
-    watch = Watch(world.cluster, Limits(max_duration_s=3600, pause_file=pause))
+    watch = Watch(world.cluster, RunSettings(max_duration_ms=3_600_000, pause_file=pause))
     result = desk.compact(cluster=replace(world.cluster, stopping=watch))
     assert outcomes(result) == {"dt=1": "swapped"}
     assert "step=pause" not in caplog.text

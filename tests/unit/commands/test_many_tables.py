@@ -12,11 +12,11 @@ import pytest
 from hivekeeper import names
 from hivekeeper.commands import per_table
 from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import Status
-from hivekeeper.plan.settings import Settings
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, overview, properties, screen
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome

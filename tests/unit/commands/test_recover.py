@@ -9,10 +9,10 @@ import pytest
 from hivekeeper import names
 from hivekeeper.commands.compact_swap import Request, compact_swap
 from hivekeeper.commands.recover import recover
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan.settings import Settings
 from hivekeeper.runlog import store
 from support.builders import a_table
 from support.fakes.files import Killed

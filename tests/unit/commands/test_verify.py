@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
-from hivekeeper.plan.retention import Policy
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import Desk, outcomes
@@ -490,7 +490,7 @@ def test_verify_writes_nothing(desk, world, level):
     desk.compact()
     desk.append("dt=1", "a", "b", "c")
     desk.compact()
-    desk.cleanup(Policy(min_age_ms=0, keep_last=1))
+    desk.cleanup(Settings(min_age_ms=0, keep_last=1))
     picture, steps, events = world.picture(), world.files.steps, list(world.catalog.events)
     desk.verify(level=level)
     desk.verify(desk.runs[2], level)

@@ -1,8 +1,7 @@
-"""Layers, kinds and messages of the configuration."""
+"""Layers, types and messages of the configuration."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -12,9 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivekeeper.config import layers as configuration
-from hivekeeper.config import value_types
-from hivekeeper.config.layers import CARRIED, Config, Source, load
+from hivekeeper.config import files, layers, value_types
+from hivekeeper.config.layers import Config, load
+from hivekeeper.config.settings import Settings
+from hivekeeper.config.sources import CARRIED, Source
+from hivekeeper.config.value_types import MIB
 from hivekeeper.errors import Exit, UsageError
 
 DEFAULTS = Path(__file__).parents[3] / "conf" / "defaults.yaml"
@@ -25,68 +26,29 @@ def merged(*texts: str, env: Mapping[str, str] = {}, flags: Mapping[str, Any] = 
     return load([Source(f"file{number}.yaml", text) for number, text in enumerate(texts, 1)], env, flags, sets)
 
 
-def refusal(*texts: str, **layers: Any) -> str:
+def refusal(*texts: str, **given: Any) -> str:
     with pytest.raises(UsageError) as caught:
-        merged(*texts, **layers)
+        merged(*texts, **given)
     assert caught.value.code == Exit.USAGE
     assert "\n" not in caught.value.what
     return caught.value.what
 
 
-def leaves(tree: Mapping[str, Any], above: str = "") -> set:
-    """The dotted keys of a YAML tree or of our key tree; an empty map is a leaf."""
-    found = set()
-    for name, below in tree.items():
-        if isinstance(below, Mapping) and below and configuration.ANY not in below:
-            found |= leaves(below, f"{above}{name}.")
-        else:
-            found.add(f"{above}{name}")
-    return found
-
-
-# -- the reference ------------------------------------------------------------------------------------------
-
-
-def test_defaults_yaml_holds_exactly_the_keys_that_the_code_reads():
-    assert leaves(yaml.safe_load(DEFAULTS.read_text("utf-8"))) == leaves(configuration.ROOT)
-
-
-def test_every_setting_is_read_somewhere_in_the_program():
-    package = DEFAULTS.parents[1] / "job" / "hivekeeper"
-    program = "\n".join(path.read_text("utf-8") for path in package.rglob("*.py") if path.parent.name != "config")
-    assert "def main" in program
-    classes = [configuration.Config, configuration.SparkSettings, configuration.KerberosSettings]
-    attributes = {field.name for each in classes for field in dataclasses.fields(each) if "kind" in field.metadata}
-    attributes = attributes - {"block_size_mb"} | {"block_size_bytes"}
-    unread = {name for name in attributes if not re.search(rf"\.{name}\b", program)}
-    assert not unread
-
-
-def test_every_key_of_defaults_yaml_has_a_comment_line_above_it():
-    lines = DEFAULTS.read_text("utf-8").splitlines()
-    bare = [line for above, line in zip(lines, lines[1:]) if ":" in line and "#" not in line and not above.lstrip().startswith("#")]
-    assert bare == []
+# -- layers -------------------------------------------------------------------------------------------------
 
 
 def test_without_any_layer_the_defaults_hold():
     config = merged()
-    assert (config.block_size_mb, config.block_size_bytes) == (128, 128 * 2**20)
+    assert config.block_bytes == 128 * 2**20
     assert config.ratio_threshold == 10
-    assert config.min_quiet_s == 900
+    assert config.min_quiet_ms == 900_000
     assert config.max_units is None
     assert config.batch_bytes == 8 * 2**30
     assert config.backup_prefix == "__bkp_"
     assert (config.analyze_stats, config.dry_run) == (False, False)
     assert config.spark.master == "local[*]"
     assert set(config.origins.values()) == {"defaults"}
-
-
-def test_the_template_changes_nothing_and_becomes_the_defaults_when_uncommented():
-    template = configuration.template()
-    as_is = merged(template)
-    assert {entry.layer for entry in as_is.entries} == {0}
-    uncommented = re.sub(r"(?m)^( *)#(?! )", r"\1", template)
-    assert yaml.safe_load(uncommented) == yaml.safe_load(DEFAULTS.read_text("utf-8"))
+    assert config.for_table("a.b") == Settings()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
@@ -98,16 +60,36 @@ def test_there_are_examples():
     assert [path.name for path in EXAMPLES] == ["site.example.yaml", "tables.example.yaml"]
 
 
-# -- layers -------------------------------------------------------------------------------------------------
-
-
 def test_each_layer_beats_the_ones_below_it():
-    texts, env = ("block_size_mb: 1", "block_size_mb: 2"), {"HIVEKEEPER_BLOCK_SIZE_MB": "3"}
-    assert merged(texts[0]).block_size_mb == 1
-    assert merged(*texts).block_size_mb == 2
-    assert merged(*texts, env=env).block_size_mb == 3
-    assert merged(*texts, env=env, sets=["block_size_mb=4"]).block_size_mb == 4
-    assert merged(*texts, env=env, sets=["block_size_mb=4"], flags={"block_size_mb": 5}).block_size_mb == 5
+    texts, env = ("block_size: 1m", "block_size: 2m"), {"HIVEKEEPER_BLOCK_SIZE": "3m"}
+    assert merged(texts[0]).block_bytes == MIB
+    assert merged(*texts).block_bytes == 2 * MIB
+    assert merged(*texts, env=env).block_bytes == 3 * MIB
+    assert merged(*texts, env=env, sets=["block_size=4m"]).block_bytes == 4 * MIB
+    assert merged(*texts, env=env, sets=["block_size=4m"], flags={"block_size": "5m"}).block_bytes == 5 * MIB
+
+
+def test_an_older_key_is_read_in_its_own_unit_and_takes_part_in_the_layers_as_the_key_itself():
+    config = merged("block_size: 1g\ntables: {'a.*': {block_size_mb: 64}}", env={"HIVEKEEPER_BLOCK_SIZE_MB": "256"})
+    assert config.block_bytes == 256 * MIB
+    assert config.origins["block_size"] == "environment HIVEKEEPER_BLOCK_SIZE_MB"
+    assert merged("tables: {'a.*': {block_size_mb: 64}}").for_table("a.b").block_bytes == 64 * MIB
+    assert merged("block_size_mb: 64", sets=["block_size=1g"]).block_bytes == 2**30
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"texts": ("block_size: 1g\nblock_size_mb: 64",)},
+        {"texts": ("tables: {'a.*': {block_size_mb: 64, block_size: 64m}}",)},
+        {"env": {"HIVEKEEPER_BLOCK_SIZE_MB": "256", "HIVEKEEPER_BLOCK_SIZE": "1g"}},
+        {"sets": ["block_size=1g", "block_size_mb=64"]},
+    ],
+    ids=["file", "pattern", "environment", "set"],
+)
+def test_a_key_and_its_older_name_in_one_layer_are_refused(given):
+    what = refusal(*given.pop("texts", ()), **given)
+    assert "block_size_mb" in what and "are one setting: give one of them" in what
 
 
 def test_a_later_false_beats_an_earlier_true():
@@ -131,8 +113,8 @@ def test_maps_are_merged_key_by_key_and_lists_are_replaced():
 
 def test_each_value_knows_its_origin():
     env = {"HIVEKEEPER_SPARK__QUEUE": "q"}
-    config = merged("block_size_mb: 1\nmin_quiet: 1h", env=env, sets=["owner=try"], flags={"log_level": "debug"})
-    assert config.origins["block_size_mb"] == "file1.yaml line 1"
+    config = merged("block_size: 1m\nmin_quiet: 1h", env=env, sets=["owner=try"], flags={"log_level": "debug"})
+    assert config.origins["block_size"] == "file1.yaml line 1"
     assert config.origins["min_quiet"] == "file1.yaml line 2"
     assert config.origins["spark.queue"] == "environment HIVEKEEPER_SPARK__QUEUE"
     assert config.origins["owner"] == "--set owner"
@@ -148,26 +130,26 @@ def test_set_reaches_nested_keys_properties_and_tables():
 
 
 def test_the_site_file_comes_before_the_named_files(tmp_path):
-    (tmp_path / "site.yaml").write_text("block_size_mb: 1\nowner: try\n")
+    (tmp_path / "site.yaml").write_text("block_size: 1m\nowner: try\n")
     named = tmp_path / "mine.yaml"
-    named.write_text("block_size_mb: 2\n")
-    config = load(configuration.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, [str(named)]), {}, {})
-    assert (config.block_size_mb, config.owner) == (2, "try")
+    named.write_text("block_size: 2m\n")
+    config = load(files.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, [str(named)]), {}, {})
+    assert (config.block_bytes, config.owner) == (2 * MIB, "try")
 
 
 def test_a_directory_without_a_site_file_is_fine(tmp_path):
-    assert configuration.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, []) == []
+    assert files.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, []) == []
 
 
 def test_a_named_file_that_is_missing_is_an_error(tmp_path):
     with pytest.raises(UsageError, match="absent.yaml: the configuration file cannot be read: No such file"):
-        configuration.read_files({}, [str(tmp_path / "absent.yaml")])
+        files.read_files({}, [str(tmp_path / "absent.yaml")])
 
 
 def test_a_file_that_is_no_text_is_an_error(tmp_path):
     (tmp_path / "site.yaml").write_bytes(b"owner: \xff\xfe")
     with pytest.raises(UsageError, match="not a text in UTF-8"):
-        configuration.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, [])
+        files.read_files({"HIVEKEEPER_CONF_DIR": str(tmp_path)}, [])
 
 
 def test_an_empty_file_gives_nothing():
@@ -179,30 +161,30 @@ def test_what_the_launcher_carries_to_the_cluster_is_the_whole_configuration():
         "sort_columns: [a, b]\ntables: {'x.*': {min_quiet: 1d, max_units: ''}}",
         env={"HIVEKEEPER_ANALYZE_STATS": "true"},
         sets=["spark.extra_conf.k=ä $x 'q'\n"],
-        flags={"block_size_mb": 64},
+        flags={"block_size": "64m"},
     )
-    carried = configuration.carry(config)
+    carried = layers.carry(config)
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", carried)
     environ = {CARRIED: carried, "HIVEKEEPER_CONF_DIR": "/absent"}
-    assert configuration.read_files(environ, ["/absent/too.yaml"]) == []
-    assert load([], environ, {"block_size_mb": 64}) == config
+    assert files.read_files(environ, ["/absent/too.yaml"]) == []
+    assert load([], environ, {"block_size": "64m"}) == config
 
 
 def test_the_sites_log4j2_file_comes_first(tmp_path):
-    assert configuration.find_log4j2({"HIVEKEEPER_CONF_DIR": str(tmp_path)}) == configuration.resource("log4j2.properties")
+    assert files.find_log4j2({"HIVEKEEPER_CONF_DIR": str(tmp_path)}) == DEFAULTS.with_name("log4j2.properties")
     (tmp_path / "log4j2.properties").write_text("")
-    assert configuration.find_log4j2({"HIVEKEEPER_CONF_DIR": str(tmp_path)}) == tmp_path / "log4j2.properties"
-    assert configuration.find_log4j2({}).exists()
+    assert files.find_log4j2({"HIVEKEEPER_CONF_DIR": str(tmp_path)}) == tmp_path / "log4j2.properties"
+    assert files.find_log4j2({}).exists()
 
 
 # -- tables -------------------------------------------------------------------------------------------------
 
 
 def test_a_table_gets_the_settings_of_its_patterns_the_last_one_winning():
-    config = merged("block_size_mb: 256\ntables:\n  sales.*: {block_size_mb: 64, owner: try}\n  '*.events': {block_size_mb: 32}\n")
-    assert config.for_table("hr.people").block_size_mb == 256
-    assert config.for_table("sales.orders").block_size_mb == 64
-    assert (config.for_table("SALES.Events").block_size_mb, config.for_table("sales.events").owner) == (32, "try")
+    config = merged("block_size: 256m\ntables:\n  sales.*: {block_size: 64m, owner: try}\n  '*.events': {block_size: 32m}\n")
+    assert config.for_table("hr.people").block_bytes == 256 * MIB
+    assert config.for_table("sales.orders").block_bytes == 64 * MIB
+    assert (config.for_table("SALES.Events").block_bytes, config.for_table("sales.events").owner) == (32 * MIB, "try")
 
 
 def test_a_pattern_is_matched_whole():
@@ -210,9 +192,9 @@ def test_a_pattern_is_matched_whole():
 
 
 def test_a_flag_beats_a_pattern_of_a_file():
-    text = "tables: {sales.*: {block_size_mb: 64, owner: try}}"
-    of_table = merged(text, flags={"block_size_mb": 512}).for_table("sales.events")
-    assert (of_table.block_size_mb, of_table.owner) == (512, "try")
+    text = "tables: {sales.*: {block_size: 64m, owner: try}}"
+    of_table = merged(text, flags={"block_size": "512m"}).for_table("sales.events")
+    assert (of_table.block_bytes, of_table.owner) == (512 * MIB, "try")
 
 
 def test_a_pattern_beats_the_general_value_of_its_own_file_wherever_it_stands():
@@ -229,7 +211,7 @@ def test_a_table_may_take_a_limit_away():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("block_size: 1", "file1.yaml line 1: there is no key block_size; did you mean block_size_mb?"),
+        ("blok_size: 1", "file1.yaml line 1: there is no key blok_size; did you mean block_size?"),
         ("spark:\n  qeue: x", "file1.yaml line 2: there is no key qeue below spark; did you mean queue?"),
         ("tables:\n  a.b:\n    dry_run: true", "file1.yaml line 3: there is no key dry_run below tables.a.b"),
         ("zzzzzz: 1", "file1.yaml line 1: there is no key zzzzzz"),
@@ -255,11 +237,13 @@ def test_a_file_that_is_wrong_is_refused_in_one_line_with_its_place(text, messag
 @pytest.mark.parametrize(
     "key, value, allowed",
     [
-        ("block_size_mb", "-1", "a whole number, 1 or more"),
-        ("block_size_mb", "0", "a whole number, 1 or more"),
-        ("block_size_mb", "1.5", "a whole number, 1 or more"),
-        ("block_size_mb", "", "a whole number, 1 or more"),
-        ("block_size_mb", "१२", "a whole number, 1 or more"),
+        ("block_size", "256", "a size of 1m or more, such as 128m"),
+        ("block_size", "1023k", "a size of 1m or more, such as 128m"),
+        ("block_size_mb", "-1", "a whole number of MiB, 1 or more"),
+        ("block_size_mb", "0", "a whole number of MiB, 1 or more"),
+        ("block_size_mb", "1.5", "a whole number of MiB, 1 or more"),
+        ("block_size_mb", "", "a whole number of MiB, 1 or more"),
+        ("log_keep", "१२", "a whole number, 1 or more"),
         ("ratio_threshold", "-2", "a number, 1 or more"),
         ("ratio_threshold", "0.5", "a number, 1 or more"),
         ("ratio_threshold", "nan", "a number, 1 or more"),
@@ -288,8 +272,8 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(key, value, allowed):
 
 
 def test_a_wrong_environment_variable_is_named():
-    assert refusal(env={"HIVEKEEPER_BLOK_SIZE_MB": "1"}) == (
-        "environment HIVEKEEPER_BLOK_SIZE_MB: there is no key blok_size_mb; did you mean block_size_mb?"
+    assert refusal(env={"HIVEKEEPER_BLOK_SIZE": "1"}) == (
+        "environment HIVEKEEPER_BLOK_SIZE: there is no key blok_size; did you mean block_size?"
     )
     assert refusal(env={"HIVEKEEPER_SPARK__MASTER": "x"}).startswith('environment HIVEKEEPER_SPARK__MASTER: spark.master is "x"; allowed:')
 
@@ -330,8 +314,8 @@ def test_a_list_may_be_written_with_commas():
 
 
 @pytest.mark.parametrize("text, seconds", [("0", 0), ("90s", 90), ("15m", 900), ("4 h", 14400), ("7D", 604800)])
-def test_times_are_read_into_seconds(text, seconds):
-    assert value_types.parse_duration(text) == seconds
+def test_times_are_read_into_milliseconds(text, seconds):
+    assert value_types.parse_duration(text) == 1000 * seconds
 
 
 @pytest.mark.parametrize("text, size", [("1", 1), ("512m", 2**29), ("8 GB", 2**33), ("2TB", 2**41), ("1KiB", 1024), ("3b", 3)])
@@ -339,9 +323,15 @@ def test_sizes_are_read_into_bytes(text, size):
     assert value_types.parse_size(text) == size
 
 
+@given(st.integers(0, 2**60))
+def test_a_size_and_a_time_are_read_back_as_they_are_written(number):
+    assert value_types.parse_size(value_types.write_size(number)) == number
+    assert value_types.parse_duration(value_types.write_duration(number * 1000)) == number * 1000
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused_with_one_kind_of_error(text):
-    for kind in (
+    for each in (
         value_types.COUNT,
         value_types.RATIO,
         value_types.SIZE,
@@ -352,7 +342,7 @@ def test_any_text_is_read_or_refused_with_one_kind_of_error(text):
         value_types.CODEC,
     ):
         try:
-            kind.read(text)
+            each.read(text)
         except ValueError:
             continue
 
@@ -370,4 +360,4 @@ def test_any_property_survives_yaml_and_the_way_to_the_cluster(properties):
     config = merged(yaml.safe_dump({"spark": {"extra_conf": properties}}))
     wanted = {name: value.strip() for name, value in properties.items()}
     assert config.spark.extra_conf == wanted
-    assert load([], {CARRIED: configuration.carry(config)}, {}) == config
+    assert load([], {CARRIED: layers.carry(config)}, {}) == config

@@ -1,4 +1,4 @@
-"""What became of a run without an answer, from what spark-submit 3.5 and YARN 3.3 wrote."""
+"""What became of a run without output, from what spark-submit 3.5 and YARN 3.3 wrote."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_may_have_begun_is_never_said_to_be_untouched():
             assert "touched" not in driver_failure.judge(log, 1).state, case
 
 
-def test_a_run_that_succeeded_stays_one_when_its_answer_is_lost():
+def test_a_run_that_succeeded_stays_one_when_its_output_is_lost():
     fate = driver_failure.judge(RUNNING, 0)
     assert fate.code == 0
     assert f"yarn logs -applicationId {ID}" in fate.next
@@ -77,4 +77,4 @@ def test_a_log_without_any_telling_line_gives_none():
 def test_a_driver_that_yarn_gave_up_is_told_in_yarns_words():
     why = "Max number of executor failures (3) reached"
     fate = driver_failure.judge(f"{RUNNING}ERROR Client: Application diagnostics message: {why}\n{FAILED}", 1)
-    assert (fate.code, fate.what) == (1, f"the driver ended without an answer: {why}")
+    assert (fate.code, fate.what) == (1, f"the driver ended without output: {why}")

@@ -14,8 +14,8 @@ from hivekeeper.launch import driver_output
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@given(st.builds(driver_output.Answer, st.integers(0, 255), TEXT, TEXT, st.dictionaries(TEXT, TEXT)))
-def test_an_answer_comes_back_as_it_was_sent(sent):
+@given(st.builds(driver_output.DriverOutput, st.integers(0, 255), TEXT, TEXT, st.dictionaries(TEXT, TEXT)))
+def test_an_output_comes_back_as_it_was_sent(sent):
     assert driver_output.read(driver_output.write(sent)) == sent
 
 
@@ -55,13 +55,13 @@ def test_all_other_words_arrive_as_they_were(words):
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "3", '{"version": 1}', '{"version": 1, "code": 0, "text": "half', '{"version": 1, "x": 2}']
 )
-def test_what_is_no_whole_answer_is_one_clear_error(text):
-    with pytest.raises(HivekeeperError, match="answer cannot be read"):
+def test_what_is_no_whole_document_is_one_clear_error(text):
+    with pytest.raises(HivekeeperError, match="output cannot be read"):
         driver_output.read(text)
 
 
-def test_an_answer_of_another_version_is_refused_by_its_version():
-    newer = {**json.loads(driver_output.write(driver_output.Answer(0, "", "", {}))), "version": 2}
+def test_an_output_of_another_version_is_refused_by_its_version():
+    newer = {**json.loads(driver_output.write(driver_output.DriverOutput(0, "", "", {}))), "version": 2}
     with pytest.raises(HivekeeperError, match="version 2"):
         driver_output.read(json.dumps(newer))
 

@@ -11,6 +11,7 @@ import pytest
 
 from hivekeeper.cli import main
 from hivekeeper.config import layers as configuration
+from hivekeeper.config.sources import CARRIED
 from hivekeeper.errors import Exit, UsageError
 from hivekeeper.launch import spark_submit
 
@@ -85,7 +86,7 @@ def test_a_driver_outside_of_a_container_runs_on_any_python(container):
 
 def test_the_refusal_comes_before_the_cluster_is_opened(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(configuration.CARRIED, configuration.carry(merged()))
+    monkeypatch.setenv(CARRIED, configuration.carry(merged()))
     assert main.main(["analyze", "--table", "sales.events"]) == Exit.USAGE
     assert "spark.python_env is /envs/e.tar.gz" in capfd.readouterr().err
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper.config import layers as configuration
+from hivekeeper.config.sources import CARRIED
 from hivekeeper.launch import spark_submit
 
 PYTHON, LOG4J2 = "/opt/py/bin/python", Path("/opt/hive keeper/log4j2.properties")
@@ -89,15 +90,15 @@ def test_the_java_options_of_the_site_are_left_alone():
 
 
 def test_cluster_mode_ships_the_log_settings_and_the_configuration():
-    flags = {"spark__master": "yarn", "spark__deploy_mode": "cluster", "block_size_mb": 64, "spark__driver_cores": 2}
+    flags = {"spark__master": "yarn", "spark__deploy_mode": "cluster", "block_size": "64m", "spark__driver_cores": 2}
     found = words(**flags, spark__driver_memory_overhead="1g", spark__extra_files=["/etc/hive-site.xml"])
     assert options(found)["--files"] == "/etc/hive-site.xml,file:///opt/hive%20keeper/log4j2.properties#hivekeeper-log4j2.properties"
     assert options(found)["--driver-cores"] == "2"
     assert properties(found)["spark.driver.memoryOverhead"] == "1g"
     assert properties(found)["spark.driver.defaultJavaOptions"] == "-Dlog4j2.configurationFile=hivekeeper-log4j2.properties"
     assert "spark.pyspark.driver.python" not in properties(found)
-    carried = {configuration.CARRIED: properties(found)["spark.yarn.appMasterEnv.HIVEKEEPER_CARRIED"]}
-    assert configuration.load([], carried, {}).block_size_mb == 64
+    carried = {CARRIED: properties(found)["spark.yarn.appMasterEnv.HIVEKEEPER_CARRIED"]}
+    assert configuration.load([], carried, {}).block_bytes == 64 * 2**20
 
 
 def test_a_packed_python_is_unpacked_under_a_name_of_its_own_or_the_given_one():
@@ -158,11 +159,11 @@ def test_the_launcher_learns_whose_ticket_it_has_to_get_for_a_proxy_user():
     assert {"principal=etl@X", "keytab=/k", "proxy_user=loader"} <= set(found)
 
 
-def test_only_a_driver_in_cluster_mode_has_a_place_for_its_answer():
+def test_only_a_driver_in_cluster_mode_has_a_place_for_its_output():
     cluster = spark_submit.launch_words(merged(spark__master="yarn", spark__deploy_mode="cluster"), PYTHON, LOG4J2, "run1")
-    assert "answer=.hivekeeper/answers/run1.json" in cluster
+    assert "driver_output=.hivekeeper/driver-output/run1.json" in cluster
     client = spark_submit.launch_words(merged(spark__master="yarn"), PYTHON, LOG4J2, "run1")
-    assert not [word for word in client if word.startswith("answer=")]
+    assert not [word for word in client if word.startswith("driver_output=")]
 
 
 def test_the_launcher_waits_for_the_end_in_cluster_mode_whatever_the_site_says():

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import analysis
 from hivekeeper.plan.analysis import ObservedTable, Status
 from hivekeeper.plan.eligibility import Reason
-from hivekeeper.plan.settings import Settings
 from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit
 
 MIB = 2**20

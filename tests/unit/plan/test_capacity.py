@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Quota, Room
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, analyze_unit
 from hivekeeper.plan.capacity import count_names, explain_left, limit_by_debt, limit_by_room, refuse_whole, take_fitting
 from hivekeeper.plan.retention import Backup
-from hivekeeper.plan.settings import Settings
 from hivekeeper.plan.sizing import control_names
 from hivekeeper.runlog.history import Effect
 from hivekeeper.runlog.manifests import RecordedFile

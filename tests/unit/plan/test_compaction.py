@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.model import Attributes, UnitFooters
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import analysis, compaction
 from hivekeeper.plan.compaction import Candidate
-from hivekeeper.plan.settings import Engine, Settings
+from hivekeeper.plan.engine import Engine
 from support.builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
 
 MIB = 2**20

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, analyze_unit
 from hivekeeper.plan.quarantine import day_text, explain, find_quarantined, set_apart
-from hivekeeper.plan.settings import Settings
 from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text, table_id
 from hivekeeper.runlog.history import read_log
 from hivekeeper.runlog.manifests import RecordedFile

@@ -14,10 +14,10 @@ from hivekeeper import __version__
 from hivekeeper.cli import parser
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.config import layers
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Differences, Selection
 from hivekeeper.plan.analysis import Status
-from hivekeeper.plan.settings import Settings
 from hivekeeper.report import document
 from hivekeeper.report.results import BackupState, CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
@@ -245,10 +245,10 @@ def test_a_command_that_could_not_run_is_a_document_with_an_error():
 
 
 def test_the_configuration_is_a_document_with_the_origin_of_each_value():
-    built = document.build_config(layers.load([], {}, {"block_size_mb": "64"}, []), Path("/etc/hivekeeper/site.yaml"))
+    built = document.build_config(layers.load([], {}, {"block_size": "64m"}, []), Path("/etc/hivekeeper/site.yaml"))
     assert built["site_file"] == "/etc/hivekeeper/site.yaml"
     values = built["values"]
-    assert values["block_size_mb"]["value"] == 64
+    assert values["block_size"]["value"] == "64m"
     assert all(set(entry) == {"value", "origin"} for entry in values.values())
 
 

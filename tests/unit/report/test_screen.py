@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
-from hivekeeper.plan.settings import Settings
 from hivekeeper.report import screen
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome

@@ -1,0 +1,207 @@
+"""Reads settings from where they can be given: YAML files, the environment, `KEY=VALUE`, flags.
+
+Every text becomes an Entry or a UsageError that says where, what and what is allowed. The key decides how a text is read,
+not YAML: `hive_lock: off` is the word off, and a Spark property stays as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
+
+from hivekeeper.config.definitions import PREFIX, Setting
+from hivekeeper.config.settings import list_settings
+from hivekeeper.errors import UsageError
+
+CONF_DIR = "HIVEKEEPER_CONF_DIR"
+CARRIED = "HIVEKEEPER_CARRIED"
+DRIVER_OUTPUT = "HIVEKEEPER_DRIVER_OUTPUT"
+
+# Variables with our prefix that are no settings: they say where things are, or are meant for a scheduler's script around us.
+SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
+RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, "HIVEKEEPER_PYTHON", *SCRIPTS])
+
+# In a tree of keys: any name is allowed here.
+ANY = "*"
+
+TABLES = "tables"
+
+KeyPath = Tuple[str, ...]
+KeyTree = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A configuration file: its name for messages, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value and who gave it. `layer` counts up from the defaults, which are 0; `alias` is the older key that was used."""
+
+    path: KeyPath
+    value: Any
+    origin: str
+    layer: int = 0
+    alias: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def text(self) -> str:
+        """The value as a configuration file takes it."""
+        return self._setting.type.write(self.value)
+
+    @property
+    def plain(self) -> Any:
+        """The value for a document: a size or a time with its unit, everything else as it is."""
+        return self.text if self._setting.type.unit and self.value is not None else self.value
+
+    @property
+    def _setting(self) -> Setting:
+        found = find(self.path, self.origin)
+        assert isinstance(found, Setting)
+        return found
+
+
+def _leaves(settings: Sequence[Setting]) -> Dict[str, Any]:
+    """By name, with the aliases, which are read in their own way."""
+    leaves: Dict[str, Any] = {}
+    for each in settings:
+        leaves[each.name] = {ANY: each} if each.is_map else each
+        if each.alias:
+            leaves[each.alias.name] = replace(each, type=each.alias.type)
+    return leaves
+
+
+def _grow_tree() -> KeyTree:
+    every = list_settings()
+    sections = {each.section: [other for other in every if other.section == each.section] for each in every if each.section}
+    return {
+        **_leaves([each for each in every if not each.section]),
+        **{name: _leaves(inside) for name, inside in sections.items()},
+        TABLES: {ANY: _leaves([each for each in every if each.per_table])},
+    }
+
+
+# Every key there is: a name leads to a setting or to the keys below it.
+ROOT: KeyTree = _grow_tree()
+
+
+def find(path: KeyPath, where: str) -> Union[Setting, KeyTree]:
+    """What a path leads to. Refuses a key that nothing reads, and names the nearest one that is read."""
+    node: Union[Setting, KeyTree] = ROOT
+    for depth, name in enumerate(path):
+        above = ".".join(path[:depth])
+        if isinstance(node, Setting):
+            raise wrong(f"{where}: {above} takes {node.type.allowed}, not keys below it")
+        if name not in node and ANY not in node:
+            raise wrong(f"{where}: there is no key {name}{f' below {above}' if above else ''}{_suggest(name, node)}")
+        node = node[name] if name in node else node[ANY]
+    return node
+
+
+def _suggest(name: str, allowed: KeyTree) -> str:
+    from difflib import get_close_matches  # costs 10 ms, and only a mistake needs it
+
+    near = get_close_matches(name, [*allowed], 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def read_entry(path: KeyPath, raw: Union[str, List[str]], origin: str) -> Entry:
+    """Read the text of one setting. ValueError becomes a line that says where, what and what is allowed."""
+    found = find(path, origin)
+    if not isinstance(found, Setting):
+        raise wrong(f"{origin}: {'.'.join(path)} takes keys below it, not a value")
+    try:
+        value = found.type.read(raw)
+    except ValueError:
+        shown = json.dumps(raw if isinstance(raw, str) else ", ".join(raw), ensure_ascii=False)
+        raise wrong(f"{origin}: {'.'.join(path)} is {shown}; allowed: {found.type.allowed}") from None
+    if found.is_map or path[-1] == found.name:
+        return Entry(path, value, origin)
+    return Entry((*path[:-1], found.name), value, origin, alias=path[-1])
+
+
+def read_flag(key: str, value: Any) -> Entry:
+    """What a named option of the command line says."""
+    raw = [str(part) for part in value] if isinstance(value, (list, tuple)) else str(value)
+    return read_entry(split_key(key), raw.lower() if isinstance(value, bool) and isinstance(raw, str) else raw, "command line")
+
+
+def read_assignment(text: str) -> Entry:
+    """What `--set KEY=VALUE` says."""
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise wrong(f'--set takes KEY=VALUE, not "{text}"')
+    return read_entry(split_key(name.strip()), value, f"--set {name.strip()}")
+
+
+def split_key(name: str) -> KeyPath:
+    """A dotted key; the names of Spark properties and the patterns of tables contain dots themselves."""
+    if name.startswith("spark.extra_conf."):
+        return ("spark", "extra_conf", name[len("spark.extra_conf.") :])
+    if name.startswith(f"{TABLES}."):
+        pattern, _, last = name[len(TABLES) + 1 :].rpartition(".")
+        return (TABLES, pattern, last)
+    return tuple(name.split("."))
+
+
+def read_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
+    """HIVEKEEPER_BLOCK_SIZE, HIVEKEEPER_SPARK__QUEUE: a double underscore goes one level down."""
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in RESERVED:
+            yield read_entry(tuple(name[len(PREFIX) :].lower().split("__")), environ[name], f"environment {name}")
+
+
+def read_yaml(source: Source) -> Iterator[Entry]:
+    """The values of a file. Only the structure is YAML's; the texts are read by their types. A key without a value was not given."""
+    import yaml  # 30 ms, which a plain --version does not need
+
+    try:
+        root = yaml.compose(source.text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f" line {mark.line + 1}" if mark else ""
+        raise wrong(f"{source.name}{line}: not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise wrong(f"{source.name}: not valid YAML: {' '.join(str(error).split())}") from None
+    if root is not None:
+        yield from _walk(root, (), source.name)
+
+
+def _walk(node: Any, path: KeyPath, file: str) -> Iterator[Entry]:
+    where = f"{file} line {node.start_mark.line + 1}"
+    if node.id == "mapping" and not isinstance(find(path, where), Setting):
+        seen = set()
+        for name, below in node.value:
+            line = f"{file} line {name.start_mark.line + 1}"
+            if name.id != "scalar" or name.value in seen:
+                raise wrong(f"{line}: {'the key ' + name.value + ' is there twice' if name.id == 'scalar' else 'a key must be a word'}")
+            seen.add(name.value)
+            find((*path, name.value), line)
+            yield from _walk(below, (*path, name.value), file)
+    elif node.tag == "tag:yaml.org,2002:null":
+        return
+    elif not path:
+        raise wrong(f"{where}: not a map of settings")
+    else:
+        yield read_entry(path, _texts(node, path, where), where)
+
+
+def _texts(node: Any, path: KeyPath, where: str) -> Union[str, List[str]]:
+    if node.id == "scalar":
+        return str(node.value)
+    if node.id == "mapping" or any(part.id != "scalar" for part in node.value):
+        raise wrong(f"{where}: {'.'.join(path)} takes a plain value or a list of them")
+    return [part.value for part in node.value]
+
+
+def wrong(what: str, next: str = "correct it; `hivekeeper config --template` shows every key") -> UsageError:
+    return UsageError("".join(char if char.isprintable() else repr(char)[1:-1] for char in what), next=next)

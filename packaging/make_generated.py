@@ -1,0 +1,33 @@
+"""Usage: python packaging/make_generated.py
+
+Write every file of the repository that is made from the program's own definitions. A test compares them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Dict
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "job"))
+
+
+def generate() -> Dict[str, str]:
+    """The text of each generated file, by its path in the repository."""
+    from hivekeeper.config import reference
+
+    return {
+        "conf/defaults.yaml": reference.render_defaults(),
+        "docs/configuration.md": reference.render_page(),
+    }
+
+
+def main() -> int:
+    for path, text in generate().items():
+        (ROOT / path).write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
