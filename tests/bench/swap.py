@@ -19,10 +19,11 @@ from typing import Any, Callable, Dict, List
 
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
-from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.launch.spark_submit import FIXED
 from hivekeeper.model import Selection
+from support.contexts import a_context
 from support.storage import login_options
 
 SEAMS = ("files", "metastore", "rows")
@@ -116,8 +117,7 @@ def time_bare_renames(files: Any, place: str, times: int) -> List[float]:
 
 def compact(cluster: Any) -> List[float]:
     settings = Settings(min_quiet_ms=0, backup_table=False)
-    request = Request(Selection(database=DATABASE), lambda _table: settings, "__bkp_", "20260101t020304z-0000")
-    (table,) = compact_swap(cluster, request).tables
+    (table,) = compact_swap(a_context(cluster, Selection(database=DATABASE), "20260101t020304z-0000", settings)).tables
     if table.problem:
         raise SystemExit(f"bench: {table.problem}")
     return [unit.gap_ms for unit in table.units if unit.gap_ms is not None]

@@ -11,9 +11,10 @@ import pytest
 
 from hivekeeper.cluster.connect import WallClock, assemble
 from hivekeeper.cluster.doctor import ClusterProbes
-from hivekeeper.commands.doctor import Request, check_up
+from hivekeeper.commands.doctor import Subject, check_up
 from hivekeeper.model import Selection
 from hivekeeper.plan.doctor import FIX, OK, WARN, Check
+from support.contexts import PREFIX, QUIET
 
 RUN = "20260101t020304z-0000"
 
@@ -132,8 +133,8 @@ def examine(probes: ClusterProbes, *tables: str) -> Dict[str, Check]:
     def open_probes():
         yield probes
 
-    request = Request(Selection(tables=tables), "__bkp_", RUN, lambda _table: "require", queue="etl")
-    return {check.name: check for check in check_up(open_probes, WallClock(), request).checks}
+    subject = Subject(Selection(tables=tables), lambda _table: QUIET, PREFIX, RUN, queue="etl")
+    return {check.name: check for check in check_up(open_probes, WallClock(), subject).checks}
 
 
 def test_the_whole_of_it_on_a_table(gateway, spark, probes, database):

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from hivekeeper import names
-from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.recover import recover
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
@@ -16,6 +16,7 @@ from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.runlog import store
 from support.builders import a_table
+from support.contexts import a_context
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -46,7 +47,7 @@ def live_of(world: World, unit: str) -> str:
 
 
 def compact(world: World, run: str, cluster: object = None):
-    return compact_swap(cluster or world.cluster, Request(SELECTED, lambda _table: SETTINGS, "__bkp_", run))
+    return compact_swap(a_context(cluster or world.cluster, SELECTED, run))
 
 
 def run_id(number: int) -> str:
@@ -127,7 +128,7 @@ def test_a_recovery_that_is_killed_too_is_recovered(shape, step):
             world.files.revive()
             world.files.expire_locks()
             require_both_copies(world, before, units)
-        result = recover(world.cluster, SELECTED, "__bkp_", run_id(3))
+        result = recover(a_context(world.cluster, SELECTED, run_id(3)))
         assert result.code is Exit.DONE, result.tables[0].problem
         assert world.rows_of("sales.events") == before
         require_tidy(world)
@@ -152,7 +153,7 @@ def test_a_file_appended_at_any_moment_is_in_live_exactly_once(shape, step):
     write_at(world, step, lambda: world.files.writer.add(f"{live_of(world, unit)}/late.parquet", DataFile(rows=("late",)), 10))
     compact(world, run_id(1))
     world.files.before_step = None
-    recover(world.cluster, SELECTED, "__bkp_", run_id(2))
+    recover(a_context(world.cluster, SELECTED, run_id(2)))
     assert world.rows_of("sales.events") == before + Counter(["late"])
     require_tidy(world)
 
@@ -188,7 +189,7 @@ def test_a_committer_with_committed_tasks_keeps_them(shape, step):
     compact(world, run_id(1))
     world.files.before_step = None
     world.files.writer.commit_job(live)
-    recover(world.cluster, SELECTED, "__bkp_", run_id(2))
+    recover(a_context(world.cluster, SELECTED, run_id(2)))
     assert world.rows_of("sales.events") == before + Counter(["task"])
 
 
@@ -219,7 +220,7 @@ def test_rows_that_an_overwriter_replaced_never_come_back(shape, step, overwrite
     write_at(world, step, overwrite)
     compact(world, run_id(1))
     world.files.before_step = None
-    recover(world.cluster, SELECTED, "__bkp_", run_id(2))
+    recover(a_context(world.cluster, SELECTED, run_id(2)))
     others = Counter({row: 1 for row in before if f"/{unit}/" not in row})
     assert world.rows_of("sales.events") == (others + Counter(["new"]) if wrote else before)
 
@@ -266,7 +267,7 @@ def test_a_run_that_slept_through_a_takeover_changes_nothing_more(shape, step):
     compact(world, run_id(1))
     world.files.before_step = None
     world.files.expire_locks()
-    result = recover(world.cluster, SELECTED, "__bkp_", run_id(3))
+    result = recover(a_context(world.cluster, SELECTED, run_id(3)))
     assert result.code is Exit.DONE, result.tables[0].problem
     assert world.rows_of("sales.events") == before
     require_tidy(world)

@@ -10,6 +10,7 @@ import pytest
 from crash.test_compact import SELECTED, build, compact, count_steps, require_both_copies, require_tidy, run_id
 from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit
+from support.contexts import a_context
 
 
 class Stepper:
@@ -75,7 +76,7 @@ def test_a_sleeper_that_wakes_up_at_any_moment_of_the_takeover_harms_nothing(sle
         require_both_copies(world, before, [""])
         world.files.before_step = None
         world.files.expire_locks()
-        result = recover(world.cluster, SELECTED, "__bkp_", run_id(3))
+        result = recover(a_context(world.cluster, SELECTED, run_id(3)))
         assert result.code is Exit.DONE, (slept_at, woken_at, result.tables[0].problem)
         assert world.rows_of("sales.events") == before, (slept_at, woken_at)
         require_tidy(world)

@@ -11,6 +11,7 @@ from crash.test_compact import SELECTED, build, compact, control_of, count_steps
 from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit
 from hivekeeper.ports import FilesError
+from support.contexts import a_context
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -33,7 +34,7 @@ def finish(world: World, acts: Dict[int, Callable[[], None]]):
     world.files.before_step = None
     for step in sorted(acts):
         acts[step]()
-    return recover(world.cluster, SELECTED, "__bkp_", run_id(9))
+    return recover(a_context(world.cluster, SELECTED, run_id(9)))
 
 
 def step_of(*words: str) -> int:
@@ -62,7 +63,7 @@ def test_a_committer_that_commits_its_tasks_one_by_one_loses_none(step, gap):
     compact(world, run_id(1))
     finish(world, acts)
     writer.commit_job(live)
-    recover(world.cluster, SELECTED, "__bkp_", run_id(10))
+    recover(a_context(world.cluster, SELECTED, run_id(10)))
     assert world.rows_of("sales.events") == before + Counter(["task1", "task2"])
 
 
@@ -81,7 +82,7 @@ def test_a_committer_in_the_gap_is_seen_by_the_recovery_of_a_killed_run_too(step
     world.files.expire_locks()
     compact(world, run_id(2))
     writer.commit_job(live)
-    recover(world.cluster, SELECTED, "__bkp_", run_id(3))
+    recover(a_context(world.cluster, SELECTED, run_id(3)))
     assert world.rows_of("sales.events") == before + Counter(["task"])
 
 

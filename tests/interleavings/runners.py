@@ -20,11 +20,11 @@ from hivekeeper.model import FileInfo, Selection, Snapshot
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
 from support import step_by_step
+from support.contexts import a_context
 
 TABLE = "sales.events"
 SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock="off")
 SELECTED = Selection(tables=(TABLE,))
-PREFIX = "__bkp_"
 
 FILES_CHANGES = frozenset(
     ["make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "release", "dress"]
@@ -161,12 +161,12 @@ def run_command(job: str, actor: int) -> CommandResult:
     cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), StoppedClock(), "etl", "edge", "app", "3.5.9", "UTC")  # type: ignore[arg-type]
     run = run_id(actor)
     if job == "compact":
-        return compact_swap.compact_swap(cluster, compact_swap.Request(SELECTED, lambda _table: SETTINGS, PREFIX, run))
+        return compact_swap.compact_swap(a_context(cluster, SELECTED, run, SETTINGS))
     if job == "rollback":
-        return rollback.rollback(cluster, rollback.Request(SELECTED, lambda _table: SETTINGS, PREFIX, run, lambda _planned: True))
+        return rollback.rollback(a_context(cluster, SELECTED, run, SETTINGS))
     if job == "cleanup":
-        return cleanup.clean_up(cluster, cleanup.Request(SELECTED, lambda _table: Settings(min_age_ms=0), PREFIX, run))
-    return recover.recover(cluster, SELECTED, PREFIX, run)
+        return cleanup.clean_up(a_context(cluster, SELECTED, run, Settings(min_age_ms=0)))
+    return recover.recover(a_context(cluster, SELECTED, run, SETTINGS))
 
 
 def _run_to_end(job: str, actor: int) -> Ended:

@@ -8,16 +8,17 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.commands import analyze, backup, cleanup, compact_swap, history, pin, recover, rollback, verify
+from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog import store
+from support.contexts import a_context
 from support.fakes.files import Killed
 from support.world import World
 
-PREFIX = "__bkp_"
 EVERYTHING = Settings(min_age_ms=0)
 
 
@@ -41,40 +42,36 @@ class Desk:
         return names.join(location, unit) if unit else location
 
     def compact(self, where: Optional[str] = None, dry_run: bool = False, cluster: Optional[Cluster] = None) -> CommandResult:
-        request = compact_swap.Request(self._selected(where), self._settings_for, PREFIX, self._new_run(), dry_run)
-        return compact_swap.compact_swap(cluster or self.world.cluster, request)
+        context = self._context(where, dry_run=dry_run)
+        return compact_swap.compact_swap(replace(context, cluster=cluster) if cluster else context)
 
     def analyze(self) -> CommandResult:
-        return analyze.analyze(self.world.cluster, self._selected(), self._settings_for, PREFIX, self._new_run())
+        return analyze.analyze(self._context())
 
     def backup(self) -> CommandResult:
-        return backup.back_up(self.world.cluster, backup.Request(self._selected(), self._settings_for, PREFIX, self._new_run()))
+        return backup.back_up(self._context())
 
     def verify(self, against: Optional[str] = None, level: str = "digest", where: Optional[str] = None) -> CommandResult:
-        return verify.verify(self.world.cluster, verify.Request(self._selected(where), PREFIX, self._new_run(), against, level))
+        return verify.verify(self._context(where), against, level)
 
     def rollback(self, undo: Optional[str] = None, where: Optional[str] = None, yes: bool = True, dry_run: bool = False) -> CommandResult:
         def confirm(planned: object) -> bool:
             self.asked.append(planned)
             return yes
 
-        request = rollback.Request(self._selected(where), self._settings_for, PREFIX, self._new_run(), confirm, undo, dry_run)
-        return rollback.rollback(self.world.cluster, request)
+        return rollback.rollback(self._context(where, dry_run=dry_run, confirm=confirm), undo)
 
     def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
-        settings = replace(rules, discard=how)
-        request = cleanup.Request(self._selected(), lambda _table: settings, PREFIX, self._new_run(), dry_run)
-        return cleanup.clean_up(self.world.cluster, request)
+        return cleanup.clean_up(self._context(settings=replace(rules, discard=how), dry_run=dry_run))
 
     def history(self, files_of: Optional[str] = None, at: Optional[int] = None) -> CommandResult:
-        request = history.Request(self._selected(), PREFIX, self._new_run(), self._settings_for, files_of, at)
-        return history.show_history(self.world.cluster, request)
+        return history.show_history(self._context(), files_of, at)
 
     def pin(self, run: str, pinned: bool = True) -> CommandResult:
-        return pin.pin(self.world.cluster, pin.Request(self._selected(), PREFIX, self._new_run(), run, pinned))
+        return pin.pin(self._context(), run, pinned)
 
     def recover(self) -> CommandResult:
-        return recover.recover(self.world.cluster, self._selected(), PREFIX, self._new_run())
+        return recover.recover(self._context())
 
     def append(self, unit: str, *rows: str) -> None:
         """One file for each row, and an hour's quiet."""
@@ -103,11 +100,9 @@ class Desk:
     def run_directories(self) -> List[str]:
         return store.find_runs(self.world.files, self.control)
 
-    def _settings_for(self, _table: str) -> Settings:
-        return self.settings
-
-    def _selected(self, where: Optional[str] = None) -> Selection:
-        return Selection(tables=(self.table,), where=where)
+    def _context(self, where: Optional[str] = None, settings: Optional[Settings] = None, **more: Any) -> Context:
+        selected = Selection(tables=(self.table,), where=where)
+        return a_context(self.world.cluster, selected, self._new_run(), settings or self.settings, **more)
 
     def _new_run(self) -> str:
         """Ids of one second each, with days for the hundreds, so that the backup tables' names differ too."""

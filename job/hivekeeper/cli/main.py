@@ -267,7 +267,7 @@ def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
     for path in (parsed.report_file, parsed.properties_out):
         if path and output_files.is_remote(path):
             raise UsageError(f"{path}: doctor writes local files only", next="give a path of this machine")
-    result = dispatch.check_up(parsed, config, parser.read_selection(parsed), WallClock(), partial(open_probes, config.log_level))
+    result = dispatch.examine(parsed, config, parser.read_selection(parsed), WallClock(), partial(open_probes, config.log_level))
     text = document.to_json(document.build(result))
     if parsed.report_file:
         output_files.write_local(parsed.report_file, text)

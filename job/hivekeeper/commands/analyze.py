@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Callable
+from functools import partial
 
 from hivekeeper.commands import per_table, selection
-from hivekeeper.config.settings import Settings
+from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError
-from hivekeeper.model import Selection, Table
+from hivekeeper.model import Table
 from hivekeeper.plan import quarantine
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster
@@ -18,22 +18,17 @@ from hivekeeper.steps.observe import observe_table
 
 log = logging.getLogger(__name__)
 
-SettingsFor = Callable[[str], Settings]
 
-
-def analyze(cluster: Cluster, selected: Selection, settings_for: SettingsFor, backup_prefix: str, run: str) -> CommandResult:
+def analyze(context: Context) -> CommandResult:
     """Judge every selected table."""
-
-    def work(table: Table) -> TableOutcome:
-        return analyze_table(cluster, table, selected, settings_for(table.full_name))
-
-    return per_table.run_on_tables(cluster, "analyze", selected, backup_prefix, run, work)
+    return per_table.run_on_tables(context, "analyze", partial(analyze_table, context))
 
 
-def analyze_table(cluster: Cluster, table: Table, selected: Selection, settings: Settings) -> TableOutcome:
-    observed = observe_table(cluster, table, settings, selection.wanted_in(table, selected.where))
+def analyze_table(context: Context, table: Table) -> TableOutcome:
+    settings = context.settings_for(table.full_name)
+    observed = observe_table(context.cluster, table, settings, selection.wanted_in(table, context.selection.where))
     if observed.reason is None:
-        return TableOutcome(table.full_name, observed=set_apart(cluster, observed))
+        return TableOutcome(table.full_name, observed=set_apart(context.cluster, observed))
     return per_table.refused(table, observed.reason, observed)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Callable
+from dataclasses import replace
+from functools import partial
 
 from hivekeeper.commands import per_table
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, settle_table
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Selection, Table
+from hivekeeper.model import Table
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -19,37 +20,23 @@ from hivekeeper.runlog.run_files import BACKUP, RecordedPlan, RecordedUnit, is_i
 from hivekeeper.steps import backup_tables, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
 
-SettingsFor = Callable[[str], Settings]
 
-
-@dataclass(frozen=True)
-class Request:
-    """What one backup command was asked to do."""
-
-    selection: Selection
-    settings_for: SettingsFor
-    backup_prefix: str
-    run: str
-
-
-def back_up(cluster: Cluster, request: Request) -> CommandResult:
+def back_up(context: Context) -> CommandResult:
     """Record every selected table. Nothing is copied: what another writer deletes afterwards no record brings back."""
-    return per_table.run_on_tables(
-        cluster, BACKUP, request.selection, request.backup_prefix, request.run, lambda table: back_up_table(cluster, table, request)
-    )
+    return per_table.run_on_tables(context, BACKUP, partial(back_up_table, context))
 
 
-def back_up_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
-    settings = request.settings_for(table.full_name)
+def back_up_table(context: Context, table: Table) -> TableOutcome:
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
     observed = observe_table(cluster, table, settings)
     if observed.reason:
         return per_table.refused(table, observed.reason, observed)
-    with table_lock.hold_table(cluster, observed.table, observed.control, request.run) as lock:
-        recovered = settle_table(cluster, observed.table, observed.control, lock, request.run)
+    with table_lock.hold_table(cluster, observed.table, observed.control, context.run) as lock:
+        recovered = settle_table(cluster, observed.table, observed.control, lock, context.run)
         observed = observe_table(cluster, observed.table, settings)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
-        return _record(cluster, observed, settings, request.run, lock, recovered)
+        return _record(cluster, observed, settings, context.run, lock, recovered)
 
 
 def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: str, lock: Lock, recovered: Recovered) -> TableOutcome:

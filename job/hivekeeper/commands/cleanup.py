@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Mapping, Sequence, Tuple
+from functools import partial
+from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Selection, Table, Unit
+from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Verdict
@@ -24,49 +25,31 @@ from hivekeeper.steps import cleanup, record, run_directory, table_lock
 from hivekeeper.steps.observe import find_units
 
 
-@dataclass(frozen=True)
-class Request:
-    """What one cleanup command was asked to do."""
-
-    selection: Selection
-    settings_for: Callable[[str], Settings]
-    backup_prefix: str
-    run: str
-    dry_run: bool = False
-
-
-def clean_up(cluster: Cluster, request: Request) -> CommandResult:
+def clean_up(context: Context) -> CommandResult:
     """Judge the backups of every selected table, and discard those that may go."""
-    return per_table.run_on_tables(
-        cluster,
-        CLEANUP,
-        request.selection,
-        request.backup_prefix,
-        request.run,
-        lambda table: clean_up_table(cluster, table, request),
-        request.dry_run,
-    )
+    return per_table.run_on_tables(context, CLEANUP, partial(clean_up_table, context))
 
 
-def clean_up_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+def clean_up_table(context: Context, table: Table) -> TableOutcome:
+    cluster = context.cluster
     table, control = find_control(cluster, table)
     if control is None:
         return TableOutcome(table.full_name)
-    settings = request.settings_for(table.full_name)
-    if request.dry_run:
+    settings = context.settings_for(table.full_name)
+    if context.dry_run:
         verdicts = judge(cluster, store.read_history(cluster, control), settings)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
-    with table_lock.hold_table(cluster, table, control, request.run) as lock:
-        recovered = settle_table(cluster, table, control, lock, request.run)
+    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         verdicts = judge(cluster, history, settings)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
         per_table.require_time(cluster, table)
-        units, version = carry_out(cluster, table, control, history, verdicts, request, lock)
+        units, version = carry_out(context, table, control, history, verdicts, lock)
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
-    return TableOutcome(table.full_name, request.run, recovered=recovered, log_version=version, backups=outcomes)
+    return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=outcomes)
 
 
 def judge(cluster: Cluster, history: History, settings: Settings) -> Tuple[Verdict, ...]:
@@ -74,30 +57,30 @@ def judge(cluster: Cluster, history: History, settings: Settings) -> Tuple[Verdi
 
 
 def carry_out(
-    cluster: Cluster,
+    context: Context,
     table: Table,
     control: ControlPaths,
     history: History,
     verdicts: Sequence[Verdict],
-    request: Request,
     lock: Lock,
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably and the intention in the log first; then backup by backup."""
-    plan = plan_cleanup(cluster, table, history, verdicts, request)
-    run = run_directory.open_run(cluster, table, control, lock, request.run, CLEANUP)
+    cluster = context.cluster
+    plan = plan_cleanup(context, table, history, verdicts)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP)
     run_directory.write_plan(run, plan)
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
-    begin = RunRecord(request.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
-    parameters = parameters_of(request.settings_for(table.full_name), plan)
+    begin = RunRecord(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
+    parameters = parameters_of(context.settings_for(table.full_name), plan)
     run_directory.commit(run, begin, parameters)
     units = cleanup.discard_units(run, plan)
     record.record_units(run, units)
     return units, record.finish_run(run, plan, units, parameters)
 
 
-def plan_cleanup(cluster: Cluster, table: Table, history: History, verdicts: Iterable[Verdict], request: Request) -> RecordedPlan:
+def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict]) -> RecordedPlan:
     """What goes, oldest first. Late files may go to live only where live is the unit's still, and what the newest run left."""
-    lives = {unit.name: unit.live for unit in find_units(cluster, table)}
+    lives = {unit.name: unit.live for unit in find_units(context.cluster, table)}
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
     going = [verdict.backup for verdict in verdicts if not verdict.keep]
     units: List[RecordedUnit] = []
@@ -110,7 +93,7 @@ def plan_cleanup(cluster: Cluster, table: Table, history: History, verdicts: Ite
         place = BackupPlace(effect.run, effect.number, effect.place)
         units.append(RecordedUnit(len(units) + 1, unit, effect.before, (), place, expected))
     records = tuple(one.directory for one in going if one.is_record)
-    return RecordedPlan(request.run, CLEANUP, table, tuple(units), discard=request.settings_for(table.full_name).discard, records=records)
+    return RecordedPlan(context.run, CLEANUP, table, tuple(units), discard=context.settings_for(table.full_name).discard, records=records)
 
 
 def parameters_of(settings: Settings, plan: RecordedPlan) -> Dict[str, object]:

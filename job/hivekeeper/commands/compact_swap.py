@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused, Unusable
-from hivekeeper.model import Selection, StageBatch, Table
+from hivekeeper.model import StageBatch, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
@@ -34,59 +35,43 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-SettingsFor = Callable[[str], Settings]
-
 GONE = eligibility.Reason("its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
 NO_ROWS = eligibility.Reason("its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What one compact-swap command was asked to do."""
-
-    selection: Selection
-    settings_for: SettingsFor
-    backup_prefix: str
-    run: str
-    dry_run: bool = False
-
-
-def compact_swap(cluster: Cluster, request: Request) -> CommandResult:
+def compact_swap(context: Context) -> CommandResult:
     """Compact every selected table."""
-    prefix, run = request.backup_prefix, request.run
-    return per_table.run_on_tables(
-        cluster, COMPACT_SWAP, request.selection, prefix, run, lambda table: compact_table(cluster, table, request), request.dry_run
-    )
+    return per_table.run_on_tables(context, COMPACT_SWAP, partial(compact_table, context))
 
 
-def compact_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+def compact_table(context: Context, table: Table) -> TableOutcome:
     """A table with records is looked at once, after its recovery; one without must have work to do before anything is made there."""
-    settings = request.settings_for(table.full_name)
-    wanted = selection.wanted_in(table, request.selection.where)
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
+    wanted = selection.wanted_in(table, context.selection.where)
     unfit = eligibility.refuse_table(table)
     if unfit:
         return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
     table, control = find_control(cluster, table)
-    observed = observe_table(cluster, table, settings, wanted) if request.dry_run or control is None else None
+    observed = observe_table(cluster, table, settings, wanted) if context.dry_run or control is None else None
     if observed is not None:
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
-        if request.dry_run:
-            return _plan_only(cluster, observed, settings, request.run)
+        if context.dry_run:
+            return _plan_only(cluster, observed, settings, context.run)
         if not analysis.choose(observed.units):
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock takes room too. Where there was a run before, what it left may have to go first.
         refuse_without_room(cluster, observed, settings)
     control = control or ControlPaths.of(table.location, table.partitioned)
-    with table_lock.hold_table(cluster, table, control, request.run) as lock:
-        recovered = settle_table(cluster, table, control, lock, request.run)
+    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         if observed is None or history.runs:
             # Nobody has worked on the table since it was looked at, unless its log says so.
             observed = observe_lifted(cluster, table, history, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
-        return _compact_held(cluster, observed, history, settings, request.run, lock, recovered)
+        return _compact_held(cluster, observed, history, settings, context.run, lock, recovered)
 
 
 def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:

@@ -7,6 +7,7 @@ from typing import Callable, ContextManager, Iterator, List, Optional, Protocol,
 
 from hivekeeper import names
 from hivekeeper.commands import selection
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import doctor
@@ -55,52 +56,55 @@ class Probes(Protocol):
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to check. `shipped`: paths on the cluster that the configuration ships with the job. `found`: the launcher's findings."""
+class Subject:
+    """What to check. No cluster is open yet, and perhaps none can be opened.
+
+    `shipped`: paths on the cluster that the configuration ships with the job. `found`: the launcher's findings.
+    """
 
     selection: Selection
+    settings_for: Callable[[str], Settings]
     backup_prefix: str
     run: str
-    owner_for: Callable[[str], str]
     queue: Optional[str] = None
     shipped: Tuple[str, ...] = ()
     found: Tuple[Check, ...] = ()
     edge_only: bool = False
 
 
-def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, request: Request) -> CommandResult:
+def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, subject: Subject) -> CommandResult:
     """All findings; those of this machine first."""
     started, began = clock.now_ms(), clock.monotonic_ms()
-    checks = [*request.found, *([] if request.edge_only else examine_cluster(open_probes, request))]
+    checks = [*subject.found, *([] if subject.edge_only else examine_cluster(open_probes, subject))]
     seconds = (clock.monotonic_ms() - began) / 1000
-    return CommandResult("doctor", request.run, started, seconds, named=False, checks=tuple(checks))
+    return CommandResult("doctor", subject.run, started, seconds, named=False, checks=tuple(checks))
 
 
-def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], request: Request) -> List[Check]:
+def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], subject: Subject) -> List[Check]:
     """One check after the other; what cannot be asked any more is skipped, never left out."""
     try:
         with open_probes() as probes:
-            checks = [Check("session", OK, probes.session), *_examine_services(probes, request)]
+            checks = [Check("session", OK, probes.session), *_examine_services(probes, subject)]
             possible = all(_is_fit(checks, needed) for needed in NEEDED_FOR_TABLES)
-            return [*checks, *_examine_tables(probes, request, possible)]
+            return [*checks, *_examine_tables(probes, subject, possible)]
     except HivekeeperError as error:
         place = MACHINE if error.code is Exit.USAGE else CLUSTER
         rest = doctor.CLUSTER_CHECKS[1:]
         return [Check("session", FIX, error.what, error.next, place), *(Check(name, SKIP, "needs session") for name in rest)]
 
 
-def _examine_services(probes: Probes, request: Request) -> Iterator[Check]:
+def _examine_services(probes: Probes, subject: Subject) -> Iterator[Check]:
     yield from _ask("login", lambda: [doctor.judge_login(probes.login())])
     of_files = _ask("file-system", lambda: doctor.judge_file_system(probes.file_system()))
     yield from of_files
     if _is_fit(of_files, "file-system"):
-        yield from _examine_staging(probes, request.run, _is_fit(of_files, "safe-mode"))
-        shipped = request.shipped
+        yield from _examine_staging(probes, subject.run, _is_fit(of_files, "safe-mode"))
+        shipped = subject.shipped
         yield from _ask("shipped-files", lambda: [doctor.judge_shipped(shipped, probes.missing(shipped))])
     else:
         needing = ("safe-mode", "acls", "xattrs", "encryption", "space", "staging", "clock", "shipped-files")
         yield from (Check(name, SKIP, "needs file-system") for name in needing)
-    yield from _ask("queue", lambda: [_examine_queue(probes, request.queue)])
+    yield from _ask("queue", lambda: [_examine_queue(probes, subject.queue)])
     yield from _ask("metastore", lambda: [_examine_metastore(probes)])
 
 
@@ -133,8 +137,8 @@ def _examine_metastore(probes: Probes) -> Check:
     return Check("metastore", OK, f"{probes.metastore}, {len(databases)} databases")
 
 
-def _examine_tables(probes: Probes, request: Request, possible: bool) -> Iterator[Check]:
-    selected = request.selection
+def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterator[Check]:
+    selected = subject.selection
     if not selected.tables and not selected.database:
         return
     if not possible:
@@ -144,7 +148,7 @@ def _examine_tables(probes: Probes, request: Request, possible: bool) -> Iterato
     tables: List[Table] = []
 
     def find() -> List[Check]:
-        found, absent = selection.find_tables(probes.cluster(), selected, request.backup_prefix)
+        found, absent = selection.find_tables(probes.cluster(), selected, subject.backup_prefix)
         tables.extend(found)
         missing.extend(absent)
         return []
@@ -152,10 +156,10 @@ def _examine_tables(probes: Probes, request: Request, possible: bool) -> Iterato
     yield from _ask("table", find)
     yield from (Check("table", FIX, "no such table", "look at the spelling; SHOW TABLES lists them", MACHINE, name) for name in missing)
     for table in tables:
-        yield from _examine_table(probes, qualify_table(probes.cluster().files, table), request)
+        yield from _examine_table(probes, qualify_table(probes.cluster().files, table), subject)
 
 
-def _examine_table(probes: Probes, table: Table, request: Request) -> Iterator[Check]:
+def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[Check]:
     name = table.full_name
     if not table.location:
         yield Check("table", WARN, "it has no directory: a view, which is never compacted", "leave it out", table=name)
@@ -164,8 +168,8 @@ def _examine_table(probes: Probes, table: Table, request: Request) -> Iterator[C
     control = names.ControlPaths.of(table.location, table.partitioned)
 
     def try_rights() -> List[Check]:
-        facts = probes.try_rights(table.location, control.top, f"{SCRATCH}-{request.run}")
-        return doctor.judge_trials(name, facts, request.owner_for(name))
+        facts = probes.try_rights(table.location, control.top, f"{SCRATCH}-{subject.run}")
+        return doctor.judge_trials(name, facts, subject.settings_for(name).owner)
 
     yield from _ask("control", try_rights, name)
     yield from _ask("units", lambda: [_examine_units(probes.cluster(), table, control)], name)

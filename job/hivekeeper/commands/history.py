@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable, Optional, Tuple
+from typing import Optional, Tuple
 
 from hivekeeper.commands import per_table
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
-from hivekeeper.model import Selection, Table
+from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
@@ -22,37 +22,25 @@ from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import absolute
 
 
-@dataclass(frozen=True)
-class Request:
-    """What one history command was asked to show: all runs, what `files_of` one run took and put, or the files `at` a version."""
-
-    selection: Selection
-    backup_prefix: str
-    run: str
-    settings_for: Callable[[str], Settings]
-    files_of: Optional[str] = None
-    at: Optional[int] = None
+def show_history(context: Context, files_of: Optional[str] = None, at: Optional[int] = None) -> CommandResult:
+    """All runs; what one run took out of the table and put into it; or the files `at` a version of the log."""
+    return per_table.run_on_tables(context, "history", lambda table: show_table(context, table, files_of, at))
 
 
-def show_history(cluster: Cluster, request: Request) -> CommandResult:
-    return per_table.run_on_tables(
-        cluster, "history", request.selection, request.backup_prefix, request.run, lambda table: show_table(cluster, table, request)
-    )
-
-
-def show_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+def show_table(context: Context, table: Table, files_of: Optional[str], at: Optional[int]) -> TableOutcome:
+    cluster = context.cluster
     table, control = find_control(cluster, table)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
-    if request.files_of is not None:
-        entry = history.find(request.files_of)
+    if files_of is not None:
+        entry = history.find(files_of)
         if entry is None:
-            raise per_table.unknown_run(name, request.files_of)
+            raise per_table.unknown_run(name, files_of)
         return TableOutcome(name, log=(entry,), changes=entry.effects)
-    if request.at is not None:
-        return _show_version(cluster, name, control, history, request.at)
+    if at is not None:
+        return _show_version(cluster, name, control, history, at)
     backups = tuple(BackupOutcome(backup, BackupState.THERE) for backup in retention.list_backups(history))
-    quarantined = find_quarantined(cluster, table, history, request.settings_for(name))
+    quarantined = find_quarantined(cluster, table, history, context.settings_for(name))
     return TableOutcome(name, log=history.runs, backups=backups, quarantined=quarantined)
 
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Callable, List, Optional, Sequence
 
 from hivekeeper.commands import selection
+from hivekeeper.commands.context import Context
 from hivekeeper.errors import Exit, HivekeeperError, Refused, Stopped, Unusable
-from hivekeeper.model import Selection, Table
+from hivekeeper.model import Table
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
@@ -22,15 +23,16 @@ log = logging.getLogger(__name__)
 Work = Callable[[Table], TableOutcome]
 
 
-def run_on_tables(
-    cluster: Cluster, command: str, selected: Selection, backup_prefix: str, run: str, work: Work, dry_run: bool = False
-) -> CommandResult:
+def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
     """The result of a command: each selected table worked on by itself, missing ones said."""
+    cluster, selected = context.cluster, context.selection
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    tables, missing = selection.find_tables(cluster, selected, backup_prefix)
+    tables, missing = selection.find_tables(cluster, selected, context.backup_prefix)
     outcomes = [missing_outcome(name) for name in missing] + for_each(cluster, tables, work)
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
-    return CommandResult(command, run, started, seconds, selected.named, dry_run, tuple(outcomes), signal=cluster.stopping.signal)
+    return CommandResult(
+        command, context.run, started, seconds, selected.named, context.dry_run, tuple(outcomes), signal=cluster.stopping.signal
+    )
 
 
 def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = None) -> TableOutcome:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hivekeeper.commands import per_table
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
-from hivekeeper.config.settings import Settings
-from hivekeeper.model import Selection, Table
-from hivekeeper.ports import Cluster
+from hivekeeper.model import Table
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.steps import table_lock
 from hivekeeper.steps.observe import observe_table
 
 
-def recover(cluster: Cluster, selected: Selection, backup_prefix: str, run: str) -> CommandResult:
-    return per_table.run_on_tables(cluster, "recover", selected, backup_prefix, run, lambda table: recover_table(cluster, table, run))
+def recover(context: Context) -> CommandResult:
+    """Settle what is unfinished in every selected table."""
+    return per_table.run_on_tables(context, "recover", partial(recover_table, context))
 
 
-def recover_table(cluster: Cluster, table: Table, run: str) -> TableOutcome:
+def recover_table(context: Context, table: Table) -> TableOutcome:
     """Take the lock and settle what is unfinished. A table that we never touched is left without a trace."""
+    cluster = context.cluster
     table, control = find_control(cluster, table)
     if control is None:
         return TableOutcome(table.full_name)
-    with table_lock.hold_table(cluster, table, control, run) as lock:
-        recovered = settle_table(cluster, table, control, lock, run)
-        lift_in_swapped(cluster, observe_table(cluster, table, Settings()), store.read_history(cluster, control))
+    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, context.run)
+        lift_in_swapped(cluster, observe_table(cluster, table, context.settings_for(table.full_name)), store.read_history(cluster, control))
     return TableOutcome(table.full_name, recovered=recovered)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
-from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, Refused
-from hivekeeper.model import Selection, Table
+from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_stacks
-from hivekeeper.ports import Cluster, Lock
+from hivekeeper.ports import Lock
 from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitRecord, table_id
@@ -28,71 +27,49 @@ from hivekeeper.steps.rollback import roll_back_units
 KEEP = "its old files stay in the backup until cleanup"
 
 
-@dataclass(frozen=True)
-class Request:
-    """What one rollback command was asked to do. `undo` names a run, None means the newest compaction in force.
-
-    `confirm` is shown what is planned and says whether to go on.
-    """
-
-    selection: Selection
-    settings_for: Callable[[str], Settings]
-    backup_prefix: str
-    run: str
-    confirm: Callable[[TableOutcome], bool]
-    undo: Optional[str] = None
-    dry_run: bool = False
+def rollback(context: Context, undo: Optional[str] = None) -> CommandResult:
+    """Undo a run in every selected table: the named one, or the newest compaction in force."""
+    return per_table.run_on_tables(context, ROLLBACK, lambda table: roll_back_table(context, table, undo))
 
 
-def rollback(cluster: Cluster, request: Request) -> CommandResult:
-    """Undo a run in every selected table."""
-    return per_table.run_on_tables(
-        cluster,
-        ROLLBACK,
-        request.selection,
-        request.backup_prefix,
-        request.run,
-        lambda table: roll_back_table(cluster, table, request),
-        request.dry_run,
-    )
-
-
-def roll_back_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+def roll_back_table(context: Context, table: Table, undo: Optional[str]) -> TableOutcome:
+    cluster = context.cluster
     table, control = find_control(cluster, table)
     if control is None:
-        if request.undo:
-            raise per_table.unknown_run(table.full_name, request.undo)
+        if undo:
+            raise per_table.unknown_run(table.full_name, undo)
         return TableOutcome(table.full_name)
-    if request.dry_run:
-        return _planned(table, plan_rollback(cluster, table, control, request))
-    with table_lock.hold_table(cluster, table, control, request.run) as lock:
-        recovered = settle_table(cluster, table, control, lock, request.run)
-        undoing = plan_rollback(cluster, table, control, request)
+    if context.dry_run:
+        return _planned(table, plan_rollback(context, table, control, undo))
+    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+        recovered = settle_table(cluster, table, control, lock, context.run)
+        undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
         per_table.require_time(cluster, table)
         with cluster.stopping.at_once():
-            confirmed = request.confirm(_planned(table, undoing))
+            confirmed = context.confirm(_planned(table, undoing))
         if not confirmed:
             problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
             return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
-        units, version = carry_out(cluster, table, control, undoing, request, lock)
+        units, version = carry_out(context, table, control, undoing, undo, lock)
     outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
-    return TableOutcome(table.full_name, request.run, outcomes, recovered=recovered, log_version=version)
+    return TableOutcome(table.full_name, context.run, outcomes, recovered=recovered, log_version=version)
 
 
-def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request: Request) -> Undoing:
+def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[str]) -> Undoing:
     """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
+    cluster = context.cluster
     history = store.read_history(cluster, control)
-    chosen = _choose_units(history, table, request)
+    chosen = _choose_units(history, table, context.selection.where)
     stacks = read_stacks(history, table_id(table))
-    target = request.undo or newest_run({name: stack for name, stack in stacks.items() if name in chosen})
+    target = undo or newest_run({name: stack for name, stack in stacks.items() if name in chosen})
     if target is None:
         return Undoing((), {})
-    if request.undo:
-        chosen = _units_of(history, table, request.undo, chosen)
+    if undo:
+        chosen = _units_of(history, table, undo, chosen)
     chains = {name: stacks[name].chain(target) for name in chosen if name in stacks and stacks[name].chain(target)}
-    refused = {name: _why_not(history, table, target, name) for name in chosen if request.undo and name not in chains}
+    refused = {name: _why_not(history, table, target, name) for name in chosen if undo and name not in chains}
     units = {unit.name: unit for unit in find_units(cluster, table) if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     seen = look_at(cluster.files.look, [*(unit.live for unit in units.values()), *places])
@@ -101,9 +78,9 @@ def plan_rollback(cluster: Cluster, table: Table, control: ControlPaths, request
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})
 
 
-def _choose_units(history: History, table: Table, request: Request) -> Sequence[str]:
+def _choose_units(history: History, table: Table, where: Optional[str]) -> Sequence[str]:
     """Names of the units that --where selects, of all that a run has ever changed."""
-    wanted = selection.wanted_in(table, request.selection.where)
+    wanted = selection.wanted_in(table, where)
     every = dict.fromkeys(effect.partition for effect in history.effects)
     return [name for name in every if wanted is None or wanted(tuple(quoting.partition_values(name).values()))]
 
@@ -143,16 +120,17 @@ def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict
 
 
 def carry_out(
-    cluster: Cluster, table: Table, control: ControlPaths, undoing: Undoing, request: Request, lock: Lock
+    context: Context, table: Table, control: ControlPaths, undoing: Undoing, undo: Optional[str], lock: Lock
 ) -> Tuple[List[UnitRecord], int]:
     """The plan durably first; then step by step."""
-    plan = RecordedPlan(request.run, ROLLBACK, table, undoing.units)
-    run = run_directory.open_run(cluster, table, control, lock, request.run, ROLLBACK)
+    cluster = context.cluster
+    plan = RecordedPlan(context.run, ROLLBACK, table, undoing.units)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
     run_directory.write_plan(run, plan)
-    settings = request.settings_for(table.full_name)
+    settings = context.settings_for(table.full_name)
     units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
     record.record_units(run, units)
-    parameters: Dict[str, object] = {"undo": request.undo, "where": request.selection.where}
+    parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     return units, record.finish_run(run, plan, units, parameters)
 
 

@@ -8,9 +8,10 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
+from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control
 from hivekeeper.errors import Locked, Refused
-from hivekeeper.model import Selection, Table, Unit
+from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
@@ -28,17 +29,6 @@ from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
 
 @dataclass(frozen=True)
-class Request:
-    """What one verify command was asked to do. `against` names the run whose backup is meant, None each unit's newest."""
-
-    selection: Selection
-    backup_prefix: str
-    run: str
-    against: Optional[str] = None
-    level: str = DIGEST
-
-
-@dataclass(frozen=True)
 class Subject:
     """A unit and where it was, the backup's manifest and what was done to the unit since, oldest first; or why there is nothing
     to compare.
@@ -52,29 +42,28 @@ class Subject:
     nothing: str = ""
 
 
-def verify(cluster: Cluster, request: Request) -> CommandResult:
-    """Compare every selected table with a backup."""
-    return per_table.run_on_tables(
-        cluster, "verify", request.selection, request.backup_prefix, request.run, lambda table: verify_table(cluster, table, request)
-    )
+def verify(context: Context, against: Optional[str] = None, level: str = DIGEST) -> CommandResult:
+    """Compare every selected table with the backup of a run, or each unit with its newest one."""
+    return per_table.run_on_tables(context, "verify", lambda table: verify_table(context, table, against, level))
 
 
-def verify_table(cluster: Cluster, table: Table, request: Request) -> TableOutcome:
+def verify_table(context: Context, table: Table, against: Optional[str], level: str) -> TableOutcome:
+    cluster = context.cluster
     table, control = find_control(cluster, table)
     history = store.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
-        if request.against:
-            raise per_table.unknown_run(table.full_name, request.against)
+        if against:
+            raise per_table.unknown_run(table.full_name, against)
         return TableOutcome(table.full_name)
     refuse_unfinished(cluster, table, control, history)
-    subjects = find_subjects(cluster, table, control, history, request)
+    subjects = find_subjects(context, table, control, history, against)
     units = {unit.name: unit for unit in find_units(cluster, table)}
     outcomes, comparable = [], []
     for subject in subjects:
         outcome = _incomparable(subject, units.get(subject.partition), table)
         outcomes += [outcome] if outcome else []
         comparable += [] if outcome else [subject]
-    outcomes += compare(cluster, table, control, comparable, units, request.level)
+    outcomes += compare(cluster, table, control, comparable, units, level)
     return TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
 
 
@@ -101,19 +90,19 @@ def compare(
     return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects]
 
 
-def find_subjects(cluster: Cluster, table: Table, control: ControlPaths, history: History, request: Request) -> List[Subject]:
+def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[str]) -> List[Subject]:
     """What is to be compared: the units of the run that is named, else each unit's newest run in force."""
     stacks = rollback.read_stacks(history, table_id(table))
-    wanted = selection.wanted_in(table, request.selection.where)
-    if request.against is None:
+    wanted = selection.wanted_in(table, context.selection.where)
+    if against is None:
         newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
         found = [Subject(name, absolute(one.live, table.location), one.before, (one,), one.run) for name, one in newest.items()]
     else:
-        entry = history.find(request.against)
+        entry = history.find(against)
         if entry is None:
-            raise per_table.unknown_run(table.full_name, request.against)
+            raise per_table.unknown_run(table.full_name, against)
         is_record = entry.operation == BACKUP
-        found = _of_record(cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)
+        found = _of_record(context.cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)
         if not found:
             raise Refused(
                 f"{table.full_name}: run {entry.run} was a {entry.operation} that left no backup to compare with",

@@ -3,10 +3,10 @@
 import pytest
 
 from hivekeeper.commands.analyze import analyze
-from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection
 from support.builders import MIB, a_partition, a_table
+from support.contexts import a_context
 from support.world import World
 
 SMALL, BLOCK = MIB, 128 * MIB
@@ -23,7 +23,7 @@ def world():
 
 
 def run(world, **selected):
-    return analyze(world.cluster, Selection(**selected), lambda _table: Settings(min_quiet_ms=0), "__bkp_", "20260101t020304z-0000")
+    return analyze(a_context(world.cluster, Selection(**selected), "20260101t020304z-0000"))
 
 
 def statuses(result):

@@ -14,6 +14,7 @@ from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table
+from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
@@ -410,8 +411,7 @@ def test_a_whole_database_is_cleaned_table_by_table(world, desk):
     other = Desk(world, "sales.events_2")
     desk.compact()
     other.compact()
-    request = cleanup_command.Request(Selection(database="sales"), lambda _t: EVERYTHING, "__bkp_", "20270101t000000z-0000")
-    result = cleanup_command.clean_up(world.cluster, request)
+    result = cleanup_command.clean_up(a_context(world.cluster, Selection(database="sales"), "20270101t000000z-0000", EVERYTHING))
     found = {table.table: [one.state.code for one in table.backups] for table in result.tables}
     assert result.code is Exit.DONE
     assert found == {"sales.events": ["discarded"], "sales.events_2": ["discarded"], "sales.events_archive": []}

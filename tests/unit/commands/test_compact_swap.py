@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
-from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection, Ties
@@ -19,6 +19,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
+from support.contexts import a_context
 from support.fakes.files import FakeFiles, Killed
 from support.fakes.rows import FORM, DataFile, FakeRows
 from support.world import World
@@ -37,8 +38,8 @@ def world():
 
 def compact(world, settings=QUIET, run=1, cluster=None, dry_run=False, **selected):
     selected = selected or {"tables": EVENTS}
-    request = Request(Selection(**selected), lambda _table: settings, "__bkp_", f"20260101t0203{run:02d}z-0000", dry_run)
-    return compact_swap(cluster or world.cluster, request)
+    run_id = f"20260101t0203{run:02d}z-0000"
+    return compact_swap(a_context(cluster or world.cluster, Selection(**selected), run_id, settings, dry_run=dry_run))
 
 
 def outcomes(result, table=0):

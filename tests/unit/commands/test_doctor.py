@@ -9,7 +9,7 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
-from hivekeeper.commands.doctor import Request, check_up
+from hivekeeper.commands.doctor import Subject, check_up
 from hivekeeper.errors import Exit, Unusable, UsageError
 from hivekeeper.model import Selection, Ties
 from hivekeeper.plan import doctor
@@ -17,6 +17,7 @@ from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SK
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, screen
 from support.builders import a_table
+from support.contexts import PREFIX, QUIET
 from support.world import World
 
 RUN = "20260101t020304z-0000"
@@ -83,8 +84,8 @@ def examine(probes, *tables, **more):
 
 
 def run(open_probes, *tables, **more):
-    request = Request(Selection(tables=tables), "__bkp_", RUN, lambda _table: "require", **more)
-    return check_up(open_probes, World().clock, request)
+    subject = Subject(Selection(tables=tables), lambda _table: QUIET, PREFIX, RUN, **more)
+    return check_up(open_probes, World().clock, subject)
 
 
 def levels_of(result):
@@ -164,13 +165,13 @@ def test_a_table_that_is_not_there_is_a_wrong_configuration(world):
 
 
 def test_a_database_that_is_not_there_is_told_and_the_rest_stands(world):
-    request = Request(Selection(database="nowhere"), "__bkp_", RUN, lambda _table: "require")
+    subject = Subject(Selection(database="nowhere"), lambda _table: QUIET, PREFIX, RUN)
 
     @contextmanager
     def open_probes():
         yield HealthyProbes(world)
 
-    result = check_up(open_probes, world.clock, request)
+    result = check_up(open_probes, world.clock, subject)
     assert [check.what for check in result.checks if check.level == FIX] == ["the database nowhere does not exist"]
 
 

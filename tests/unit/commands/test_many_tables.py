@@ -11,7 +11,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.commands import per_table
-from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
@@ -21,6 +21,7 @@ from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, overview, properties, screen
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
 from support.builders import a_table
+from support.contexts import a_context
 from support.desk import Desk, outcomes
 from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FakeRows
@@ -95,8 +96,8 @@ def control_of(world: World, number: int) -> ControlPaths:
 
 def compact(world: World, cluster: Any = None, run: int = 1, dry_run: bool = False, settings: Settings = QUIET, **selected: Any):
     selection = Selection(**(selected or {"database": "sales"}))
-    request = Request(selection, lambda _table: settings, "__bkp_", f"20260201t0203{run:02d}z-0000", dry_run)
-    return compact_swap(cluster or world.cluster, request)
+    run_id = f"20260201t0203{run:02d}z-0000"
+    return compact_swap(a_context(cluster or world.cluster, selection, run_id, settings, dry_run=dry_run))
 
 
 EXPECTED: Dict[int, Exit] = {

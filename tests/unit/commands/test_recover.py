@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
-from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.recover import recover
-from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.runlog import store
 from support.builders import a_table
+from support.contexts import a_context
 from support.fakes.files import Killed
 from support.world import World
 
@@ -42,7 +42,7 @@ def files_in(world, unit):
 
 
 def compact(world, run=RUNS[1]):
-    return compact_swap(world.cluster, Request(EVENTS, lambda _table: Settings(min_quiet_ms=0), "__bkp_", run))
+    return compact_swap(a_context(world.cluster, EVENTS, run))
 
 
 def interrupt(world, method, *words):
@@ -61,7 +61,7 @@ def interrupt(world, method, *words):
 
 
 def run_recover(world, run=RUNS[2], selected=EVENTS):
-    return recover(world.cluster, selected, "__bkp_", run)
+    return recover(a_context(world.cluster, selected, run))
 
 
 def recovered(result):

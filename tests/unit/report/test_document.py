@@ -22,6 +22,7 @@ from hivekeeper.report import document
 from hivekeeper.report.results import BackupState, CommandResult, Problem, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import MIB, a_table
+from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
 from support.fakes.rows import DataFile
 from support.world import World
@@ -233,7 +234,7 @@ def test_the_totals_count_what_was_swapped_only():
 def test_a_refused_table_has_no_analysis():
     world = World()
     world.add_table(a_table(name="view", kind="VIRTUAL_VIEW", location=""), {})
-    result = analyze(world.cluster, Selection(tables=("sales.view",)), lambda _table: QUIET, "__bkp_", RUN)
+    result = analyze(a_context(world.cluster, Selection(tables=("sales.view",)), RUN))
     table = document.build(result)["tables"][0]
     assert (table["analysis"], table["exit_code"], table["error"]["what"]) == (None, 3, "sales.view: it is a view")
 

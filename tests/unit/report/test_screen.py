@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hivekeeper.commands.analyze import analyze
-from hivekeeper.commands.compact_swap import Request, compact_swap
+from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
@@ -14,6 +14,7 @@ from hivekeeper.report.results import CommandResult, Problem, TableOutcome, Unit
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
+from support.contexts import a_context
 from support.world import World
 
 RUN = "20260101t020304z-0000"
@@ -30,14 +31,14 @@ def a_world() -> World:
 
 def analyze_text(partitions: bool = False, width: int = 120, **selected: object) -> str:
     selected = selected or {"database": "sales"}
-    result = analyze(a_world().cluster, Selection(**selected), lambda _table: QUIET, "__bkp_", RUN)
+    result = analyze(a_context(a_world().cluster, Selection(**selected), RUN))
     return screen.render(result, partitions, width)
 
 
 def compact_text(dry_run: bool = False, world: World = None, partitions: bool = False) -> str:
     world = world or a_world()
     selection = Selection(tables=("sales.events",))
-    result = compact_swap(world.cluster, Request(selection, lambda _table: QUIET, "__bkp_", RUN, dry_run))
+    result = compact_swap(a_context(world.cluster, selection, RUN, dry_run=dry_run))
     return screen.render(result, partitions, 120)
 
 
@@ -179,7 +180,7 @@ def test_recover_says_what_it_settled_or_that_there_was_nothing():
 def test_a_control_character_in_a_partition_name_does_not_reach_the_terminal():
     world = World()
     world.add_table(a_table(["dt"]), {"dt=\x1b[2J": [MIB] * 20})
-    result = analyze(world.cluster, Selection(tables=("sales.events",)), lambda _table: QUIET, "__bkp_", RUN)
+    result = analyze(a_context(world.cluster, Selection(tables=("sales.events",)), RUN))
     assert "\x1b" not in screen.render(result, partitions=True)
     outcome = UnitOutcome("dt=\x1b[2J", Outcome.FAILED, 3, 3000, reason="\x1b[31mboom")
     assert "\x1b" not in screen.render(a_result(TableOutcome("d.t", RUN, (outcome,))))

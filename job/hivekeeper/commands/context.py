@@ -1,0 +1,29 @@
+"""What every command gets: the cluster, the tables that are meant, their settings, and how the run is to go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable
+
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
+from hivekeeper.ports import Cluster
+from hivekeeper.report.results import TableOutcome
+
+
+def go_on(_planned: TableOutcome) -> bool:
+    """The answer where nobody is asked."""
+    return True
+
+
+@dataclass(frozen=True)
+class Context:
+    """One run of a command. `run` is its id; `confirm` is shown what is planned for a table and says whether to go on."""
+
+    cluster: Cluster
+    selection: Selection
+    settings_for: Callable[[str], Settings]
+    backup_prefix: str
+    run: str
+    dry_run: bool = False
+    confirm: Callable[[TableOutcome], bool] = go_on
