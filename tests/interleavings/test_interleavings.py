@@ -42,7 +42,6 @@ def test_no_promise_is_broken_in_any_interleaving(name):
         assert f"`{WHEN.sub('', window)}" in PAGE, "a window stays open of which docs/swap.md does not tell"
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_line_of_the_order_that_is_taken_away_is_missed(name, tmp_path: Path):
     ended = explore_mutated(MUTATIONS[name], tmp_path)
