@@ -45,7 +45,7 @@ cluster-down: venv ## stop it
 test-cluster: dist ## run the tests that need a cluster, starting one where none runs (ALL=yes: the slowest too)
 	@$(IN_VENV) tests/cluster/with tests/cluster/run
 
-test-matrix: venv ## kill every subcommand after every change on HDFS, and write what was seen to docs/swap.md (an hour; ALL=no: each change once)
+test-matrix: venv ## kill every subcommand after every change on HDFS, and write what was seen to docs/evidence/ (an hour; ALL=no: each change once)
 	@$(IN_VENV) env HKTEST_MATRIX=$(if $(filter no,$(ALL)),once,all) SECURE=no tests/cluster/with tests/faults/run
 
 interleavings: venv ## explore every interleaving of runs and writers on the fakes, and print what stays open (MOST=1: few kills; else an hour)

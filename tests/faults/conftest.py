@@ -1,4 +1,4 @@
-"""Tables to hurt, and the kill matrix of a test session, written to docs/swap.md where HKTEST_MATRIX is `once` or `all`."""
+"""Tables to hurt, and the kill matrix of a test session, written to docs/evidence/kill-matrix.md where HKTEST_MATRIX is `once` or `all`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterator, List
 
 import pytest
 
-from faults.matrix import Matrix, write_section
+from faults.matrix import Matrix, write_page
 from faults.scenarios import SHAPES
 from support.desk import Desk
 from support.real_world import RealWorld
@@ -50,9 +50,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The section says that no row was lost: it is written only where every test has passed."""
+    """The page says that no row was lost: it is written only where every test has passed."""
     found = session.config.stash[MATRIX]
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["matrix"] = found.to_json()
     elif os.environ.get("HKTEST_MATRIX") and found.rows and not session.testsfailed:
-        write_section(found.as_text(f"{datetime.now(timezone.utc):%Y-%m-%d}"))
+        write_page(found.as_text(f"{datetime.now(timezone.utc):%Y-%m-%d}"))
