@@ -79,7 +79,6 @@ def test_a_second_run_is_told_who_holds_the_table_since_when_and_a_sleeper_in_th
     sleep_through_a_takeover(run, small)
 
 
-@pytest.mark.thorough
 def test_a_run_that_sleeps_between_its_proof_and_its_first_rename_renames_nothing_after_a_takeover(start: Start, small: SmallTable):
     run = start(BEFORE_THE_FIRST_RENAME)
     run.wait_until_stopped()

@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.errors import Exit
+from hivekeeper.ports import FilesUnavailable
 from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, plan_to_text
 from support.builders import a_table
 from support.desk import Desk, outcomes
@@ -80,6 +81,24 @@ def test_a_run_that_sleeps_while_it_makes_its_directories_writes_nothing(desk, c
     assert result.code is Exit.LOCKED
     assert desk.log().next_version == log
     assert not [path for path in desk.world.picture() if path.endswith("plan.json") and first not in path]
+
+
+@pytest.mark.parametrize("at", ["/ready/u00001", "/plan.json"])
+def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_that_it_was_taken_over(desk, at):
+    """The connection of the lock's file to its DataNode times out before the lease is asked for."""
+    for nth in range(2):
+        desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
+    desk.world.files.namespace.advance(3_600_000)
+    other = desk.world.another_process()
+
+    def take_over():
+        desk.world.files.expire_locks()
+        assert desk.compact(cluster=other, where="dt = '2'").code is Exit.DONE
+        desk.world.files.fail_next("check", FilesUnavailable("the connection was lost"))
+
+    once_before(desk, ["rename_exact", at], take_over)
+    assert desk.compact().code is Exit.LOCKED
+    assert desk.recover().code is Exit.DONE
 
 
 def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile(desk):

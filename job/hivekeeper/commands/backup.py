@@ -45,8 +45,9 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     units = tuple(_recorded_unit(number, judged) for number, judged in enumerate(there, start=1))
     plan = RecordedPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
     run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP)
-    run_directory.write_plan(run, plan)
-    plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
+    with run_directory.told_if_taken(run):
+        run_directory.write_plan(run, plan)
+        plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
     entry = RunRecord(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
     version = run_directory.commit(run, entry, {"units": len(units), "files": files, "bytes": total})

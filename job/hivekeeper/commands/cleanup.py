@@ -68,13 +68,14 @@ def carry_out(
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP)
-    run_directory.write_plan(run, plan)
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = RunRecord(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(context.settings_for(table.full_name), plan)
-    run_directory.commit(run, begin, parameters)
-    units = cleanup.discard_units(run, plan)
-    record.record_units(run, units)
+    with run_directory.told_if_taken(run):
+        run_directory.write_plan(run, plan)
+        run_directory.commit(run, begin, parameters)
+        units = cleanup.discard_units(run, plan)
+        record.record_units(run, units)
     return units, record.finish_run(run, plan, units, parameters)
 
 

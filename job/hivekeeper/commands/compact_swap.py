@@ -176,8 +176,33 @@ def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalys
 def carry_out(
     cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
-    """The plan durably first; then batch by batch."""
-    run, known = _begin(cluster, observed, plan, lock, settings)
+    """The plan durably first; then batch by batch; the log entry last."""
+    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
+    with run_directory.told_if_taken(run):
+        known = _begin(run, plan, settings)
+        units = compact_batches(run, plan, known, settings)
+    version = record.finish_run(run, known, units, parameters_of(settings))
+    if settings.analyze_stats and not cluster.stopping.is_asked():
+        record.recompute_statistics(run, units)
+    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
+    shown = known.backup_table if any(unit.exchanged for unit in units) else ""
+    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=shown)
+
+
+def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RecordedPlan:
+    """The plan durably, then the backup table over what is about to be swapped."""
+    try:
+        attributes.rehearse(run.files, run.paths.stages, plan.attributes.values(), settings.owner)
+    except Refused:
+        run.files.delete_tree(run.paths.top)
+        raise
+    known = backup_tables.choose_record(run, compaction.recorded(plan), settings)
+    run_directory.write_plan(run, known)
+    return replace(known, backup_table=backup_tables.make_table(run, known))
+
+
+def compact_batches(run: Run, plan: CompactionPlan, known: RecordedPlan, settings: Settings) -> List[UnitRecord]:
+    """Stage, prove and swap batch by batch; returns what became of every unit of the plan."""
     stager = Stager(run, plan, settings.owner)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
     for number, batch in enumerate(plan.batches, start=1):
@@ -193,25 +218,7 @@ def carry_out(
         units.extend(done)
     units.extend(_not_staged(known, staged))
     units.extend(_not_begun(known, units, stager))
-    version = record.finish_run(run, known, units, parameters_of(settings))
-    if settings.analyze_stats and not cluster.stopping.is_asked():
-        record.recompute_statistics(run, units)
-    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
-    shown = known.backup_table if any(unit.exchanged for unit in units) else ""
-    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=shown)
-
-
-def _begin(cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, lock: Lock, settings: Settings) -> Tuple[Run, RecordedPlan]:
-    """The plan durably, then the backup table over what is about to be swapped."""
-    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
-    try:
-        attributes.rehearse(cluster.files, run.paths.stages, plan.attributes.values(), settings.owner)
-    except Refused:
-        cluster.files.delete_tree(run.paths.top)
-        raise
-    known = backup_tables.choose_record(run, compaction.recorded(plan), settings)
-    run_directory.write_plan(run, known)
-    return run, replace(known, backup_table=backup_tables.make_table(run, known))
+    return units
 
 
 def swap_batch(

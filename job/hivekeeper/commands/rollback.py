@@ -126,10 +126,11 @@ def carry_out(
     cluster = context.cluster
     plan = RecordedPlan(context.run, ROLLBACK, table, undoing.units)
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
-    run_directory.write_plan(run, plan)
     settings = context.settings_for(table.full_name)
-    units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
-    record.record_units(run, units)
+    with run_directory.told_if_taken(run):
+        run_directory.write_plan(run, plan)
+        units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
+        record.record_units(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     return units, record.finish_run(run, plan, units, parameters)
 

@@ -72,7 +72,7 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
         quiet_ms = now_ms - eligibility.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
             wait = Reason(f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet", passing=True)
-            return UnitAnalysis(unit, snapshot, sizes, target, Status.RECENT, wait)
+            return UnitAnalysis(unit, snapshot, sizes, sizes.files, Status.RECENT, wait)
     return UnitAnalysis(unit, snapshot, sizes, target if status is Status.COMPACT else sizes.files, status, reason)
 
 

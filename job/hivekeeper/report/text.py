@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import List, Sequence
 
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "bold": 1, "dim": 2}
 GAP = "  "
 SHORTEST_COLUMN = 8
 
@@ -75,10 +74,6 @@ def factor_text(before: float, after: float) -> str:
 def clean_text(text: str) -> str:
     """Control and direction characters made visible as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
-def paint_text(text: str, colour: str, on: bool) -> str:
-    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if on else text
 
 
 def measure_text(text: str) -> int:

@@ -188,11 +188,6 @@ class _Entry:
             self.pin = str(action["pin"]["run"]), bool(action["pin"]["pinned"])
 
 
-def read_log(entries: Mapping[int, str]) -> History:
-    """Reconcile log entries (version → text). Raises UnreadableRecord for a gap or a broken entry, NewerRecord for a newer protocol."""
-    return reconcile({version: read_entry(text, version) for version, text in entries.items()})
-
-
 def reconcile(entries: Mapping[int, LoggedRun]) -> History:
     """Entries that were read before, put together. Raises UnreadableRecord for a gap."""
     runs: List[LoggedRun] = []

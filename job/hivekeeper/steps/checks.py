@@ -13,7 +13,7 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import RecordedUnit
-from hivekeeper.steps.run_directory import Run, fenced, read_clock
+from hivekeeper.steps.run_directory import Run, read_clock, require_lock
 
 # A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
 # and the put-back: so the two are kept near.
@@ -67,8 +67,7 @@ def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
     """Step 4: is everything as the plan says? What lies at `incoming` is listed, for the caller to judge."""
     moved, live = find_change_in_metastore(run, unit), unit.unit.live
     above = _directories_above(live, run.table.location)
-    if not run.lock.check():
-        raise fenced(run)
+    require_lock(run)
     clock_ms = read_clock(run)
     began_ms = run.cluster.clock.monotonic_ms()
     seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)

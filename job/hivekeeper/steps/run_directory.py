@@ -5,15 +5,16 @@ Never touches live data.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Dict, List
+from typing import Dict, Iterator, List
 
 from hivekeeper import __version__, names
 from hivekeeper.errors import AskAPerson, Locked
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import recover
-from hivekeeper.ports import Cluster, Files, FilesUnavailable, Lock, SourceMissing, TargetExists
+from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, SourceMissing, TargetExists
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, RunRecord, entry_to_text
 from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit, plan_to_text
@@ -81,9 +82,40 @@ def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, 
     cluster.files.make_directory(run.paths.top)
     for state in recover.STATES[operation]:
         cluster.files.make_directory(run.paths.state(state))
-    if not lock.check():
-        raise fenced(run)
+    require_lock(run)
     return run
+
+
+def require_lock(run: Run) -> None:
+    """Raise Fenced where the table's lock is lost. Of one that cannot be asked, the run's own directory tells whether it was taken."""
+    try:
+        held = run.lock.check()
+    except FilesError:
+        require_own_directory(run)
+        raise
+    if not held:
+        raise fenced(run)
+
+
+@contextmanager
+def told_if_taken(run: Run) -> Iterator[None]:
+    """For what a run does before its log entry: a call that fails because another run took the directory away means just that.
+
+    Raises Fenced for it.
+    """
+    try:
+        yield
+    except FilesError as error:
+        if _is_taken(run):
+            raise fenced(run) from error
+        raise
+
+
+def _is_taken(run: Run) -> bool:
+    try:
+        return run.files.stat(run.paths.top) is None
+    except FilesError:
+        return False
 
 
 def write_plan(run: Run, plan: RecordedPlan) -> None:

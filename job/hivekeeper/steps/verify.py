@@ -10,7 +10,6 @@ from hivekeeper.plan.verify import Link, Proof
 from hivekeeper.ports import Rows
 
 COUNT, DIGEST, ROWS = "count", "digest", "rows"
-LEVELS = (COUNT, DIGEST, ROWS)
 MOST_EXAMPLES = 10
 
 Files = Tuple[FileInfo, ...]

@@ -496,6 +496,9 @@ class FakeLock:
 
     def check(self) -> bool:
         self._files._require_alive()
+        error, _ = self._files._failures.pop("check", (None, True))
+        if error is not None:
+            raise error
         return not self.lost and self._files.namespace.find(self._path) is self._node
 
     def release(self) -> None:

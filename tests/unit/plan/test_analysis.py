@@ -52,6 +52,13 @@ def test_a_refusal_by_definition_wins_over_what_the_directory_holds():
     assert (judge(MIB, MIB, refusal=reason).status, judge(MIB, MIB, refusal=reason).reason) == (Status.REFUSED, reason)
 
 
+def test_a_recent_unit_keeps_its_files_in_the_prediction():
+    recent = judge(MIB, MIB, now=1000 + SETTINGS.min_quiet_ms - 1)
+    assert (recent.status, recent.target_files) == (Status.RECENT, 2)
+    predicted = analysis.predict(a_table_of(recent))
+    assert (predicted.files_now, predicted.files_after, predicted.bytes_rewritten) == (2, 2, 0)
+
+
 def test_a_refused_unit_keeps_its_files_in_the_prediction():
     judged = judge(MIB, MIB, extra=[a_directory("sub")])
     assert (judged.status, judged.target_files, judged.files_removed) == (Status.REFUSED, 2, 0)

@@ -126,11 +126,6 @@ def test_a_wide_character_is_never_cut_in_half():
     assert text.shorten_text("日本日本日本", 8) == "日本…本"
 
 
-def test_there_is_no_colour_unless_asked():
-    assert text.paint_text("refused", "red", on=False) == "refused"
-    assert text.paint_text("refused", "red", on=True) == "\x1b[31mrefused\x1b[0m"
-
-
 @pytest.mark.parametrize(
     "before, after, shown",
     [(100, 25, "██░░░░░░"), (100, 100, "████████"), (100, 0, "░░░░░░░░"), (1000, 1, "█░░░░░░░"), (10, 20, "████████"), (0, 0, "░░░░░░░░")],
