@@ -1,7 +1,7 @@
 """The errors an operator can meet, each with its exit code.
 
 An error says three things: what happened, what state the table is in, what to type next. It is raised
-once and printed once, by `cli/main.py`.
+once and printed once, by `cli/`.
 """
 
 from __future__ import annotations

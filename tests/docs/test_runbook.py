@@ -9,7 +9,7 @@ from typing import List, Tuple
 
 import pytest
 
-from hivekeeper.cli import parser
+from hivekeeper.cli import command_line, parser
 from hivekeeper.errors import Exit
 from hivekeeper.plan.recover import STATES
 from hivekeeper.runlog.outcomes import Outcome
@@ -45,7 +45,7 @@ def test_every_line_to_be_typed_is_a_command_that_the_program_takes(line):
     assert "bin/hivekeeper " in line
     parsed = parser.build_parser().parse_args(read_command(line))
     if parsed.command != "config":
-        assert parser.read_selection(parsed).tables or parsed.database
+        assert command_line.read_selection(parsed).tables or parsed.database
 
 
 def test_every_subcommand_has_a_place_in_the_runbook():

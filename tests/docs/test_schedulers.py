@@ -16,7 +16,7 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from hivekeeper.cli import main, parser
+from hivekeeper.cli import command_line, main, parser
 from hivekeeper.errors import Exit
 from hivekeeper.launch import spark_submit
 from hivekeeper.report import properties
@@ -95,9 +95,9 @@ def after_program(words: List[str]) -> List[str]:
 def test_every_command_line_of_an_example_is_one_that_the_program_takes(words, monkeypatch):
     monkeypatch.delenv("HIVEKEEPER_CONF_DIR", raising=False)
     parsed = parser.build_parser().parse_args(words)
-    assert parser.read_selection(parsed).database == "sales"
+    assert command_line.read_selection(parsed).database == "sales"
     if not parsed.config_file:
-        assert main.load_config(parsed)
+        assert command_line.load_config(parsed)
 
 
 def test_every_scheduler_has_command_lines():

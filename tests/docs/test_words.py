@@ -12,7 +12,7 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 import yaml
 
-from hivekeeper.cli import parser
+from hivekeeper.cli import command_line, parser
 from hivekeeper.config import layers
 from hivekeeper.config.sources import Source
 from hivekeeper.errors import Exit, UsageError
@@ -98,7 +98,7 @@ def test_every_example_is_a_command_line_that_the_program_takes(line):
     words = words[: next((at for at, word in enumerate(words) if word in ("|", ">", ">>", "&&", "||", ";", "2>")), len(words))]
     parsed = parser.build_parser().parse_args(words)
     if parsed.command != "config":
-        parser.read_selection(parsed)
+        command_line.read_selection(parsed)
 
 
 def test_the_readme_has_examples():

@@ -1,4 +1,4 @@
-"""The words of the command line: subcommands, options, help texts, and what they select.
+"""The subcommands and their options, with their help texts.
 
 Contacts nothing; wrong usage is a UsageError.
 """
@@ -6,13 +6,12 @@ Contacts nothing; wrong usage is a UsageError.
 from __future__ import annotations
 
 import argparse
-from typing import Any, Dict, List, NoReturn, Optional, Sequence
+from typing import Any, Dict, NoReturn, Optional, Sequence
 
 from hivekeeper import __version__, names
 from hivekeeper.config.definitions import Flag, Setting
 from hivekeeper.config.settings import list_settings
 from hivekeeper.errors import UsageError
-from hivekeeper.model import Selection
 
 EXIT_CODES = """exit codes:
   0  done, or nothing to do
@@ -291,48 +290,3 @@ def find_properties_out(words: Sequence[str]) -> Optional[str]:
         elif word.startswith("--properties-out="):
             found = word.partition("=")[2]
     return found
-
-
-def check_outputs(options: argparse.Namespace) -> None:
-    """Raise UsageError where two answers would stand in one place."""
-    if options.json and getattr(options, "properties_out", None) == "-":
-        raise UsageError("--json and --properties-out - both take the standard output", next="give --properties-out a file")
-
-
-def read_selection(options: argparse.Namespace) -> Selection:
-    """Raises UsageError."""
-    tables = [*getattr(options, "named", ()), *options.table]
-    for listed in options.tables:
-        tables += [name.strip() for name in listed.split(",") if name.strip()]
-    if options.tables_file:
-        tables += _read_tables_file(options.tables_file)
-    selected = Selection(options.database, tuple(dict.fromkeys(tables)), tuple(options.exclude), getattr(options, "where", None))
-    check_selection(selected, required=options.command != "doctor")
-    if options.command == "history" and options.files != (options.of_run is not None):
-        raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
-    if options.command == "history" and options.files and options.at is not None:
-        raise UsageError("--files and --at ask two questions", next="ask one at a time")
-    if getattr(options, "sort_columns", None) and (len(selected.tables) != 1 or selected.database):
-        raise UsageError(
-            "--sort-columns takes exactly one --table",
-            next="name one table, or set sort_columns per table in the configuration under tables:",
-        )
-    return selected
-
-
-def _read_tables_file(path: str) -> List[str]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
-    except OSError as error:
-        raise UsageError(f"--tables-file {path}: {error.strerror}", next="correct the path") from error
-    return [line for line in lines if line]
-
-
-def check_selection(selection: Selection, required: bool = True) -> None:
-    """Raise UsageError for a selection that no cluster could satisfy."""
-    if required and not selection.database and not selection.tables:
-        raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
-    for name in selection.tables:
-        if not names.TABLE.fullmatch(name):
-            raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")

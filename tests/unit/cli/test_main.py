@@ -2,15 +2,20 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from hivekeeper import __version__
-from hivekeeper.cli import dispatch, main, parser
+from hivekeeper.cli import command_line, dispatch, main, on_cluster, output, parser
 from hivekeeper.errors import UsageError
 from hivekeeper.report.results import TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 
+JOB = Path(__file__).parents[3] / "job"
 RUN = "20260101t020304z-1f0c"
 
 
@@ -80,7 +85,7 @@ def test_wrong_usage_is_one_clear_error_with_code_2(run, words, says):
 def test_two_questions_to_history_at_once_are_wrong_usage():
     parsed = parser.build_parser().parse_args(["history", "--table", "d.t", "--files", "--run", RUN, "--at", "3"])
     with pytest.raises(UsageError):
-        parser.read_selection(parsed)
+        command_line.read_selection(parsed)
 
 
 def test_wrong_usage_with_json_is_a_document_too(run):
@@ -132,8 +137,8 @@ def test_an_error_leaves_a_file_of_the_cluster_alone(run, tmp_path, monkeypatch)
 def test_the_properties_of_the_run_before_are_gone_before_the_cluster_is_asked(tmp_path):
     old = tmp_path / "out.properties"
     old.write_text("hivekeeper.exit_code=0\n")
-    main.forget_properties(str(old))
-    main.forget_properties(str(old))
+    output.forget_properties(str(old))
+    output.forget_properties(str(old))
     assert not old.exists()
 
 
@@ -159,6 +164,22 @@ def test_every_command_has_a_help_with_the_exit_codes(run, command):
     assert "exit codes:" in out
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("--help", 0), ("config", 0), ("config --template", 0), ("analyze --json", 2), ("analyze --properties-out -", 2)],
+)
+def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_the_log(words, code):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "hivekeeper.cli.main", *words.split()]
+    with os.fdopen(write, "w") as closed:
+        environ = {**os.environ, "PYTHONPATH": str(JOB)}
+        done = subprocess.run(command, check=False, stdout=closed, stderr=subprocess.PIPE, text=True, env=environ)
+    assert done.returncode == code
+    assert "BrokenPipe" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 class Terminal(io.StringIO):
     """A stdin where a person sits."""
 
@@ -171,7 +192,7 @@ def ask(monkeypatch, capsys, stdin, *words):
     monkeypatch.setattr("sys.stdin", stdin)
     parsed = parser.build_parser().parse_args(["rollback", "--table", "sales.events", *words])
     planned = TableOutcome("sales.events", units=(UnitOutcome("dt=1", Outcome.PLANNED, 1, 10, 3, 10, of_run=RUN),))
-    answer = main.ask_for_rollback(parsed, planned)
+    answer = on_cluster.ask_for_rollback(parsed, planned)
     captured = capsys.readouterr()
     assert captured.out == ""
     return answer, captured.err
@@ -204,7 +225,7 @@ def test_a_tables_file_has_one_table_a_line(tmp_path):
     listed = tmp_path / "tables"
     listed.write_text("# nightly\nsales.events\n\nsales.orders # big\nsales.events\n")
     parsed = parser.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
-    assert parser.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
+    assert command_line.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
 
 
 def test_config_shows_each_value_and_where_it_comes_from(run, tmp_path, monkeypatch):
@@ -247,7 +268,7 @@ def test_submit_options_come_separated_by_nul_and_whole(run):
 def test_a_bare_number_for_the_block_size_means_mebibytes():
     for said in ("256", "256m"):
         parsed = parser.build_parser().parse_args(["analyze", "--table", "d.t", "--block-size", said])
-        assert main.load_config(parsed).block_bytes == 256 * 2**20
+        assert command_line.load_config(parsed).block_bytes == 256 * 2**20
 
 
 def test_a_file_of_tables_and_sparks_own_hive_site_are_shipped_in_cluster_mode(run, tmp_path, monkeypatch):

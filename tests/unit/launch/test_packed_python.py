@@ -13,7 +13,7 @@ from hivekeeper.cli import main
 from hivekeeper.config import layers as configuration
 from hivekeeper.config.sources import CARRIED
 from hivekeeper.errors import Exit, UsageError
-from hivekeeper.launch import spark_submit
+from hivekeeper.launch import packed_python, spark_submit
 
 LOG4J2 = Path("/opt/log4j2.properties")
 
@@ -62,13 +62,13 @@ def test_an_archive_with_a_name_of_its_own_is_handed_on_unchanged(env):
 
 def test_the_packed_python_is_known_by_its_place_whether_links_lead_there_or_not(container):
     for prefix in (container / "hivekeeper-env", container / "." / "hivekeeper-env", (container / "hivekeeper-env").resolve()):
-        main.require_packed_python(merged(), str(container), str(prefix))
+        packed_python.require_packed_python(merged(), str(container), str(prefix))
 
 
 @pytest.mark.parametrize("prefix", ["/usr", "/absent"])
 def test_another_python_is_refused_and_both_are_named(container, prefix):
     with pytest.raises(UsageError) as caught:
-        main.require_packed_python(merged(), str(container), prefix)
+        packed_python.require_packed_python(merged(), str(container), prefix)
     assert caught.value.code is Exit.USAGE
     assert f"the Python in {prefix}, not on the one in ./hivekeeper-env" in caught.value.what
 
@@ -76,12 +76,12 @@ def test_another_python_is_refused_and_both_are_named(container, prefix):
 def test_an_archive_that_was_not_unpacked_is_refused(container):
     os.unlink(container / "hivekeeper-env")
     with pytest.raises(UsageError):
-        main.require_packed_python(merged(), str(container), "/usr")
+        packed_python.require_packed_python(merged(), str(container), "/usr")
 
 
 def test_a_driver_outside_of_a_container_runs_on_any_python(container):
     for config in (merged(env=None), merged(mode="client"), merged(master="local[2]", mode="client")):
-        main.require_packed_python(config, str(container), "/usr")
+        packed_python.require_packed_python(config, str(container), "/usr")
 
 
 def test_the_refusal_comes_before_the_cluster_is_opened(tmp_path, monkeypatch, capfd):

@@ -1,0 +1,73 @@
+"""Both ends of a run in YARN's cluster mode: the driver sends its output away, the launcher shows it and exits as the driver did."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Callable, List
+
+from hivekeeper.cli import command_line, output, parser
+from hivekeeper.errors import Exit, HivekeeperError, Unusable
+from hivekeeper.launch import driver_failure, driver_output, output_files
+
+
+def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int]) -> int:
+    """Run and send everything the operator should see to `place`, where the launcher fetches it."""
+    from hivekeeper.cluster.driver_output import send
+
+    near, asked_for = driver_output.bring_near(words)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        code = run(near)
+    # For those who read the container's log.
+    output.print_answer(text.getvalue(), end="")
+    files = {asked: Path(beside).read_text("utf-8") for asked, beside in asked_for.items() if os.path.exists(beside)}
+    kept = Path(driver_output.LOG)
+    its_log = driver_output.cut_log(kept.read_text("utf-8", "replace")) if kept.exists() else ""
+    try:
+        send(place, driver_output.write(driver_output.DriverOutput(code, text.getvalue(), its_log, files)))
+    except Unusable as error:
+        # What was done is done: the code still comes back, by what spark-submit prints.
+        output.show_error(error, [])
+    return code
+
+
+def receive_driver_output(words: List[str]) -> int:
+    """What bin/hivekeeper calls after a run in cluster mode: print, write and exit as the driver would have done here."""
+    end = words.index("--")
+    place, submit_log, container_log, status = (*map(Path, words[: end - 1]), int(words[end - 1]))
+    asked = words[end + 1 :]
+    application = driver_failure.find_application(_read_if_there(submit_log))
+    if not place.exists():
+        return show_fate(driver_failure.judge(_read_if_there(submit_log), status), _read_if_there(container_log), asked)
+    received = driver_output.read(place.read_text("utf-8"))
+    sys.stderr.write(received.log)
+    output.print_answer(received.text, end="")
+    for path in driver_output.bring_near(asked)[1]:
+        # Only files that were asked for here, whatever the document says.
+        if path in received.files:
+            output_files.write_local(path, received.files[path].removesuffix("\n"))
+    if received.code and application:
+        print(f"hivekeeper: all of the driver's log: {driver_failure.log_command(application)}", file=sys.stderr)
+    return received.code
+
+
+def show_fate(fate: driver_failure.Fate, container_log: str, asked: List[str]) -> int:
+    """Say what became of a run without output, and the lines of its log that matter."""
+    output.forget_properties(parser.find_properties_out(asked))
+    for line in driver_failure.pick_lines(container_log):
+        print(line, file=sys.stderr)
+    error = HivekeeperError(fate.what, state=fate.state, next=fate.next)
+    if fate.code in set(Exit):
+        error.code = Exit(fate.code)
+        output.show_error(error, [command_line.RECEIVE_DRIVER_OUTPUT, "--", *asked])
+    else:
+        output.print_problem(error)
+    return fate.code
+
+
+def _read_if_there(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""

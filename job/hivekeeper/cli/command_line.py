@@ -1,0 +1,89 @@
+"""From words to what they mean: the parsed options, the tables that they select, the configuration that is in force.
+
+Contacts nothing; wrong usage is a UsageError.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import List, Sequence
+
+from hivekeeper import names
+from hivekeeper.cli import parser
+from hivekeeper.config import files, layers
+from hivekeeper.config.layers import Config
+from hivekeeper.errors import UsageError
+from hivekeeper.model import Selection
+from hivekeeper.stop_conditions import refuse_local_files
+
+# Words that bin/hivekeeper begins with when it needs something; those of the operator follow a --.
+SUBMIT_OPTIONS = "submit-options"
+RECEIVE_DRIVER_OUTPUT = "receive-driver-output"
+
+
+def find_operators_words(words: List[str]) -> List[str]:
+    """The words without those of the launcher."""
+    if words[:1] not in ([SUBMIT_OPTIONS], [RECEIVE_DRIVER_OUTPUT]):
+        return words
+    return words[words.index("--") + 1 :] if "--" in words else words[1:]
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    parsed = parser.build_parser().parse_args(words)
+    if parsed.command is None:
+        raise UsageError("no subcommand is given", next="see hivekeeper --help")
+    if parsed.json and getattr(parsed, "properties_out", None) == "-":
+        raise UsageError("--json and --properties-out - both take the standard output", next="give --properties-out a file")
+    return parsed
+
+
+def load_config(parsed: argparse.Namespace) -> Config:
+    """The merged configuration that a command line asks for."""
+    config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)
+    if config.spark.deploy_mode == "cluster":
+        refuse_local_files(config)
+    return config
+
+
+def read_selection(parsed: argparse.Namespace) -> Selection:
+    tables = [*getattr(parsed, "named", ()), *parsed.table]
+    for listed in parsed.tables:
+        tables += [name.strip() for name in listed.split(",") if name.strip()]
+    if parsed.tables_file:
+        tables += _read_tables_file(parsed.tables_file)
+    selected = Selection(parsed.database, tuple(dict.fromkeys(tables)), tuple(parsed.exclude), getattr(parsed, "where", None))
+    check_selection(selected, required=parsed.command != "doctor")
+    check_together(parsed, selected)
+    return selected
+
+
+def _read_tables_file(path: str) -> List[str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.partition("#")[0].strip() for line in file]
+    except OSError as error:
+        raise UsageError(f"--tables-file {path}: {error.strerror}", next="correct the path") from error
+    return [line for line in lines if line]
+
+
+def check_selection(selection: Selection, required: bool = True) -> None:
+    """Raise UsageError for a selection that no cluster could satisfy."""
+    if required and not selection.database and not selection.tables:
+        raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
+    for name in selection.tables:
+        if not names.TABLE.fullmatch(name):
+            raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")
+
+
+def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
+    """Raise UsageError for options that contradict each other."""
+    if parsed.command == "history" and parsed.files != (parsed.of_run is not None):
+        raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
+    if parsed.command == "history" and parsed.files and parsed.at is not None:
+        raise UsageError("--files and --at cannot be combined", next="give one of them")
+    if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.database):
+        raise UsageError(
+            "--sort-columns takes exactly one --table",
+            next="name one table, or set sort_columns per table in the configuration under tables:",
+        )

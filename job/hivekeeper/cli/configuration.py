@@ -1,0 +1,46 @@
+"""Prints the configuration: for the operator (`config`), and as options of spark-submit for bin/hivekeeper.
+
+Contacts no cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import time
+from typing import Sequence
+
+from hivekeeper.cli import command_line, output
+from hivekeeper.config import files, reference
+from hivekeeper.errors import Exit
+from hivekeeper.launch import spark_submit
+from hivekeeper.launch.shipped_files import find_shipped
+
+
+def print_config(parsed: argparse.Namespace) -> Exit:
+    if parsed.template:
+        output.print_answer(reference.render_template().rstrip("\n"))
+        return Exit.DONE
+    from hivekeeper.report import document, screen
+
+    config, site = command_line.load_config(parsed), files.find_site(os.environ)
+    output.print_answer(document.to_json(document.build_config(config, site)) if parsed.json else screen.render_config(config, site))
+    return Exit.DONE
+
+
+def print_submit_options(words: Sequence[str]) -> Exit:
+    """What bin/hivekeeper has to know, each word ended by NUL, so that nothing needs quoting."""
+    parsed = command_line.parse(words)
+    config = command_line.load_config(parsed)
+    if parsed.command != "config":
+        # Here too: a launcher that finds no ticket never starts the run.
+        output.forget_properties(parsed.properties_out)
+        command_line.read_selection(parsed)
+    run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
+    shipped = find_shipped(getattr(parsed, "tables_file", None), config, os.environ)
+    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped)
+    with output.despite_closed_stdout():
+        sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
+    return Exit.DONE

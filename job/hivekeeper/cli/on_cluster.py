@@ -1,0 +1,87 @@
+"""Runs one command on the cluster: opens it, runs, writes the files that were asked for, prints the answer.
+
+What needs a JVM is imported when it is needed, so that help, configuration and wrong usage answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hivekeeper.cli import command_line, output
+from hivekeeper.config.layers import Config
+from hivekeeper.errors import Exit, UsageError
+from hivekeeper.launch import output_files
+from hivekeeper.stop_conditions import HEEDFUL
+
+if TYPE_CHECKING:
+    from hivekeeper.cluster.signals import Signals
+    from hivekeeper.report.results import CommandResult, TableOutcome
+
+
+def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
+    """The exit code."""
+    if parsed.command == "doctor":
+        return run_doctor(parsed, config)
+    from hivekeeper.cluster.signals import Signals
+
+    with Signals(patient=parsed.command in HEEDFUL) as signals:
+        result = run_connected(parsed, config, signals)
+        output.print_result(parsed, result)
+    return result.exit_code
+
+
+def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) -> CommandResult:
+    """The result of a command on an open cluster, written to the files that were asked for."""
+    from hivekeeper.cli import dispatch
+    from hivekeeper.cluster.connect import connect
+    from hivekeeper.report import document, properties
+
+    with connect({}, signals, config.log_level) as cluster:
+        remote = [path for path in (parsed.report_file, parsed.properties_out) if path and output_files.is_remote(path)]
+        output_files.refuse_directories(cluster.files, remote)
+        if parsed.properties_out in remote:
+            output_files.forget_remote(cluster.files, parsed.properties_out)
+        confirm = partial(ask_for_rollback, parsed)
+        result = dispatch.run_command(parsed, config, cluster, command_line.read_selection(parsed), confirm)
+        if parsed.report_file:
+            output_files.write(cluster.files, parsed.report_file, document.to_json(document.build(result)))
+        if parsed.properties_out and parsed.properties_out != "-":
+            output_files.write(cluster.files, parsed.properties_out, properties.render(result))
+    return result
+
+
+def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
+    """A cluster that cannot be opened is a finding. What is asked for is written to local files: there may be no others."""
+    from hivekeeper.cli import dispatch
+    from hivekeeper.cluster.connect import WallClock, open_probes
+    from hivekeeper.report import document, properties
+
+    for path in (parsed.report_file, parsed.properties_out):
+        if path and output_files.is_remote(path):
+            raise UsageError(f"{path}: doctor writes local files only", next="give a path of this machine")
+    open_cluster = partial(open_probes, config.log_level)
+    result = dispatch.examine(parsed, config, command_line.read_selection(parsed), WallClock(), open_cluster)
+    if parsed.report_file:
+        output_files.write_local(parsed.report_file, document.to_json(document.build(result)))
+    if parsed.properties_out and parsed.properties_out != "-":
+        output_files.write_local(parsed.properties_out, properties.render(result))
+    output.print_result(parsed, result)
+    return result.code
+
+
+def ask_for_rollback(parsed: argparse.Namespace, planned: TableOutcome) -> bool:
+    """Show what a rollback will do and, at a terminal, ask; a script that runs it has decided already."""
+    from hivekeeper.cluster import console
+    from hivekeeper.report import screen
+
+    stderr = output.find_stderr()
+    print(screen.render_planned_rollback(planned), file=stderr)
+    if parsed.yes:
+        return True
+    with console.find_terminal() as terminal:
+        if terminal is None:
+            return True
+        print("roll back? [y/N] ", end="", file=stderr, flush=True)
+        return terminal.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,113 @@
+"""What the operator sees: the answer on stdout, the log and errors on stderr, and the files that were asked for of a failed run."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Iterator, List, Optional, TextIO
+
+from hivekeeper.cli import command_line, parser
+from hivekeeper.config.sources import DRIVER_OUTPUT
+from hivekeeper.errors import HivekeeperError
+from hivekeeper.launch import driver_output, output_files
+
+if TYPE_CHECKING:
+    from hivekeeper.report.results import CommandResult, Problem
+
+log = logging.getLogger("hivekeeper")
+
+
+def print_result(parsed: argparse.Namespace, result: CommandResult) -> None:
+    """As text, as a JSON document or as properties."""
+    from hivekeeper.report import document, properties, screen
+
+    if parsed.json:
+        print_answer(document.to_json(document.build(result)))
+    elif parsed.properties_out == "-":
+        print_answer(properties.render(result))
+    else:
+        print_answer(screen.render(result, partitions=getattr(parsed, "partitions", False), width=_width()))
+
+
+def print_answer(text: str, end: str = "\n") -> None:
+    with despite_closed_stdout():
+        print(text, end=end, flush=True)
+
+
+@contextmanager
+def despite_closed_stdout() -> Iterator[None]:
+    """A reader that has gone (`| head`) is no failure of the run, whose own exit code counts."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Python flushes again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_error(error: HivekeeperError, words: List[str]) -> int:
+    """Print an error once, in its three lines; gives its exit code."""
+    from hivekeeper.report import document
+    from hivekeeper.report.results import Problem
+
+    problem = Problem.of(error)
+    if "--json" in words:
+        print_answer(document.to_json(document.build_error(problem)))
+    _write_properties_of_error(problem, words)
+    print_problem(error)
+    return int(error.code)
+
+
+def print_problem(error: HivekeeperError) -> None:
+    from hivekeeper.report import screen
+    from hivekeeper.report.results import Problem
+
+    print(screen.render_problem(Problem.of(error)), file=find_stderr())
+
+
+def _write_properties_of_error(problem: Problem, words: List[str]) -> None:
+    """The properties of a run without a result. A file of the cluster is not written: the error may be that there is none."""
+    from hivekeeper.report import properties
+
+    path = parser.find_properties_out(words)
+    if not path:
+        return
+    text = properties.render_error(problem, command_line.find_operators_words(words)[0])
+    if path == "-" and "--json" not in words:
+        print_answer(text)
+    elif path != "-" and not output_files.is_remote(path):
+        output_files.write_local(path, text)
+
+
+def forget_properties(path: Optional[str]) -> None:
+    """See `output_files.forget_local`; "-" is no file, and one on the cluster is forgotten when that is open."""
+    if path and path != "-" and not output_files.is_remote(path):
+        output_files.forget_local(path)
+
+
+def find_stderr() -> TextIO:
+    """Where the log and errors go: never into the answer, which spark-submit would do with our own stderr."""
+    from hivekeeper.cluster import console
+
+    return console.find_stderr(copy=driver_output.LOG if os.environ.get(DRIVER_OUTPUT) else None)
+
+
+def set_up_log(level: str, stream: TextIO) -> None:
+    """One line per step on stderr, UTC, key=value; stdout is for the answer alone."""
+    handler = logging.StreamHandler(stream)
+    formatter = logging.Formatter("%(asctime)s level=%(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    log.handlers[:] = [handler]
+    log.setLevel(level.upper())
+    log.propagate = False
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size().columns
+    except OSError:
+        return 120
