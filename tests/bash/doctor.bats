@@ -124,7 +124,7 @@ says() {
   says fix java "11.0.2 at $JAVA_HOME/bin/java does not fit Spark 4.0.1"
   says fix yarn-conf "$CONF holds no yarn-site.xml"
   says fix hive-conf "$CONF/hive-site.xml does not set hive.metastore.uris"
-  says skip cluster "not asked"
+  says skip cluster "not checked"
   [ "$(grep -c '^fix' <<<"$output")" -eq "$(grep -c '^      → ' <<<"$output")" ]
   [ ! -e "$ARGV" ]
 }
