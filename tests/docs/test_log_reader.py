@@ -12,7 +12,7 @@ import pytest
 
 from hivekeeper.plan import retention, rollback
 from hivekeeper.runlog import history
-from support.builders import a_table
+from support.builders import a_table, read_log
 from support.desk import EVERYTHING, Desk
 from support.fakes.files import Killed
 from support.world import World
@@ -349,21 +349,21 @@ def test_both_stop_at_what_cannot_be_trusted(log, spoil):
     with pytest.raises(Untrusted):
         Reader.of(log)
     with pytest.raises(history.UnreadableRecord):
-        history.read_log({int(name[:20]): text for name, text in log.items()})
+        read_log({int(name[:20]): text for name, text in log.items()})
 
 
 def test_both_ignore_an_unknown_action_an_unknown_key_and_another_file(log):
-    plain, runs = Reader.of(log), history.read_log({int(name[:20]): text for name, text in log.items()})
+    plain, runs = Reader.of(log), read_log({int(name[:20]): text for name, text in log.items()})
     log["_last_checkpoint"] = "{}"
     log[max(name for name in log if name.endswith(".json"))] += '{"somethingNew": {"place": "runs"}}\n'
     log = {name: text.replace('"dataChange": false', '"dataChange": false, "more": 1') for name, text in log.items()}
     again = Reader.of(log)
     assert (again.effects, again.backups, again.finished) == (plain.effects, plain.backups, plain.finished)
     entries = {int(name[:20]): text for name, text in log.items() if name.endswith(".json")}
-    assert history.read_log(entries) == runs
+    assert read_log(entries) == runs
 
 
 def test_both_read_a_line_feed_as_the_only_end_of_a_line(log):
     log = {name: text.replace('"userName": "etl"', '"userName": "e\u2028tl"') for name, text in log.items()}
     assert [info["userName"] for _, info in Reader.of(log).infos()] == ["e\u2028tl"] * len(log)
-    assert [run.user for run in history.read_log({int(name[:20]): text for name, text in log.items()}).runs] == ["e\u2028tl"] * len(log)
+    assert [run.user for run in read_log({int(name[:20]): text for name, text in log.items()}).runs] == ["e\u2028tl"] * len(log)

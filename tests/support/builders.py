@@ -6,6 +6,7 @@ import zlib
 
 from hivekeeper.model import Column, FileInfo, FooterGroup, Form, Partition, Snapshot, Storage, Table, Unit
 from hivekeeper.plan.eligibility import FORMATS
+from hivekeeper.runlog.history import read_entry, reconcile
 
 MIB = 2**20
 ROOT = "hdfs://nn/warehouse/sales/events"
@@ -45,3 +46,8 @@ def a_unit(name="dt=2026-01-01", live=None):
 
 def a_group(rows, form=FORM, columns=None):
     return FooterGroup(form, dict(rows), columns or {})
+
+
+def read_log(entries):
+    """A table's log from the texts of its entries, by number."""
+    return reconcile({version: read_entry(text, version) for version, text in entries.items()})

@@ -7,11 +7,10 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, analyze_unit
 from hivekeeper.plan.quarantine import day_text, explain, find_quarantined, set_apart
 from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text, table_id
-from hivekeeper.runlog.history import read_log
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RecordedUnit
-from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit
+from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit, read_log
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -7,11 +7,11 @@ from hivekeeper.model import Digest
 from hivekeeper.plan import compaction
 from hivekeeper.plan.compaction import PlannedUnit
 from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text
-from hivekeeper.runlog.history import files_at, read_entry, reconcile
+from hivekeeper.runlog.history import files_at
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, RecordedUnit, UnreadableRecord
-from support.builders import ROOT, a_file, a_group, a_table, a_unit
+from support.builders import ROOT, a_file, a_group, a_table, a_unit, read_log
 
 RUN, LATER, CLEANUP = "20260101t020304z-0000", "20260102t020304z-0000", "20260103t020304z-0000"
 TABLE = a_table(["dt"], create_time=5)
@@ -25,10 +25,6 @@ ACTOR = Actor("etl", "edge1", "app-1", "0.1.0")
 SWAPPED = UnitRecord(RecordedUnit(1, UNIT, OLD, ("_SUCCESS",)), Outcome.SWAPPED, CERTIFICATE, 2.5, ("late",))
 PLACE = f"runs/{RUN}.t1/retired/u00001"
 UNDONE = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(RUN, 1, PLACE), OLD), Outcome.ROLLED_BACK, None, 3.5)
-
-
-def read_log(entries):
-    return reconcile({version: read_entry(text, version) for version, text in entries.items()})
 
 
 def entry(*units, first=True, run=RUN, directory=None, operation="compact-swap", now_ms=9, **more):
