@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar
 
 from hivekeeper.model import (
     Attributes,
@@ -27,6 +27,9 @@ from hivekeeper.model import (
     Ties,
     UnitFooters,
 )
+
+# What a caller tells its sets of files by.
+Key = TypeVar("Key")
 
 
 class FilesError(Exception):
@@ -238,8 +241,8 @@ class Metastore(Protocol):
 class Rows(Protocol):
     """Reading and writing of data files. No row passes through Python."""
 
-    def footers(self, format: str, units: Mapping[str, Sequence[FileInfo]]) -> Mapping[str, UnitFooters]:
-        """Read every footer, in bulk, grouped by form; zero-byte files are left out of the groups."""
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
+        """Read every footer of some sets of files, in bulk, each set grouped by form; zero-byte files are left out of the groups."""
 
     def write_stage(self, batch: StageBatch) -> StageResult:
         """Rewrite the batch's files into `batch.target` in one job, by the form's own file schema. Raises RowsError."""

@@ -38,7 +38,7 @@ from hivekeeper.model import (
     StageUnit,
     UnitFooters,
 )
-from hivekeeper.ports import RowsError
+from hivekeeper.ports import Key, RowsError
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
 
@@ -79,11 +79,12 @@ class SparkRows:
 
     # ---- footers
 
-    def footers(self, format: str, units: Mapping[str, Sequence[FileInfo]]) -> Mapping[str, UnitFooters]:
-        paths = {unit: [file.path for file in files if file.length > 0] for unit, files in units.items()}
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
+        keys = list(sets)
+        paths = {str(index): [file.path for file in sets[key] if file.length > 0] for index, key in enumerate(keys)}
         with _rows_errors():
             answer = json.loads(self.gateway.helper("Footers", self.gateway.hadoop_conf).read(format, json.dumps(paths)))
-        return {unit: _unit_footers(said) for unit, said in answer.items()}
+        return {keys[int(index)]: _unit_footers(said) for index, said in answer.items()}
 
     # ---- writing
 

@@ -115,8 +115,8 @@ class Stager:
         directories = {unit.number: _staged_directory(batch, unit.number) for unit in batch.units}
         seen = self.run.files.look(list(directories.values()))
         listed = {unit: seen[directory].entries for unit, directory in directories.items()}
-        read = self.run.cluster.rows.footers(batch.format, {str(unit): files for unit, files in listed.items()})
-        return {unit: (listed[unit], read.get(str(unit), UnitFooters())) for unit in directories}
+        read = self.run.cluster.rows.footers(batch.format, listed)
+        return {unit: (listed[unit], read.get(unit, UnitFooters())) for unit in directories}
 
     def _find_suspects(self, batch: StageBatch, result: StageResult, digests: StageDigests) -> Dict[int, List[str]]:
         """The batch's digest proves all its units at once; only where it differs, each unit is looked at by itself."""

@@ -63,16 +63,16 @@ class Prover:
         return [*base, *_sides(proof)]
 
     def _measure(self, counted: Sequence[Files], digested: Container[Files]) -> Mapping[Files, Measured]:
-        footers = self._rows.footers(self._format, {str(index): files for index, files in enumerate(counted)})
-        groups = [(files, group) for index, files in enumerate(counted) for group in footers[str(index)].groups]
+        footers = self._rows.footers(self._format, dict(zip(counted, counted)))
+        groups = [(files, group) for files in counted for group in footers[files].groups]
         wanted = {number: group for number, (files, group) in enumerate(groups) if files in digested}
         digests = self._rows.digests(self._format, wanted) if wanted else {}
         parts: Dict[Files, List[Digest]] = {}
         for number, (files, group) in enumerate(groups):
             parts.setdefault(files, []).append(digests.get(number, Digest(group.row_count, 0, 0)))
         return {
-            files: Measured(add_digests(parts.get(files, ())), footers[str(index)].groups, _unreadable(footers[str(index)].unreadable))
-            for index, files in enumerate(counted)
+            files: Measured(add_digests(parts.get(files, ())), footers[files].groups, _unreadable(footers[files].unreadable))
+            for files in counted
         }
 
     def _judge(self, proof: Proof, measured: Mapping[Files, Measured]) -> Compared:

@@ -24,7 +24,7 @@ from hivekeeper.model import (
     StageResult,
     UnitFooters,
 )
-from hivekeeper.ports import FilesError, RowsError
+from hivekeeper.ports import FilesError, Key, RowsError
 from support.fakes.files import FakeFiles
 
 FORM = Form("message schema {\n  optional binary row (STRING);\n}", "snappy", "spark")
@@ -60,8 +60,8 @@ class FakeRows:
         self.spoil: Optional[Callable[[int, RowTexts], RowTexts]] = None
         self.fail: Optional[Callable[[StageBatch], Optional[str]]] = None
 
-    def footers(self, format: str, units: Mapping[str, Sequence[FileInfo]]) -> Mapping[str, UnitFooters]:  # noqa: ARG002
-        return {unit: self._footers([file.path for file in files if file.length > 0]) for unit, files in units.items()}
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:  # noqa: ARG002
+        return {key: self._footers([file.path for file in files if file.length > 0]) for key, files in sets.items()}
 
     def write_stage(self, batch: StageBatch) -> StageResult:
         read: List[Digest] = []
