@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Dict
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "job"))
+sys.path[:0] = [str(ROOT / "job"), str(ROOT / "packaging")]
 
 
 def generate() -> Dict[str, str]:
     """The text of each generated file, by its path in the repository."""
+    import code_tables
+
     from hivekeeper.config import reference
 
     return {
         "conf/defaults.yaml": reference.render_defaults(),
         "docs/configuration.md": reference.render_page(),
+        **code_tables.fill_pages(),
     }
 
 

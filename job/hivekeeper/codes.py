@@ -1,18 +1,35 @@
-"""Enums whose members are known outside the program by a stable code.
+"""Exit codes, and enums whose members are known outside the program by a stable code.
 
 Pure. Whoever reads a log or a result document goes by the code; the words that people read may change.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Type, TypeVar
 
 Member = TypeVar("Member", bound="Coded")
 
 
+class Exit(IntEnum):
+    """Exit codes, grouped by what the operator does next (README.md has the table)."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    REFUSED = 3
+    LOCKED = 4
+    DIFFERENT = 5
+    PARTIAL = 6
+    ASK = 7
+    UNUSABLE = 8
+
+
 class Coded(Enum):
     """The code is the member's name: `PUT_BACK` is `put-back` in logs and JSON, and `put back` where people read it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
 
     @property
     def code(self) -> str:

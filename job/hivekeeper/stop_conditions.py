@@ -14,6 +14,7 @@ from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
 from hivekeeper.ports import Cluster, FilesError
+from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,9 @@ def refuse_local_files(settings: RunSettings) -> None:
     for key, path in (("stop_file", settings.stop_file), ("pause_file", settings.pause_file)):
         if path and not output_files.is_remote(path):
             raise UsageError(
-                f"{key} is {path}, a file of this machine, but spark.deploy_mode is cluster", next=f"name one on HDFS: hdfs://{path}"
+                f"{key} is {path}, a file of this machine, but spark.deploy_mode is cluster",
+                code=Code.LOCAL_FILE,
+                next=f"name one on HDFS: hdfs://{path}",
             )
 
 

@@ -861,4 +861,4 @@ def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):
     elsewhere.hadoop_conf.set("hive.metastore.client.connect.retry.delay", "0")
     with pytest.raises(Unusable, match="does not answer") as raised:
         HiveMetastore(elsewhere)
-    assert "hive.metastore.uris" in raised.value.next
+    assert "hive.metastore.uris" in raised.value.reason.next

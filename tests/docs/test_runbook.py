@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import List, Tuple
+from typing import List
 
 import pytest
 
 from hivekeeper.cli import command_line, parser
 from hivekeeper.errors import Exit
 from hivekeeper.plan.recover import STATES
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -65,23 +66,8 @@ def test_every_exit_code_of_the_help_has_a_row():
     assert rows[2:] == helped
 
 
-def messages() -> List[Tuple[str, str]]:
-    """(codes, message) of the table of messages."""
-    rows = re.findall(r"^\| ([\d, ]+) \| (`.+`) \|", section("Messages"), re.MULTILINE)
-    return [(codes, message) for codes, cell in rows for message in re.findall(r"`([^`]+)`", cell.partition(" | ")[0])]
-
-
-def test_every_code_that_stands_for_trouble_has_a_message():
-    told = {int(code) for codes, _ in messages() for code in codes.split(", ")}
-    assert told == {int(code) for code in Exit} - {0}
-
-
-@pytest.mark.parametrize("message", [message for _, message in messages()])
-def test_every_message_is_one_of_the_programs(message):
-    fragments = [fragment.strip(" :") for fragment in message.split("…")]
-    assert any(len(fragment) > 3 for fragment in fragments)
-    for fragment in fragments:
-        assert fragment in SAID, fragment
+def test_every_exit_code_follows_from_a_reason_or_an_outcome():
+    assert {code.exit for code in Code} | {outcome.exit for outcome in Outcome} == {None, *Exit}
 
 
 def quoted_in_lists() -> List[str]:

@@ -19,8 +19,9 @@ import pytest
 from hivekeeper.cli import command_line, main, parser
 from hivekeeper.errors import Exit
 from hivekeeper.launch import spark_submit
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import properties
-from hivekeeper.report.results import CommandResult, Problem
+from hivekeeper.report.results import CommandResult
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
@@ -344,7 +345,7 @@ def test_every_key_of_the_properties_is_described_and_every_described_key_is_wri
     described = re.findall(r"`(hivekeeper\.\w+)`", rows)
     starred = re.findall(r"`(hivekeeper\.\w+)` \*", rows)
     assert described == keys_of(properties.render(CommandResult("analyze", "r", 0, 0.0, True)))
-    assert starred == keys_of(properties.render_error(Problem("what", "state", "next", Exit.USAGE), "analyze"))
+    assert starred == keys_of(properties.render_error(Reason(Code.WRONG_USAGE, "what", "next", "state"), "analyze", Exit.USAGE))
 
 
 def test_a_variable_that_an_example_sets_is_none_that_the_program_takes_for_a_setting(monkeypatch, capsys):

@@ -47,7 +47,7 @@ def refusal(options):
     try:
         open_session(options)
     except HivekeeperError as error:
-        return [type(error).__name__, error.what, error.next]
+        return [type(error).__name__, error.reason.what, error.reason.next]
 
 def values(session):
     hadoop = session._jsparkSession.sessionState().newHadoopConf()
@@ -135,7 +135,7 @@ from hivekeeper.errors import HivekeeperError
 try:
     open_session({"spark.master": "local[1]"})
 except HivekeeperError as error:
-    print(json.dumps([type(error).__name__, error.what, error.next]))
+    print(json.dumps([type(error).__name__, error.reason.what, error.reason.next]))
 """
 
 
@@ -168,7 +168,7 @@ gateway = Gateway(open_session({"spark.master": "local[1]", "spark.ui.enabled": 
 try:
     HiveMetastore(gateway)
 except HivekeeperError as error:
-    print(json.dumps([type(error).__name__, error.what, error.next]))
+    print(json.dumps([type(error).__name__, error.reason.what, error.reason.next]))
 """
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Callable, List
 
 from hivekeeper.cli import command_line, output, parser
-from hivekeeper.errors import Exit, HivekeeperError, Unusable
+from hivekeeper.errors import Exit, Unusable
 from hivekeeper.launch import driver_failure, driver_output, output_files
 
 
@@ -60,13 +60,10 @@ def show_fate(fate: driver_failure.Fate, container_log: str, asked: List[str]) -
     output.forget_properties(parser.find_properties_out(asked))
     for line in driver_failure.pick_lines(container_log):
         print(line, file=sys.stderr)
-    error = HivekeeperError(fate.what, state=fate.state, next=fate.next)
-    if fate.code in set(Exit):
-        error.code = Exit(fate.code)
-        output.show_error(error, [command_line.RECEIVE_DRIVER_OUTPUT, "--", *asked])
-    else:
-        output.print_problem(error)
-    return fate.code
+    if fate.exit_code in set(Exit):
+        return output.show_reason(fate.reason, Exit(fate.exit_code), [command_line.RECEIVE_DRIVER_OUTPUT, "--", *asked])
+    output.print_problem(fate.reason)
+    return fate.exit_code
 
 
 def _read_if_there(path: Path) -> str:

@@ -13,6 +13,7 @@ from hivekeeper.cli import command_line, output
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import Exit, UsageError
 from hivekeeper.launch import output_files
+from hivekeeper.reasons import Code
 from hivekeeper.stop_conditions import HEEDFUL
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
 
     for path in (parsed.report_file, parsed.properties_out):
         if path and output_files.is_remote(path):
-            raise UsageError(f"{path}: doctor writes local files only", next="give a path of this machine")
+            raise UsageError(f"{path}: doctor writes local files only", code=Code.LOCAL_FILE, next="give a path of this machine")
     open_cluster = partial(open_probes, config.log_level)
     result = dispatch.examine(parsed, config, command_line.read_selection(parsed), WallClock(), open_cluster)
     if parsed.report_file:

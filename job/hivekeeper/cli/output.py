@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Iterator, List, Optional, TextIO
 
 from hivekeeper.cli import command_line, parser
 from hivekeeper.config.sources import DRIVER_OUTPUT
-from hivekeeper.errors import HivekeeperError
+from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.launch import driver_output, output_files
+from hivekeeper.reasons import Reason
 
 if TYPE_CHECKING:
-    from hivekeeper.report.results import CommandResult, Problem
+    from hivekeeper.report.results import CommandResult
 
 log = logging.getLogger("hivekeeper")
 
@@ -50,32 +51,33 @@ def despite_closed_stdout() -> Iterator[None]:
 
 def show_error(error: HivekeeperError, words: List[str]) -> int:
     """Print an error once, in its three lines; gives its exit code."""
+    return show_reason(error.reason, error.reason.exit, words)
+
+
+def show_reason(reason: Reason, exit: Exit, words: List[str]) -> int:
     from hivekeeper.report import document
-    from hivekeeper.report.results import Problem
 
-    problem = Problem.of(error)
     if "--json" in words:
-        print_answer(document.to_json(document.build_error(problem)))
-    _write_properties_of_error(problem, words)
-    print_problem(error)
-    return int(error.code)
+        print_answer(document.to_json(document.build_error(reason, int(exit))))
+    _write_properties_of_error(reason, exit, words)
+    print_problem(reason)
+    return int(exit)
 
 
-def print_problem(error: HivekeeperError) -> None:
+def print_problem(reason: Reason) -> None:
     from hivekeeper.report import screen
-    from hivekeeper.report.results import Problem
 
-    print(screen.render_problem(Problem.of(error)), file=find_stderr())
+    print(screen.render_problem(reason), file=find_stderr())
 
 
-def _write_properties_of_error(problem: Problem, words: List[str]) -> None:
+def _write_properties_of_error(reason: Reason, exit: Exit, words: List[str]) -> None:
     """The properties of a run without a result. A file of the cluster is not written: the error may be that there is none."""
     from hivekeeper.report import properties
 
     path = parser.find_properties_out(words)
     if not path:
         return
-    text = properties.render_error(problem, command_line.find_operators_words(words)[0])
+    text = properties.render_error(reason, command_line.find_operators_words(words)[0], exit)
     if path == "-" and "--json" not in words:
         print_answer(text)
     elif path != "-" and not output_files.is_remote(path):

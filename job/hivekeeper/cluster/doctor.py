@@ -69,7 +69,7 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return json.loads(call(*arguments))
     except Unusable as error:
-        raise doctor.ProbeFailed(error.what, error.next, doctor.CLUSTER) from error
+        raise doctor.ProbeFailed(error.reason.what, error.reason.next, doctor.CLUSTER) from error
     except JAVA_ERRORS as error:
         trouble = explain_unusable(java_causes(error))
         raise doctor.ProbeFailed(trouble.what, trouble.next, doctor.MACHINE if trouble.configured else doctor.CLUSTER) from error

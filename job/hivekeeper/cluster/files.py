@@ -18,6 +18,7 @@ from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAV
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import FilesError, Lock, LockHeld
+from hivekeeper.reasons import Code
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
@@ -106,6 +107,7 @@ class HadoopFiles:
         if scheme not in ("hdfs", "file"):
             raise Refused(
                 f"{path}: a {scheme} file system has no lock that ends with the process that holds it",
+                code=Code.NO_LOCK,
                 next="leave this table out: only tables on HDFS can be compacted",
             )
         self.make_directory(directory)

@@ -113,7 +113,7 @@ def _outcome(verdict: Verdict, units: Iterable[UnitRecord], dry_run: bool = Fals
     if dry_run:
         return BackupOutcome(verdict.backup, BackupState.PLANNED, verdict.reason)
     of_run = [unit for unit in units if unit.recorded.backup and unit.recorded.backup.run == verdict.backup.run]
-    kept = tuple((unit.recorded.unit.name, unit.reason) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
+    kept = tuple((unit.recorded.unit.name, unit.why) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
     late = tuple(name for unit in of_run for name in unit.late_files)
     state = BackupState.PARTLY if kept else BackupState.DISCARDED
     if of_run and all(unit.outcome is Outcome.LEFT for unit in of_run):

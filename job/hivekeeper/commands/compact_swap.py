@@ -21,6 +21,7 @@ from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
 from hivekeeper.plan.engine import Engine
 from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord
@@ -35,8 +36,8 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-GONE = eligibility.Reason("its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
-NO_ROWS = eligibility.Reason("its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
+GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
+NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
 def compact_swap(context: Context) -> CommandResult:
@@ -170,7 +171,7 @@ def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Set
 def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalysis]) -> None:
     reason = capacity.refuse_whole(left, len(taken))
     if reason is not None:
-        raise Unusable(f"{table.full_name}: {reason.what}", state="untouched", next=reason.next)
+        raise Unusable(f"{table.full_name}: {reason.what}", code=reason.code, state="untouched", next=reason.next)
 
 
 def carry_out(
@@ -229,8 +230,7 @@ def swap_batch(
 
     def swap_one(unit: RecordedUnit) -> UnitRecord:
         result = swap.swap_unit(run, unit, certificates[unit.number])
-        gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
-        log.info("run=%s unit=%s step=swap done outcome=%s%s", known.run, unit.unit.label, result.outcome.code, gap)
+        log.info("run=%s unit=%s step=swap done %s", known.run, unit.unit.label, result.for_log)
         return result
 
     hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)
@@ -238,8 +238,8 @@ def swap_batch(
 
 
 def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
-    differing = [UnitRecord(known.units[number - 1], Outcome.DIFFERS, reason=why) for number, why in sorted(staged.differing.items())]
-    failed = [UnitRecord(known.units[number - 1], Outcome.FAILED, reason=why) for number, why in sorted(staged.failed.items())]
+    differing = [UnitRecord(known.units[number - 1], Outcome.DIFFERS, why=why) for number, why in sorted(staged.differing.items())]
+    failed = [UnitRecord(known.units[number - 1], Outcome.FAILED, why=why) for number, why in sorted(staged.failed.items())]
     return differing + failed
 
 
@@ -247,7 +247,7 @@ def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], stager: Stage
     """The units that are in none of the others, because the run ended before. A run that has done all is not paused at its end."""
     numbers = {unit.recorded.number for unit in handled}
     left = [unit for unit in known.units if unit.number not in numbers]
-    why = stager.why_end() if left else ""
+    why = stager.why_end() if left else None
     return [leave_unit(unit, why) for unit in left]
 
 
@@ -274,8 +274,7 @@ def _outcome(unit: UnitRecord, plan: CompactionPlan) -> UnitOutcome:
         rows=certificate.rows if certificate else None,
         gap_ms=unit.gap_ms,
         late_files=unit.late_files,
-        reason=unit.reason,
-        next="" if certificate else "run again; live is as it was",
+        why=unit.why.advising("run again; live is as it was") if unit.why and not certificate else unit.why,
     )
 
 
@@ -289,7 +288,7 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
         outcome, reason = by_files.get(judged.unit.name) or (LEFT_ALONE.get(judged.status), judged.reason)
         if outcome is not None and reason is not None:
             sizes = judged.sizes
-            left.append(UnitOutcome(judged.unit.name, outcome, sizes.files, sizes.total_bytes, reason=reason.what, next=reason.next))
+            left.append(UnitOutcome(judged.unit.name, outcome, sizes.files, sizes.total_bytes, why=reason))
     return tuple(left)
 
 

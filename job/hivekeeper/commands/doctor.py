@@ -88,9 +88,9 @@ def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], subject: 
             possible = all(_is_fit(checks, needed) for needed in NEEDED_FOR_TABLES)
             return [*checks, *_examine_tables(probes, subject, possible)]
     except HivekeeperError as error:
-        place = MACHINE if error.code is Exit.USAGE else CLUSTER
+        place = MACHINE if error.reason.exit is Exit.USAGE else CLUSTER
         rest = doctor.CLUSTER_CHECKS[1:]
-        return [Check("session", FIX, error.what, error.next, place), *(Check(name, SKIP, "needs session") for name in rest)]
+        return [Check("session", FIX, error.reason.what, error.reason.next, place), *(Check(name, SKIP, "needs session") for name in rest)]
 
 
 def _examine_services(probes: Probes, subject: Subject) -> Iterator[Check]:
@@ -189,7 +189,7 @@ def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List
     except ProbeFailed as failed:
         return [Check(name, FIX, str(failed), failed.next, failed.place, table)]
     except HivekeeperError as error:
-        return [Check(name, FIX, error.what, error.next, CLUSTER, table)]
+        return [Check(name, FIX, error.reason.what, error.reason.next, CLUSTER, table)]
     except (FilesError, MetastoreUnavailable) as error:
         return [Check(name, FIX, str(error), "mend the cause, then check again", CLUSTER, table)]
 

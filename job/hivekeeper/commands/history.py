@@ -14,6 +14,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.ports import Cluster
+from hivekeeper.reasons import Code
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -55,6 +56,10 @@ def find_quarantined(cluster: Cluster, table: Table, history: History, settings:
 def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], history: History, version: int) -> TableOutcome:
     if control is None or version >= history.next_version:
         known = f"it ends with {history.next_version - 1}" if history.next_version else "it is empty"
-        raise Refused(f"{name}: there is no version {version} in its log; {known}", next=f"hivekeeper history --table {name} lists them")
+        raise Refused(
+            f"{name}: there is no version {version} in its log; {known}",
+            code=Code.NO_SUCH_RUN,
+            next=f"hivekeeper history --table {name} lists them",
+        )
     files = store.read_files_at(cluster, control, version)
     return TableOutcome(name, log=(history.runs[version],), files=files)

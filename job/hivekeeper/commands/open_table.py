@@ -22,7 +22,7 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
     """The table with its location qualified, and its control directory, None where we never worked on it. Raises Refused."""
     reason = eligibility.refuse_kind(table)
     if reason:
-        raise Refused(f"{table.full_name}: {reason.what}", next=reason.next)
+        raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
     return table, control if cluster.files.look([control.top])[control.top].exists else None

@@ -11,12 +11,12 @@ from typing import Callable, List, Optional, Sequence
 
 from hivekeeper.commands import selection
 from hivekeeper.commands.context import Context
-from hivekeeper.errors import Exit, HivekeeperError, Refused, Stopped, Unusable
+from hivekeeper.errors import HivekeeperError, Refused, Stopped, Unusable
 from hivekeeper.model import Table
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.plan.eligibility import Reason
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.report.results import CommandResult, TableOutcome
 
 log = logging.getLogger(__name__)
 
@@ -37,17 +37,18 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
 
 def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = None) -> TableOutcome:
     """A table that is not fit, as a result."""
-    problem = Problem(f"{table.full_name}: {reason.what}", "nothing was changed", reason.next, Exit.REFUSED)
-    return TableOutcome(table.full_name, observed=observed, problem=problem)
+    return TableOutcome(table.full_name, observed=observed, problem=reason.about(table.full_name))
 
 
 def unknown_run(table: str, run: str) -> Refused:
-    return Refused(f"{table}: no run {run} in its log", next=f"hivekeeper history --table {table} lists the runs of this table")
+    return Refused(
+        f"{table}: no run {run} in its log", code=Code.NO_SUCH_RUN, next=f"hivekeeper history --table {table} lists the runs of this table"
+    )
 
 
 def missing_outcome(name: str) -> TableOutcome:
-    problem = Problem(f"{name}: no such table", "nothing was changed", "look at the spelling; SHOW TABLES lists them", Exit.REFUSED)
-    return TableOutcome(name, problem=problem)
+    reason = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
+    return TableOutcome(name, problem=reason.about(name))
 
 
 def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
@@ -56,7 +57,8 @@ def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[Tabl
         began = cluster.clock.monotonic_ms()
         outcome = attempt(cluster, table, work)
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
-        log.info("table=%s step=table done code=%d seconds=%.1f", table.full_name, outcome.code, outcome.seconds)
+        reason = f" reason={outcome.problem.code.code}" if outcome.problem else ""
+        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, reason, outcome.seconds)
         outcomes.append(outcome)
     return outcomes
 
@@ -66,13 +68,13 @@ def attempt(cluster: Cluster, table: Table, work: Work) -> TableOutcome:
         require_time(cluster, table)
         return work(table)
     except HivekeeperError as error:
-        return TableOutcome(table.full_name, problem=Problem.of(error))
+        return TableOutcome(table.full_name, problem=error.reason)
     except NoPermission as error:
-        return TableOutcome(table.full_name, problem=Problem.of(_not_allowed(table, error)))
+        return TableOutcome(table.full_name, problem=_not_allowed(table, error).reason)
     except (FilesError, MetastoreUnavailable, RowsError) as error:
         why = cluster.stopping.why() if isinstance(error, RowsError) else ""
         # A signal cancels the jobs that read files before anything is begun.
-        return TableOutcome(table.full_name, problem=Problem.of(_not_begun(table, why) if why else _unusable(table, error)))
+        return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(table, error)).reason)
 
 
 def require_time(cluster: Cluster, table: Table) -> None:
@@ -89,6 +91,7 @@ def _not_begun(table: Table, why: str) -> Stopped:
 def _not_allowed(table: Table, error: Exception) -> Refused:
     return Refused(
         f"{table.full_name}: {error}",
+        code=Code.NO_PERMISSION,
         state="consistent; what was begun is finished or undone by the next run",
         next="run as a user who may read and write all of the table, or leave the table or partition out",
     )
@@ -98,5 +101,5 @@ def _unusable(table: Table, error: Exception) -> Unusable:
     return Unusable(
         f"{table.full_name}: {error}",
         state="consistent; what was begun is finished or undone by the next run",
-        next=f"mend the cause, then run again or: hivekeeper recover --table {table.full_name}",
+        next=f"fix the cause, then run again or: hivekeeper recover --table {table.full_name}",
     )

@@ -11,6 +11,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
+from hivekeeper.reasons import Code
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import RunRecord
@@ -52,4 +53,8 @@ def _find_backup(history: History, table: Table, run: str) -> Backup:
 
 
 def _unknown(table: Table, run: str) -> Refused:
-    return Refused(f"{table.full_name}: there is no backup of run {run}", next=f"hivekeeper history --table {table.full_name} lists them")
+    return Refused(
+        f"{table.full_name}: there is no backup of run {run}",
+        code=Code.NO_SUCH_RUN,
+        next=f"hivekeeper history --table {table.full_name} lists them",
+    )

@@ -8,13 +8,13 @@ from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
-from hivekeeper.errors import Exit, Refused
+from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.ports import Lock
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitRecord, table_id
 from hivekeeper.runlog.history import Effect, History
@@ -50,7 +50,7 @@ def roll_back_table(context: Context, table: Table, undo: Optional[str]) -> Tabl
         with cluster.stopping.at_once():
             confirmed = context.confirm(_planned(table, undoing))
         if not confirmed:
-            problem = Problem(f"{table.full_name}: not confirmed", "nothing was changed", "answer yes, or give --yes", Exit.REFUSED)
+            problem = Reason(Code.NOT_CONFIRMED, "not confirmed", "answer yes, or give --yes").about(table.full_name)
             return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
         units, version = carry_out(context, table, control, undoing, undo, lock)
     outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
@@ -92,6 +92,7 @@ def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -
     if not entry.effects:
         raise Refused(
             f"{table.full_name}: run {run} was a {entry.operation} that changed no partition, so there is nothing to roll back",
+            code=Code.NOTHING_OF_THIS_RUN,
             next=f"hivekeeper history --table {table.full_name} lists the runs",
         )
     changed = {effect.partition for effect in entry.effects}
@@ -102,9 +103,11 @@ def _why_not(history: History, table: Table, run: str, name: str) -> Reason:
     """Why a unit that a run changed has nothing of it left to undo."""
     effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
     if effect.table_id != table_id(table):
-        return Reason("the table was dropped and made anew since", KEEP)
+        return Reason(Code.TABLE_MADE_ANEW, "the table was dropped and created again since", KEEP)
     undoer = next((later.run for later in history.effects if later.undoes == effect.key), None)
-    return Reason(f"it was rolled back already, by run {undoer}" if undoer else "a later run took its place", "nothing is to be done")
+    if undoer:
+        return Reason(Code.ALREADY_ROLLED_BACK, f"it was rolled back already, by run {undoer}", "nothing to do")
+    return Reason(Code.SUPERSEDED, "a later run took its place", "nothing to do")
 
 
 def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict[str, Reason]:
@@ -115,7 +118,7 @@ def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict
             by = history.discarded.get(effect.place)
             why = f"the backup of run {effect.run} was discarded by cleanup {by.run}" if by else ""
             if why:
-                found.setdefault(name, Reason(why, "it cannot be rolled back any more"))
+                found.setdefault(name, Reason(Code.BACKUP_DISCARDED, why, "it cannot be rolled back any more"))
     return found
 
 
@@ -148,14 +151,14 @@ def _plain(unit: RecordedUnit, outcome: Outcome) -> UnitOutcome:
 
 def _outcome(unit: UnitRecord) -> UnitOutcome:
     plain = _plain(unit.recorded, unit.outcome)
-    next_step = "" if unit.outcome.exchanged else "run again; live is as it was"
-    return UnitOutcome(**{**vars(plain), "gap_ms": unit.gap_ms, "late_files": unit.late_files, "reason": unit.reason, "next": next_step})
+    why = unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why
+    return UnitOutcome(**{**vars(plain), "gap_ms": unit.gap_ms, "late_files": unit.late_files, "why": why})
 
 
 def _refusals(undoing: Undoing) -> Tuple[UnitOutcome, ...]:
     """What was rolled back already is no error: the same words may be typed again."""
     outcomes = []
     for name, reason in sorted(undoing.refused.items()):
-        outcome = Outcome.UNDONE if "rolled back already" in reason.what else Outcome.REFUSED
-        outcomes.append(UnitOutcome(name, outcome, 0, 0, reason=reason.what, next=reason.next))
+        outcome = Outcome.UNDONE if reason.code is Code.ALREADY_ROLLED_BACK else Outcome.REFUSED
+        outcomes.append(UnitOutcome(name, outcome, 0, 0, why=reason))
     return tuple(outcomes)

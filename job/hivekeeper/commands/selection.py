@@ -13,6 +13,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import eligibility, partition_filter
 from hivekeeper.ports import Cluster
+from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import Wanted
 
 
@@ -41,7 +42,9 @@ def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]
     try:
         found = cluster.metastore.table_names(database.lower())
     except KeyError as error:
-        raise Refused(f"the database {database} does not exist", next="look at the spelling; SHOW DATABASES lists them") from error
+        raise Refused(
+            f"the database {database} does not exist", code=Code.NO_SUCH_DATABASE, next="look at the spelling; SHOW DATABASES lists them"
+        ) from error
     return sorted(name for name in found if not names.is_backup(name, backup_prefix))
 
 
@@ -60,5 +63,9 @@ def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
     if text is None:
         return None
     if not table.partitioned:
-        raise Refused(f"{table.full_name}: it has no partitions that --where could choose", next="leave --where away for this table")
+        raise Refused(
+            f"{table.full_name}: it has no partitions that --where could choose",
+            code=Code.NO_PARTITIONS,
+            next="leave --where away for this table",
+        )
     return partition_filter.parse(text, table.partition_columns).matches

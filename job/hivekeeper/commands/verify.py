@@ -17,6 +17,7 @@ from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import Proof, plan_proof
 from hivekeeper.ports import Cluster
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import table_id
@@ -26,6 +27,8 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, RecordedUnit, absolute
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
+
+MADE_ANEW = Reason(Code.TABLE_MADE_ANEW, "the table was dropped and created again since")
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Subject:
     manifest: Tuple[RecordedFile, ...] = ()
     effects: Tuple[Effect, ...] = ()
     of_run: str = ""
-    nothing: str = ""
+    nothing: Optional[Reason] = None
 
 
 def verify(context: Context, against: Optional[str] = None, level: str = DIGEST) -> CommandResult:
@@ -73,6 +76,7 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
     if unfinished:
         raise Locked(
             f"{table.full_name}: run {store.run_of(unfinished[0])} is at work, or was interrupted",
+            code=Code.RUN_UNFINISHED,
             next=f"wait for it, or: hivekeeper recover --table {table.full_name}",
         )
 
@@ -106,6 +110,7 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
         if not found:
             raise Refused(
                 f"{table.full_name}: run {entry.run} was a {entry.operation} that left no backup to compare with",
+                code=Code.NOTHING_OF_THIS_RUN,
                 next=f"hivekeeper history --table {table.full_name} lists the backups",
             )
     return [one for one in found if wanted is None or wanted(tuple(quoting.partition_values(one.partition).values()))]
@@ -117,7 +122,7 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
     for effect in entry.effects:
         stack = stacks.get(effect.partition)
         chain = tuple(reversed(stack.chain(entry.run))) if stack else ()
-        why = "" if chain else "it was rolled back" if stack else "the table was dropped and made anew since"
+        why = None if chain else Reason(Code.ALREADY_ROLLED_BACK, "it was rolled back") if stack else MADE_ANEW
         manifest = chain[0].before if chain else ()
         subject = Subject(effect.partition, absolute(effect.live, table.location), manifest, chain, entry.run, why)
         subjects.setdefault(effect.partition, subject)
@@ -127,12 +132,16 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
 def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: LoggedRun, history: History) -> List[Subject]:
     plan = store.read_plan(cluster.files, table, control.run(entry.directory))
     if plan is None:
-        raise Refused(f"{table.full_name}: the record of run {entry.run} was discarded", next="name another run; history lists them")
+        raise Refused(
+            f"{table.full_name}: the record of run {entry.run} was discarded",
+            code=Code.NOTHING_OF_THIS_RUN,
+            next="name another run; history lists them",
+        )
     stacks = rollback.read_stacks(history, table_id(table))
     subjects = []
     for unit in plan.units:
         name, anew = unit.unit.name, entry.table_id != table_id(table)
-        why = "the table was dropped and made anew since" if anew else ""
+        why = MADE_ANEW if anew else None
         since = _find_since(unit, entry.version, history, stacks.get(name, Stack()))
         subjects.append(Subject(name, unit.unit.live, unit.manifest, since, entry.run, why))
     return subjects
@@ -151,24 +160,36 @@ def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optio
     """A unit that needs no comparison, or allows none."""
     outcome = partial(UnitOutcome, subject.partition, files_before=0, bytes_before=0, of_run=subject.of_run)
     if subject.nothing:
-        return outcome(Outcome.UNDONE, reason=subject.nothing)
+        return outcome(Outcome.UNDONE, why=subject.nothing)
     if unit is None:
-        return outcome(Outcome.DROPPED, reason="it was dropped from the metastore since")
+        return outcome(Outcome.DROPPED, why=Reason(Code.DROPPED, "it was dropped from the metastore since"))
     if unit.live != subject.live or any(absolute(effect.live, table.location) != unit.live for effect in subject.effects):
-        return outcome(Outcome.DIFFERS, reason="its location in the metastore was changed since", next="compare the two locations by hand")
+        why = Reason(Code.MOVED, "its location in the metastore was changed since", "compare the two locations by hand")
+        return outcome(Outcome.DIFFERS, why=why)
     return None
+
+
+def _explain(proof: Proof, compared: Compared) -> Optional[Reason]:
+    """What is to be said of a comparison; the code is that of the first thing."""
+    notes = [compared.why or compared.note]
+    if proof.is_discarded and not proof.broken:
+        notes.append(Reason(Code.SAME_ROWS, "its backup was discarded: compared with the run's certificate"))
+    if proof.late_in_backup:
+        what = f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live"
+        notes.append(Reason(Code.LATE_IN_BACKUP, what))
+    said = [note for note in notes if note]
+    if not said:
+        return None
+    advice = "look at what wrote to it since; hivekeeper verify --level rows shows the rows" if compared.why else ""
+    return Reason(said[0].code, "; ".join(note.what for note in said), advice)
 
 
 def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
     if compared.is_replaced:
-        why = f"its backup was discarded, and {proof.broken}: there is nothing to compare"
-        return UnitOutcome(subject.partition, Outcome.REPLACED, 0, 0, reason=why, of_run=subject.of_run)
+        what = f"its backup was discarded, and {proof.broken.what if proof.broken else ''}: there is nothing to compare"
+        why = Reason(Code.NOTHING_LEFT_TO_COMPARE, what)
+        return UnitOutcome(subject.partition, Outcome.REPLACED, 0, 0, why=why, of_run=subject.of_run)
     base, newest = proof.base or (), proof.newest
-    notes = [compared.why or compared.note]
-    if proof.is_discarded and not proof.broken:
-        notes.append("its backup was discarded: compared with the run's certificate")
-    if proof.late_in_backup:
-        notes.append(f"{proof.late_in_backup[0]} came into a backup late; cleanup or rollback brings it to live")
     return UnitOutcome(
         name=subject.partition,
         outcome=Outcome.DIFFERS if compared.why else Outcome.VERIFIED,
@@ -178,8 +199,7 @@ def _outcome(subject: Subject, proof: Proof, compared: Compared) -> UnitOutcome:
         bytes_after=sum(file.length for file in newest),
         rows=compared.rows,
         late_files=tuple(file.name for file in proof.arrivals),
-        reason="; ".join(note for note in notes if note),
-        next="look at what wrote to it since; hivekeeper verify --level rows shows the rows" if compared.why else "",
+        why=_explain(proof, compared),
         of_run=subject.of_run,
         differences=compared.differences,
     )

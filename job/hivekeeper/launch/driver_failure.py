@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import List, Optional
 
+from hivekeeper.reasons import Code, Reason
+
 APPLICATION = re.compile(r"\bapplication_\d+_\d+\b")
 
 # spark-submit's last words on the driver's own exit code.
@@ -45,10 +47,8 @@ LINES = 20
 class Fate:
     """How a run without output ended. `code` is 128+n where it was killed."""
 
-    code: int
-    what: str
-    state: str
-    next: str
+    exit_code: int
+    reason: Reason
 
 
 def find_application(log: str) -> Optional[str]:
@@ -63,23 +63,28 @@ def judge(log: str, status: int) -> Fate:
     see = f"read {log_command(application)}" if application else "read spark-submit's own messages above"
     begun = "what was begun is recovered by the next run"
     if driver:
-        return Fate(int(driver[-1]), f"the driver ended with exit code {driver[-1]} and its output did not come back", begun, see)
+        what = f"the driver ended with exit code {driver[-1]} and its output did not come back"
+        return Fate(int(driver[-1]), Reason(Code.OUTPUT_LOST, what, see, begun))
     if status == 0:
-        return Fate(0, "the run is done, but its output did not come back", "done", f"hivekeeper history shows it; or {see}")
+        what = "the run is done, but its output did not come back"
+        return Fate(0, Reason(Code.OUTPUT_LOST, what, f"hivekeeper history shows it; or {see}", "done"))
     if KILLED.search(log):
-        return Fate(143, f"{application} was killed in YARN", begun, "run again")
+        return Fate(143, Reason(Code.KILLED_ON_YARN, f"{application} was killed on YARN", "run again", begun))
     if container and container[-1] in MEMORY:
-        return Fate(137, "YARN killed the driver, which took too much memory", begun, "raise spark.driver_memory_overhead")
+        what = "YARN killed the driver, which took too much memory"
+        return Fate(137, Reason(Code.DRIVER_OUT_OF_MEMORY, what, "raise spark.driver_memory_overhead", begun))
     if container and int(container[-1]) > 128:
-        return Fate(int(container[-1]), f"the driver's container was killed (exit code {container[-1]})", begun, f"run again; {see}")
+        what = f"the driver's container was killed (exit code {container[-1]})"
+        return Fate(int(container[-1]), Reason(Code.KILLED_ON_YARN, what, f"run again; {see}", begun))
     if BEGUN.search(log) or container:
         diagnosis = DIAGNOSIS.search(log)
-        return Fate(1, f"the driver ended without output{': ' + diagnosis[1][:300] if diagnosis else ''}", begun, see)
+        what = f"the driver ended without output{': ' + diagnosis[1][:300] if diagnosis else ''}"
+        return Fate(1, Reason(Code.DRIVER_FAILED, what, see, begun))
     reason = find_reason(log)
     what = f"nothing was started on YARN{': ' + reason if reason else ''}"
     if CONFIGURED.search(reason):
-        return Fate(2, what, "no table was touched", "correct the configuration")
-    return Fate(8, what, "no table was touched", "fix the cause, then run again")
+        return Fate(2, Reason(Code.SUBMISSION_REFUSED, what, "correct the configuration", "no table was touched"))
+    return Fate(8, Reason(Code.CLUSTER_UNUSABLE, what, "fix the cause, then run again", "no table was touched"))
 
 
 def find_reason(log: str) -> str:

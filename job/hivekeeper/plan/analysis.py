@@ -13,7 +13,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, ranking, sizing
-from hivekeeper.plan.eligibility import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.outcomes import Outcome
 
 
@@ -71,7 +71,7 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     if status is Status.COMPACT:
         quiet_ms = now_ms - eligibility.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
-            wait = Reason(f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet", passing=True)
+            wait = Reason(Code.RECENTLY_WRITTEN, f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet")
             return UnitAnalysis(unit, snapshot, sizes, sizes.files, Status.RECENT, wait)
     return UnitAnalysis(unit, snapshot, sizes, target if status is Status.COMPACT else sizes.files, status, reason)
 

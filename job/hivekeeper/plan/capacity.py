@@ -14,8 +14,9 @@ from hivekeeper.model import Quota, Room
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, count_batches
 from hivekeeper.plan.compaction import Left
-from hivekeeper.plan.eligibility import Reason, marker_files
+from hivekeeper.plan.eligibility import marker_files
 from hivekeeper.plan.retention import Backup
+from hivekeeper.reasons import Code, Reason
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def limit_by_wish(settings: Settings) -> List[Limit]:
     """What is rewritten in one run, where the site bounds it. What does not fit waits, without a word, as beyond max_units."""
     if settings.max_bytes is None:
         return []
-    reason = Reason("more than max_bytes would be rewritten", "raise max_bytes")
+    reason = Reason(Code.MORE_THAN_WANTED, "more than max_bytes would be rewritten", "raise max_bytes")
     return [Limit(settings.max_bytes, 0, lambda unit: unit.sizes.total_bytes, lambda _needed: reason)]
 
 
@@ -97,7 +98,9 @@ MAKE_ROOM = "free space or raise the quota, or let cleanup discard backups"
 
 def _limit_by_disk(free_bytes: int, block_bytes: int) -> Limit:
     def explain(needed: int) -> Reason:
-        return Reason(f"not enough space: {needed:,} bytes are needed ({A_BLOCK}), {free_bytes:,} are free", MAKE_ROOM)
+        return Reason(
+            Code.NOT_ENOUGH_SPACE, f"not enough space: {needed:,} bytes are needed ({A_BLOCK}), {free_bytes:,} are free", MAKE_ROOM
+        )
 
     return Limit(free_bytes, block_bytes, lambda unit: unit.sizes.total_bytes, explain)
 
@@ -105,7 +108,7 @@ def _limit_by_disk(free_bytes: int, block_bytes: int) -> Limit:
 def _limit_by_space_quota(quota: Quota, disk_left: int, room: Room) -> Limit:
     def explain(needed: int) -> Reason:
         what = f"not enough space: {needed:,} bytes of disk are needed ({room.copies:g} for each byte; {A_BLOCK})"
-        return Reason(f"{what}, {disk_left:,} are left in the quota of {quota.path}", MAKE_ROOM)
+        return Reason(Code.NOT_ENOUGH_SPACE, f"{what}, {disk_left:,} are left in the quota of {quota.path}", MAKE_ROOM)
 
     fixed = math.ceil(room.block_bytes * room.copies)
     return Limit(disk_left, fixed, lambda unit: math.ceil(unit.sizes.total_bytes * room.copies), explain)
@@ -113,7 +116,11 @@ def _limit_by_space_quota(quota: Quota, disk_left: int, room: Room) -> Limit:
 
 def _limit_by_names(quota: Quota, names_left: int, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> Limit:
     def explain(needed: int) -> Reason:
-        return Reason(f"not enough names: {needed:,} are needed, {names_left:,} are left in the quota of {quota.path}", MAKE_ROOM)
+        return Reason(
+            Code.NOT_ENOUGH_NAMES,
+            f"not enough names: {needed:,} are needed, {names_left:,} are left in the quota of {quota.path}",
+            MAKE_ROOM,
+        )
 
     batches = count_batches([unit.sizes.total_bytes for unit in chosen], observed.settings)
     return Limit(names_left, sizing.control_names(batches, not observed.has_control), count_names, explain)
@@ -151,7 +158,7 @@ def _limit_debt(
         if pinned * 2 > total:
             what += f"; {pinned:,} of them are pinned"
         unpin = f"unpin what nobody needs (hivekeeper history --table {table}), then " if pinned * 2 > total else ""
-        return Reason(what, f"{unpin}run: hivekeeper cleanup --table {table}")
+        return Reason(Code.BACKUPS_TOO_LARGE, what, f"{unpin}run: hivekeeper cleanup --table {table}")
 
     return Limit(most - total, 0, cost, explain, is_debt=True)
 

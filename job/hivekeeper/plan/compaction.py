@@ -15,8 +15,8 @@ from hivekeeper.model import Attributes, Digest, FileInfo, FooterGroup, Form, St
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import eligibility, fidelity, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
-from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.engine import Engine
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
 
@@ -100,12 +100,14 @@ def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, eng
     if footers.unreadable:
         path, why = footers.unreadable[0]
         more = f"{len(footers.unreadable)} files cannot be read" if len(footers.unreadable) > 1 else "a file cannot be read"
-        return Reason(f"{more} (first: {path.rpartition('/')[2]}: {why})", "repair the files or move them away, then run again")
+        return Reason(
+            Code.UNREADABLE_FILE, f"{more} (first: {path.rpartition('/')[2]}: {why})", "repair the files or move them away, then run again"
+        )
     if len(footers.groups) > 1:
-        return Reason(f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
+        return Reason(Code.MIXED_FORMS, f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
     format = _format(table)
     unfaithful = fidelity.unfaithful(footers.groups[0].form, format, engine.spark_version, engine.time_zone) or candidate.hazard
-    return Reason(unfaithful, leave_out) if unfaithful else refuse_codec(_codec(candidate, table, settings), format)
+    return Reason(Code.NOT_FAITHFUL, unfaithful, leave_out) if unfaithful else refuse_codec(_codec(candidate, table, settings), format)
 
 
 def describe_difference(groups: Sequence[FooterGroup]) -> str:
@@ -186,7 +188,11 @@ CODECS = {
 def refuse_codec(codec: str, format: str) -> Optional[Reason]:
     if codec in CODECS.get(format, ()):
         return None
-    return Reason(f"Spark cannot write {format} with the codec {codec}", f"set compression to one of {', '.join(sorted(CODECS[format]))}")
+    return Reason(
+        Code.CODEC_NOT_WRITABLE,
+        f"Spark cannot write {format} with the codec {codec}",
+        f"set compression to one of {', '.join(sorted(CODECS[format]))}",
+    )
 
 
 def _codec(candidate: Candidate, table: Table, settings: Settings) -> str:

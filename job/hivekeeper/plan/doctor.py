@@ -11,7 +11,7 @@ from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
 from hivekeeper.errors import Exit
-from hivekeeper.plan.eligibility import Reason
+from hivekeeper.reasons import Reason
 
 
 class Level(Coded):

@@ -6,11 +6,11 @@ listed in docs/refusals.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot, Storage, Table, Ties, Unit
+from hivekeeper.reasons import Code, Reason
 
 PARQUET = "parquet"
 ORC = "orc"
@@ -39,15 +39,6 @@ UNFINISHED_SUFFIXES = ("._COPYING_", ".tmp", ".inprogress", ".copying", ".pendin
 SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why something is left alone. `passing`: it may be fit later without anybody's help (a writer at work)."""
-
-    what: str
-    next: str
-    passing: bool = False
-
-
 def format_of(storage: Storage) -> Optional[str]:
     return FORMATS.get((storage.input_format, storage.output_format, storage.serde))
 
@@ -55,13 +46,13 @@ def format_of(storage: Storage) -> Optional[str]:
 def refuse_kind(table: Table) -> Optional[Reason]:
     """Why there can be no records of ours for it. Whatever else a table has become, what was done to it can be undone."""
     if "VIEW" in table.kind:
-        return Reason("it is a view", "name the table behind it")
+        return Reason(Code.VIEW, "it is a view", "name the table behind it")
     if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):
-        return Reason(f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")
+        return Reason(Code.UNKNOWN_TABLE_TYPE, f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")
     if not table.location:
-        return Reason("it has no location", "leave it out of the selection")
+        return Reason(Code.NO_LOCATION, "it has no location", "leave it out of the selection")
     if BACKUP_OF in table.parameters:
-        return Reason(f"it is a backup table of {table.parameters[BACKUP_OF]}", "name that table instead")
+        return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.parameters[BACKUP_OF]}", "name that table instead")
     return None
 
 
@@ -73,20 +64,20 @@ def refuse_table(table: Table) -> Optional[Reason]:
         return reason
     parameters = {key.lower(): value for key, value in table.parameters.items()}
     if parameters.get("hivekeeper.skip", "").lower() == "true":
-        return Reason("its property hivekeeper.skip is true", "unset the property if it is to be compacted")
+        return Reason(Code.SKIP_PROPERTY, "its property hivekeeper.skip is true", "unset the property if it is to be compacted")
     if parameters.get("transactional", "").lower() == "true":
-        return Reason("it is transactional (ACID)", "let Hive compact it: ALTER TABLE … COMPACT")
+        return Reason(Code.TRANSACTIONAL, "it is transactional (ACID)", "let Hive compact it: ALTER TABLE … COMPACT")
     other_engine = _other_engine(parameters)
     if other_engine:
-        return Reason(f"it belongs to {other_engine}", f"use the maintenance of {other_engine} itself")
+        return Reason(Code.OTHER_ENGINE, f"it belongs to {other_engine}", f"use the maintenance of {other_engine} itself")
     if table.buckets > 0 or table.bucket_columns or "spark.sql.sources.schema.numbuckets" in parameters:
-        return Reason("it is bucketed, and file names carry the bucket", leave_out)
+        return Reason(Code.BUCKETED, "it is bucketed, and file names carry the bucket", leave_out)
     if table.skewed_columns:
-        return Reason("it is skewed (list bucketing)", leave_out)
+        return Reason(Code.SKEWED, "it is skewed (list bucketing)", leave_out)
     if table.sort_columns:
-        return Reason("it is declared SORTED BY, which a rewrite would break", leave_out)
+        return Reason(Code.SORTED, "it is declared SORTED BY, which a rewrite would break", leave_out)
     if format_of(table.storage) is None:
-        return Reason(f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
+        return Reason(Code.OTHER_FORMAT, f"its format is not Parquet or ORC (SerDe {table.storage.serde})", leave_out)
     return None
 
 
@@ -106,11 +97,11 @@ def _other_engine(parameters: Mapping[str, str]) -> Optional[str]:
 def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
     """Why one partition is unfit, from its definition (location qualified)."""
     if format_of(unit.storage) is None:
-        return Reason(f"its own format is not Parquet or ORC (SerDe {unit.storage.serde})", "leave it out with --where")
+        return Reason(Code.OTHER_FORMAT, f"its own format is not Parquet or ORC (SerDe {unit.storage.serde})", "leave it out with --where")
     if format_of(unit.storage) != format_of(table.storage):
-        return Reason("its format differs from the table's", "leave it out with --where")
+        return Reason(Code.OTHER_FORMAT, "its format differs from the table's", "leave it out with --where")
     if not is_below(unit.live, table.location):
-        return Reason(f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
+        return Reason(Code.OUTSIDE_TABLE, f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
     return None
 
 
@@ -131,7 +122,11 @@ def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
     others = [one.full_name for one in touching if one.parameters.get(BACKUP_OF) != table.full_name]
     if not others:
         return None
-    return Reason(f"its directory equals, contains or lies inside that of {others[0]}", "give each table a directory of its own")
+    return Reason(
+        Code.SHARED_DIRECTORY,
+        f"its directory equals, contains or lies inside that of {others[0]}",
+        "give each table a directory of its own",
+    )
 
 
 def is_below(path: str, top: str) -> bool:
@@ -146,11 +141,18 @@ def find_shared_locations(units: Sequence[Unit]) -> Dict[str, Reason]:
     found: Dict[str, Reason] = {}
     for location, sharing in by_location.items():
         if len(sharing) > 1:
-            found.update({name: Reason(f"it shares its directory with {_other(sharing, name)}", _GIVE_OWN) for name in sharing})
+            found.update(
+                {
+                    name: Reason(Code.SHARED_DIRECTORY, f"it shares its directory with {_other(sharing, name)}", _GIVE_OWN)
+                    for name in sharing
+                }
+            )
         for outer in _ancestors(location):
             for name in by_location.get(outer, ()):
-                found.setdefault(name, Reason(f"its directory contains that of {sharing[0]}", _GIVE_OWN))
-                found.update({inner: Reason(f"its directory lies inside that of {name}", _GIVE_OWN) for inner in sharing})
+                found.setdefault(name, Reason(Code.SHARED_DIRECTORY, f"its directory contains that of {sharing[0]}", _GIVE_OWN))
+                found.update(
+                    {inner: Reason(Code.SHARED_DIRECTORY, f"its directory lies inside that of {name}", _GIVE_OWN) for inner in sharing}
+                )
     return found
 
 
@@ -181,10 +183,11 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
     if names.is_writer_directory(entry.name):
         return writer_at_work(entry.name)
     if entry.name in FOREIGN_LOGS:
-        return Reason(f"it has a commit log of another engine ({entry.name})", "use that engine's own maintenance")
+        return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({entry.name})", "use that engine's own maintenance")
     if entry.name.startswith(("base_", "delta_", "delete_delta_")):
-        return Reason(f"it has an ACID directory ({entry.name})", "let Hive compact it")
+        return Reason(Code.ACID_DIRECTORY, f"it has an ACID directory ({entry.name})", "let Hive compact it")
     return Reason(
+        Code.SUBDIRECTORY,
         f"it has a sub-directory ({entry.name}), whose rows Hive and Spark see differently",
         "move its files up or away, or leave the unit out with --where",
     )
@@ -194,34 +197,44 @@ def refuse_ties(ties: Ties, control_zone: str) -> Optional[Reason]:
     """Why a unit's directory must not be renamed. `control_zone`: the encryption zone where the new files will be written."""
     leave_out = "leave the unit out with --where, or the table out of the selection"
     if ties.denied:
-        return Reason(f"its directory may not be renamed: {ties.denied}", "run as the owner of that directory or as the superuser")
+        return Reason(
+            Code.NOT_RENAMABLE, f"its directory may not be renamed: {ties.denied}", "run as the owner of that directory or as the superuser"
+        )
     if ties.zone != control_zone:
         theirs, ours = ties.zone or "none", control_zone or "none"
-        return Reason(f"its encryption zone ({theirs}) is not that of the place where new files are written ({ours})", leave_out)
+        return Reason(
+            Code.OTHER_ENCRYPTION_ZONE,
+            f"its encryption zone ({theirs}) is not that of the place where new files are written ({ours})",
+            leave_out,
+        )
     if ties.snapshots:
-        return Reason("snapshots can be made of its directory itself, and would stay with the old files", leave_out)
+        return Reason(Code.SNAPSHOTTABLE, "snapshots can be made of its directory itself, and would stay with the old files", leave_out)
     if ties.quota:
-        return Reason("its directory has a quota of its own, which would stay with the old files", leave_out)
+        return Reason(Code.OWN_QUOTA, "its directory has a quota of its own, which would stay with the old files", leave_out)
     return None
 
 
 def refuse_unreadable(why: str) -> Reason:
-    return Reason(f"its directory may not be read: {why}", "run as a user who may, or leave the unit out with --where")
+    return Reason(
+        Code.UNREADABLE_DIRECTORY, f"its directory may not be read: {why}", "run as a user who may, or leave the unit out with --where"
+    )
 
 
 def writer_at_work(name: str) -> Reason:
-    return Reason(f"a writer is at work ({name})", "run again when it is done; if nobody is writing, remove its directory", passing=True)
+    return Reason(
+        Code.WRITER_AT_WORK, f"a writer is at work ({name})", "run again when it is done; if nobody is writing, remove its directory"
+    )
 
 
 def _refuse_file(entry: FileInfo) -> Optional[Reason]:
     if entry.is_open:
-        return Reason(f"a file is open for writing ({entry.name})", "run again when it is closed", passing=True)
+        return Reason(Code.OPEN_FILE, f"a file is open for writing ({entry.name})", "run again when it is closed")
     if entry.name == "_orc_acid_version":
-        return Reason("it has an ACID directory (_orc_acid_version)", "let Hive compact it")
+        return Reason(Code.ACID_DIRECTORY, "it has an ACID directory (_orc_acid_version)", "let Hive compact it")
     if entry.name.endswith(UNFINISHED_SUFFIXES):
-        return Reason(f"a file looks unfinished ({entry.name})", "rename or remove it")
+        return Reason(Code.UNFINISHED_FILE, f"a file looks unfinished ({entry.name})", "rename or remove it")
     if names.is_hidden(entry.name) and entry.length > 0 and entry.name not in SUMMARY_FILES:
-        return Reason(f"it has a hidden file that we do not know ({entry.name})", "move it away if it is not needed")
+        return Reason(Code.HIDDEN_FILE, f"it has a hidden file that we do not know ({entry.name})", "move it away if it is not needed")
     return None
 
 

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequ
 from hivekeeper.errors import Refused, UsageError
 from hivekeeper.model import Column
 from hivekeeper.quoting import HIVE_NULL
+from hivekeeper.reasons import Code
 
 # Deeper nesting than anybody writes; keeps the parser's recursion far from Python's limit.
 MAX_DEPTH = 50
@@ -98,6 +99,7 @@ class Field:
         except ValueError:
             raise Refused(
                 f"partition value {self.name}={text} cannot be read as {self.kind.name}, so --where cannot tell whether it is meant",
+                code=Code.UNREADABLE_VALUE,
                 next="repair or drop this partition, or select without this column",
             ) from None
 
@@ -238,6 +240,7 @@ class Parser:
         known = ", ".join(f"{column.name} ({column.type})" for column in self.columns) or "none, the table is not partitioned"
         return UsageError(
             f"--where, position {token.position}: expected {expected}, found {found}",
+            code=Code.WRONG_FILTER,
             next=f"correct --where; the partition columns are: {known}",
         )
 

@@ -11,7 +11,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
-from hivekeeper.plan.eligibility import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, LoggedUnit
 from hivekeeper.runlog.manifests import Extent
@@ -37,6 +37,7 @@ class Streak:
     counted_ms: int
     outcome: Outcome
     reason: str
+    reason_code: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def find_streaks(history: History, of_table: str, now_ms: int) -> Mapping[str, S
 
 def _prolong(streak: Optional[Streak], unit: LoggedUnit, source: Extent, failed_ms: int) -> Streak:
     if streak is None or (streak.source, streak.live) != (source, unit.live):
-        return Streak(unit.partition, unit.live, source, 1, failed_ms, failed_ms, failed_ms, unit.outcome, unit.reason)
+        return Streak(unit.partition, unit.live, source, 1, failed_ms, failed_ms, failed_ms, unit.outcome, unit.reason, unit.reason_code)
     another_night = failed_ms - streak.counted_ms >= NIGHT_MS
     return replace(
         streak,
@@ -72,6 +73,7 @@ def _prolong(streak: Optional[Streak], unit: LoggedUnit, source: Extent, failed_
         counted_ms=failed_ms if another_night else streak.counted_ms,
         outcome=unit.outcome,
         reason=unit.reason,
+        reason_code=unit.reason_code,
     )
 
 
@@ -102,9 +104,10 @@ def explain(quarantine: Quarantine) -> Reason:
     streak = quarantine.streak
     nights = "one night" if streak.nights == 1 else f"{streak.nights} nights in a row"
     return Reason(
+        Code.QUARANTINED,
         f"its compaction failed {nights} since {day_text(streak.since_ms)}, so it is left alone until {day_text(quarantine.until_ms)}; "
         f"last: {streak.outcome.text}: {streak.reason}",
-        "mend the cause; --set quarantine_after=0 tries it at once, and so does a change of its files",
+        "fix the cause; --set quarantine_after=0 tries it at once, and so does a change of its files",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import is_marker
 from hivekeeper.runlog.run_files import BACKUP
@@ -48,7 +49,7 @@ class Backup:
 class Verdict:
     backup: Backup
     keep: bool
-    reason: str
+    reason: Reason
 
 
 def list_backups(history: History) -> Tuple[Backup, ...]:
@@ -81,26 +82,27 @@ def judge_backups(backups: Sequence[Backup], settings: Settings, now_ms: int) ->
     return tuple(verdicts)
 
 
-def _why_keep(backup: Backup, rank: int, settings: Settings, now_ms: int) -> str:
+def _why_keep(backup: Backup, rank: int, settings: Settings, now_ms: int) -> Optional[Reason]:
     if backup.pinned:
-        return "it is pinned"
+        return Reason(Code.PINNED, "it is pinned")
     if backup.timestamp_ms is None:
-        return "its date cannot be read"
+        return Reason(Code.DATE_UNKNOWN, "its date cannot be read")
     if backup.timestamp_ms > now_ms:
-        return "its date lies in the future"
+        return Reason(Code.DATE_IN_FUTURE, "its date lies in the future")
     age_ms = now_ms - backup.timestamp_ms
     if age_ms < settings.min_age_ms:
-        return f"it is younger than min_age ({write_duration(settings.min_age_ms)})"
+        return Reason(Code.TOO_YOUNG, f"it is younger than min_age ({write_duration(settings.min_age_ms)})")
     if settings.older_than_ms is not None and age_ms < settings.older_than_ms:
-        return f"it is younger than {write_duration(settings.older_than_ms)}"
+        return Reason(Code.TOO_YOUNG, f"it is younger than {write_duration(settings.older_than_ms)}")
     if settings.keep_last is not None and rank < settings.keep_last:
-        return "it is the newest" if settings.keep_last == 1 else f"it is one of the {settings.keep_last} newest"
-    return ""
+        what = "it is the newest" if settings.keep_last == 1 else f"it is one of the {settings.keep_last} newest"
+        return Reason(Code.AMONG_NEWEST, what)
+    return None
 
 
-def _why_drop(settings: Settings) -> str:
+def _why_drop(settings: Settings) -> Reason:
     age_ms = max(settings.min_age_ms, settings.older_than_ms or 0)
     rules = [f"it is older than {write_duration(age_ms)}"] if age_ms else []
     if settings.keep_last is not None:
         rules.append(f"it is not one of the {settings.keep_last} newest")
-    return " and ".join(rules) or "no rule keeps it"
+    return Reason(Code.NOT_KEPT, " and ".join(rules) or "no rule keeps it")

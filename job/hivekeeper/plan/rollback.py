@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.model import Snapshot, Unit
-from hivekeeper.plan.eligibility import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.manifests import RecordedFile
@@ -103,19 +103,19 @@ def plan_unit(
 ) -> Union[Reason, List[RecordedUnit]]:
     """The steps for one unit, numbered from `first`: live is followed through them as it will be after each one."""
     if unit is None:
-        return Reason("it was dropped from the metastore since", "its old files stay in the backup until cleanup")
+        return Reason(Code.DROPPED, "it was dropped from the metastore since", "its old files stay in the backup until cleanup")
     if any(absolute(effect.live, root) != unit.live for effect in chain):
-        return Reason("its location in the metastore was changed since", "its old files stay in the backup until cleanup")
+        return Reason(Code.MOVED, "its location in the metastore was changed since", "its old files stay in the backup until cleanup")
     if not seen[unit.live].exists:
-        return Reason("its directory is gone", "its old files stay in the backup until cleanup")
+        return Reason(Code.DIRECTORY_GONE, "its directory is gone", "its old files stay in the backup until cleanup")
     live = [RecordedFile.of(entry) for entry in seen[unit.live].entries if not entry.is_dir]
     steps: List[RecordedUnit] = []
     for effect in chain:
         backup = seen[place_path(effect.place)]
         written, changed = manifests.find_recorded(effect.after, live)
-        why = f"somebody replaced its files since run {effect.run} ({changed})" if changed else why_not_restorable(effect, backup)
-        if why:
-            return Reason(why, "its old rows must not come back over newer ones; nothing of it was changed")
+        refusal = _overwritten(effect, changed) if changed else why_not_restorable(effect, backup)
+        if refusal:
+            return refusal
         # Markers are anybody's: they go with the files that leave.
         newer = (*(file for file in live if manifests.is_marker(file)), *written)
         place = BackupPlace(effect.run, effect.number, effect.place)
@@ -124,12 +124,20 @@ def plan_unit(
     return steps
 
 
-def why_not_restorable(effect: Effect, backup: Snapshot) -> str:
-    """Why the backup is not what it was, "" where it is. Late files in it are no reason: they go to live with it."""
+NOT_OVER_NEWER = "its old rows must not come back over newer ones; nothing of it was changed"
+
+
+def _overwritten(effect: Effect, changed: str) -> Reason:
+    return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({changed})", NOT_OVER_NEWER)
+
+
+def why_not_restorable(effect: Effect, backup: Snapshot) -> Optional[Reason]:
+    """Why the backup is not what it was, None where it is. Late files in it are no reason: they go to live with it."""
     if not backup.exists:
-        return f"the backup of run {effect.run} is gone"
+        return Reason(Code.BACKUP_GONE, f"the backup of run {effect.run} is gone", NOT_OVER_NEWER)
     why = manifests.judge(effect.before, backup.entries).why
-    return f"the backup of run {effect.run} is not what it was: {why}" if why else ""
+    what = f"the backup of run {effect.run} is not what it was"
+    return Reason(Code.BACKUP_CHANGED, f"{what}: {why.what}", NOT_OVER_NEWER) if why else None
 
 
 def _exchange(live: Iterable[RecordedFile], gone: Iterable[RecordedFile], come: Iterable[RecordedFile]) -> List[RecordedFile]:

@@ -12,6 +12,7 @@ from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
 from hivekeeper.plan import eligibility
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
 from hivekeeper.runlog.manifests import RecordedFile
@@ -43,7 +44,7 @@ class Proof:
     links: Tuple[Link, ...]
     live: Tuple[FileInfo, ...]
     arrivals: Tuple[FileInfo, ...] = ()
-    broken: str = ""
+    broken: Optional[Reason] = None
     late_in_backup: Tuple[str, ...] = ()
     is_discarded: bool = False
     certified: Optional[Digest] = None
@@ -80,7 +81,8 @@ def plan_proof(
     proof = Proof(base if first.exists else None, (), eligibility.data_files(live), is_discarded=not first.exists, certified=certified)
     if missing and (first.exists or not holders):
         # What is left of it would be compared with itself.
-        return replace(proof, base=None, is_discarded=False, broken=f"the backup is not what it was: {missing}")
+        changed = Reason(Code.BACKUP_CHANGED, f"the backup is not what it was: {missing}")
+        return replace(proof, base=None, is_discarded=False, broken=changed)
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[RecordedFile] = manifest
@@ -99,19 +101,23 @@ def plan_proof(
     return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
 
 
-def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, str]:
+def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, Optional[Reason]]:
     """A run's files where they lie now, and what of them is missing there. `following` holds what the run put into live."""
     before, lost = manifests.find_recorded(effect.before, _files_of(holder)) if holder.exists else (None, "")
     after, gone = manifests.find_recorded(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
-    why = f"somebody replaced its files since run {effect.run} ({gone})" if gone else ""
-    return Link(effect, before, after), f"the backup of run {effect.run} is not what it was: {lost}" if lost else why
+    link = Link(effect, before, after)
+    if lost:
+        return link, Reason(Code.BACKUP_CHANGED, f"the backup of run {effect.run} is not what it was: {lost}")
+    return link, Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({gone})") if gone else None
 
 
-def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> str:
-    """Why a run cannot have found what it was expected to find; "" where it did."""
+def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> Optional[Reason]:
+    """Why a run cannot have found what it was expected to find; None where it did."""
     found = {(file.name, file.length) for file in effect.before}
     missing = [file.name for file in wanted if not manifests.is_marker(file) and (file.name, file.length) not in found]
-    return f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)" if missing else ""
+    if not missing:
+        return None
+    return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)")
 
 
 def _find_arrivals(wanted: Iterable[RecordedFile], before: Iterable[FileInfo]) -> List[FileInfo]:

@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from hivekeeper.model import Differences
 from hivekeeper.plan.quarantine import Quarantine, explain
+from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
@@ -94,7 +95,7 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
     rows = [[*_backup_row(one), one.state.text, one.reason] for one in table.backups]
     lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "=<=>>>", width)))
     for one in table.backups:
-        kept = [(f"{table.table}/{name}" if name else table.table, reason) for name, reason in one.kept_units]
+        kept = [(f"{table.table}/{name}" if name else table.table, describe_problem(why) if why else "") for name, why in one.kept_units]
         lines += _limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])
         if one.late_files:
             lines.append(
@@ -138,7 +139,7 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
 
 def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
     name, reason = quarantined.streak.partition, explain(quarantined)
-    return f"{table.table}{'/' if name else ''}{name}: in quarantine: {reason.what} — {reason.next}"
+    return f"{table.table}{'/' if name else ''}{name}: in quarantine: {describe_problem(reason)}"
 
 
 def _log_row(run: LoggedRun) -> List[str]:
@@ -202,8 +203,16 @@ def _name(table: TableOutcome, unit: UnitOutcome) -> str:
 
 
 def _reasoned(table: TableOutcome, unit: UnitOutcome) -> str:
-    said = f"{_name(table, unit)}: {unit.outcome.text}"
-    return said + (f": {unit.reason}" if unit.reason else "") + (f" — {unit.next}" if unit.next else "")
+    return f"{_name(table, unit)}: {describe_outcome(unit)}"
+
+
+def describe_outcome(unit: UnitOutcome) -> str:
+    """`refused: it is a view [view] — name the table behind it`."""
+    return unit.outcome.text + (f": {describe_problem(unit.why)}" if unit.why else "")
+
+
+def describe_problem(why: Reason) -> str:
+    return f"{why.what} [{why.code.code}]" + (f" — {why.next}" if why.next else "")
 
 
 def _limited(lines: Sequence[str]) -> List[str]:

@@ -16,7 +16,8 @@ from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
-from hivekeeper.report.results import BackupOutcome, CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.reasons import Reason
+from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -50,9 +51,9 @@ def build(result: CommandResult) -> Json:
     }
 
 
-def build_error(problem: Problem) -> Json:
+def build_error(problem: Reason, exit_code: int) -> Json:
     """The document of a command that could not run."""
-    return {**_head(None), "exit_code": int(problem.code), "tables": [], "error": _problem(problem)}
+    return {**_head(None), "exit_code": exit_code, "tables": [], "error": {**_reason(problem), "exit_code": exit_code}}
 
 
 def build_config(config: Config, site: Optional[Path]) -> Json:
@@ -60,10 +61,16 @@ def build_config(config: Config, site: Optional[Path]) -> Json:
     return {**_head("config"), "site_file": None if site is None else str(site), "values": values}
 
 
-def _problem(problem: Optional[Problem]) -> Optional[Json]:
-    if problem is None:
-        return None
-    return {"what": problem.what, "state": problem.state, "next": problem.next, "exit_code": int(problem.code)}
+def _problem(problem: Optional[Reason]) -> Optional[Json]:
+    return None if problem is None else {**_reason(problem), "exit_code": int(problem.exit)}
+
+
+def _reason(problem: Reason) -> Json:
+    return {"code": problem.code.code, "what": problem.what, "state": problem.state, "next": problem.next}
+
+
+def _code(why: Optional[Reason]) -> str:
+    return why.code.code if why else ""
 
 
 def _check(check: Check) -> Json:
@@ -101,6 +108,7 @@ def _quarantined(quarantined: Quarantine) -> Json:
         "until_ms": quarantined.until_ms,
         "outcome": streak.outcome.code,
         "reason": streak.reason,
+        "code": streak.reason_code,
     }
 
 
@@ -118,7 +126,8 @@ def _backup(outcome: BackupOutcome) -> Json:
         "bytes": backup.total_bytes,
         "outcome": outcome.state.code,
         "reason": outcome.reason,
-        "kept_units": [{"partition": name, "reason": reason} for name, reason in outcome.kept_units],
+        "code": _code(outcome.why),
+        "kept_units": [{"partition": name, "reason": why.what if why else "", "code": _code(why)} for name, why in outcome.kept_units],
         "late_files": list(outcome.late_files),
     }
 
@@ -142,6 +151,7 @@ def _logged_run(run: LoggedRun) -> Json:
                 "partition": unit.partition,
                 "outcome": unit.outcome.code,
                 "reason": unit.reason,
+                "code": unit.reason_code,
                 "gap_ms": unit.gap_ms,
                 "late_files": list(unit.late_files),
             }
@@ -196,6 +206,7 @@ def _unit_analysis(unit: UnitAnalysis) -> Json:
         "location": unit.unit.live,
         "status": unit.status.code,
         "reason": unit.reason.what if unit.reason else "",
+        "code": _code(unit.reason),
         "files": unit.sizes.files,
         "files_after": unit.target_files,
         "bytes": unit.sizes.total_bytes,
@@ -216,6 +227,7 @@ def _unit(unit: UnitOutcome) -> Json:
         "gap_ms": None if unit.gap_ms is None else round(unit.gap_ms, 3),
         "late_files": list(unit.late_files),
         "reason": unit.reason,
+        "code": _code(unit.why),
         "next": unit.next,
         "of_run": unit.of_run,
         "differences": _differences(unit.differences),

@@ -5,11 +5,12 @@ Pure: values in, lines out; `screen.py` puts them together.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import Exit
+from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.command_text import MOST_LISTED, plural
+from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, code_of_units
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
@@ -60,7 +61,7 @@ def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
     found: List[Finding] = []
     for table in tables:
         if table.problem is not None:
-            found.append((table.problem.code, f"{table.problem.what} — {table.problem.next}"))
+            found.append((table.problem.exit, describe_problem(table.problem)))
         # Of units that were skipped only the number is told: nobody has anything to do.
         left = [unit for unit in table.units if not unit.outcome.is_done and unit.outcome.kind is not Kind.SKIPPED]
         for units in group_alike(left):
@@ -82,16 +83,16 @@ def render_findings(findings: Sequence[Finding]) -> List[str]:
 
 def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
     """Units that share outcome and reason together where there are several, in the order of their first ones."""
-    alike: Dict[Tuple[Outcome, str, str], List[UnitOutcome]] = {}
+    alike: Dict[Tuple[Outcome, Optional[Reason]], List[UnitOutcome]] = {}
     for unit in units:
-        alike.setdefault((unit.outcome, unit.reason, unit.next), []).append(unit)
+        alike.setdefault((unit.outcome, unit.why), []).append(unit)
     return [part for group in alike.values() for part in ([group] if len(group) >= ALIKE else [[unit] for unit in group])]
 
 
 def describe_units(table: TableOutcome, units: Sequence[UnitOutcome]) -> str:
     """One line for one unit, or for several that are alike."""
     first = units[0]
-    what = first.outcome.text + (f": {first.reason}" if first.reason else "") + (f" — {first.next}" if first.next else "")
+    what = describe_outcome(first)
     if len(units) == 1:
         return f"{table.table}/{first.name}: {what}" if first.name else f"{table.table}: {what}"
     return f"{table.table}: {plural(len(units), 'unit')} {what}"

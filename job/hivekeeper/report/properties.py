@@ -10,8 +10,9 @@ from typing import Dict, Iterable, List, Mapping, Tuple
 
 from hivekeeper.errors import Exit
 from hivekeeper.plan.doctor import Level
+from hivekeeper.reasons import Reason
 from hivekeeper.report.document import count_totals
-from hivekeeper.report.results import CommandResult, Problem
+from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # Oozie's oozie.action.max.output.data; a longer output fails the action.
@@ -56,9 +57,9 @@ def render(result: CommandResult) -> str:
     return _render_lines(words, {"recovered_runs": ",".join(recovered[:MOST_RUNS]), "error": what, "next": advice})
 
 
-def render_error(problem: Problem, command: str) -> str:
+def render_error(problem: Reason, command: str, exit: Exit) -> str:
     """The properties of a command that could not run."""
-    return _render_lines(_head(command, problem.code), {"error": problem.what, "next": problem.next})
+    return _render_lines(_head(command, exit), {"error": problem.what, "next": problem.next})
 
 
 def _head(command: str, code: Exit) -> Dict[str, object]:
@@ -78,7 +79,7 @@ def _find_trouble(result: CommandResult) -> Tuple[str, str]:
     problems = [table.problem for table in result.tables if table.problem is not None]
     # Asked once: the code looks at every table.
     code = result.code
-    for problem in sorted(problems, key=lambda problem: problem.code is not code):
+    for problem in sorted(problems, key=lambda problem: problem.exit is not code):
         return problem.what, problem.next
     for table in result.tables:
         for unit in table.units:

@@ -8,33 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Iterable, Mapping, Optional, Tuple
 
-from hivekeeper.codes import Coded
-from hivekeeper.errors import Exit, HivekeeperError
+from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.doctor import Check, code_of_checks
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup
+from hivekeeper.reasons import Reason
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 
 # Which code wins when tables end differently: what needs a person first.
 SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """An error as a value: what happened, the state of the table, what to do next."""
-
-    what: str
-    state: str
-    next: str
-    code: Exit
-
-    @classmethod
-    def of(cls, error: HivekeeperError) -> Problem:
-        return cls(error.what, error.state, error.next, error.code)
 
 
 @dataclass(frozen=True)
@@ -53,10 +39,17 @@ class UnitOutcome:
     rows: Optional[int] = None
     gap_ms: Optional[float] = None
     late_files: Tuple[str, ...] = ()
-    reason: str = ""
-    next: str = ""
+    why: Optional[Reason] = None
     of_run: str = ""
     differences: Optional[Differences] = None
+
+    @property
+    def reason(self) -> str:
+        return self.why.what if self.why else ""
+
+    @property
+    def next(self) -> str:
+        return self.why.next if self.why else ""
 
 
 class BackupState(Coded):
@@ -82,9 +75,13 @@ class BackupOutcome:
 
     backup: Backup
     state: BackupState
-    reason: str = ""
-    kept_units: Tuple[Tuple[str, str], ...] = ()
+    why: Optional[Reason] = None
+    kept_units: Tuple[Tuple[str, Optional[Reason]], ...] = ()
     late_files: Tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        return self.why.what if self.why else ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class TableOutcome:
     units: Tuple[UnitOutcome, ...] = ()
     observed: Optional[ObservedTable] = None
     plan: Optional[CompactionPlan] = None
-    problem: Optional[Problem] = None
+    problem: Optional[Reason] = None
     recovered: Tuple[Tuple[str, Mapping[Outcome, int]], ...] = ()
     log_version: Optional[int] = None
     seconds: float = 0.0
@@ -115,7 +112,7 @@ class TableOutcome:
     @property
     def code(self) -> Exit:
         if self.problem:
-            return self.problem.code
+            return self.problem.exit
         of_backups = worst_of(backup.state.exit for backup in self.backups)
         return of_backups if of_backups is not Exit.DONE else code_of_units(unit.outcome for unit in self.units)
 

@@ -13,9 +13,10 @@ from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Level
 from hivekeeper.plan.sizing import threshold_bytes
+from hivekeeper.reasons import Reason
 from hivekeeper.report import command_text, overview, text
 from hivekeeper.report.command_text import plural
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 
 MOST_LISTED = 20
@@ -50,8 +51,8 @@ def render_planned_rollback(planned: TableOutcome) -> str:
     return _clean_lines("\n".join(command_text.render_rollback(planned, 0)))
 
 
-def render_problem(problem: Problem) -> str:
-    return _clean_lines(f"hivekeeper: {problem.what}\n  state: {problem.state}\n  next:  {problem.next}")
+def render_problem(problem: Reason) -> str:
+    return _clean_lines(f"hivekeeper: {problem.what} [{problem.code.code}]\n  state: {problem.state}\n  next:  {problem.next}")
 
 
 def _clean_lines(lines: str) -> str:
@@ -119,7 +120,7 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
 
 def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
     units = [unit for one in observed for unit in one.units if unit.status is Status.QUARANTINED and unit.reason]
-    lines = [f"  {unit.unit.label}: {unit.reason.what} — {unit.reason.next}" for unit in units[:MOST_LISTED] if unit.reason]
+    lines = [f"  {unit.unit.label}: {command_text.describe_problem(unit.reason)}" for unit in units[:MOST_LISTED] if unit.reason]
     more = [f"  … and {len(units) - MOST_LISTED} more (all of them with --json)"] if len(units) > MOST_LISTED else []
     return ["", "in quarantine:", *lines, *more] if units else []
 
@@ -223,7 +224,7 @@ def _problems(result: CommandResult) -> List[str]:
     if not problems:
         return []
     if len(problems) > overview.MANY:
-        return overview.render_findings([(problem.code, f"{problem.what} — {problem.next}") for problem in problems])
+        return overview.render_findings([(problem.exit, command_text.describe_problem(problem)) for problem in problems])
     if result.named:
         return ["", *(render_problem(problem) for problem in problems)]
-    return ["", "left alone:", *(f"  {problem.what} — {problem.next}" for problem in problems)]
+    return ["", "left alone:", *(f"  {command_text.describe_problem(problem)}" for problem in problems)]

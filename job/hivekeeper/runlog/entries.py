@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
+from hivekeeper.reasons import Reason
 from hivekeeper.runlog.manifests import Extent, RecordedFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedUnit, relative
@@ -38,7 +39,18 @@ class UnitRecord:
     certificate: Optional[Certificate] = None
     gap_ms: Optional[float] = None
     late_files: Tuple[str, ...] = ()
-    reason: str = ""
+    why: Optional[Reason] = None
+
+    @property
+    def reason(self) -> str:
+        return self.why.what if self.why else ""
+
+    @property
+    def for_log(self) -> str:
+        """What a line of a run's log says of it."""
+        code = f" reason={self.why.code.code}" if self.why else ""
+        gap = f" gap_ms={self.gap_ms:.1f}" if self.gap_ms is not None else ""
+        return f"outcome={self.outcome.code}{code}{gap}"
 
     @property
     def exchanged(self) -> bool:
@@ -138,6 +150,7 @@ def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str
         "live": relative(unit.recorded.unit.live, table.location),
         "outcome": unit.outcome.code,
         "reason": unit.reason,
+        "reasonCode": unit.why.code.code if unit.why else "",
         "gapMs": unit.gap_ms,
         "lateFiles": list(unit.late_files),
         "place": place_of(record.directory, unit.recorded) if unit.exchanged else None,

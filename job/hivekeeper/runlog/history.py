@@ -55,7 +55,7 @@ class Effect:
 @dataclass(frozen=True)
 class LoggedUnit:
     """What became of one unit. `live` is relative to the table's location; `source` is what a compaction found there that did not
-    swap it, None where the entry does not say.
+    swap it, None where the entry does not say. `reason_code` may be one that only a later version knows: it is shown, not acted on.
     """
 
     partition: str
@@ -65,6 +65,7 @@ class LoggedUnit:
     late_files: Tuple[str, ...]
     live: str = "."
     source: Optional[Extent] = None
+    reason_code: str = ""
 
 
 @dataclass(frozen=True)
@@ -307,7 +308,16 @@ def _logged_unit(unit: Mapping[str, Any]) -> LoggedUnit:
     known = unit.get("source")
     source = Extent(known["files"], known["size"], known["modificationTime"]) if known else None
     outcome = Outcome.of_code(unit["outcome"])
-    return LoggedUnit(unit["partition"], outcome, unit["reason"], unit["gapMs"], tuple(unit["lateFiles"]), unit["live"], source)
+    return LoggedUnit(
+        partition=unit["partition"],
+        outcome=outcome,
+        reason=unit["reason"],
+        gap_ms=unit["gapMs"],
+        late_files=tuple(unit["lateFiles"]),
+        live=unit["live"],
+        source=source,
+        reason_code=unit.get("reasonCode", ""),
+    )
 
 
 def files_at(entries: Mapping[int, str], version: int) -> FileSet:

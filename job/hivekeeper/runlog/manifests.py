@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Iterable, Mapping, Protocol, Tuple, TypeVar
+from typing import Iterable, Mapping, Optional, Protocol, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
+from hivekeeper.reasons import Code, Reason
 
 
 class Seen(Enum):
@@ -59,7 +60,7 @@ class Judgement:
 
     seen: Seen
     late: Tuple[FileInfo, ...] = ()
-    why: str = ""
+    why: Optional[Reason] = None
 
 
 def judge(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Judgement:
@@ -74,18 +75,22 @@ def judge(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Judg
         recorded = expected.get(entry.name)
         if recorded is not None and not entry.is_dir:
             if RecordedFile.of(entry) != recorded:
-                return Judgement(Seen.SPOILED, why=f"{entry.name} was changed")
+                return _spoiled(Code.CHANGED_MEANWHILE, f"{entry.name} was changed")
             if entry.is_open:
-                return Judgement(Seen.SPOILED, why=f"{entry.name} is open for writing")
+                return _spoiled(Code.OPEN_FILE, f"{entry.name} is open for writing")
             present.add(entry.name)
         elif entry.is_dir or names.is_hidden(entry.name) or entry.is_open:
-            return Judgement(Seen.SPOILED, why=f"{entry.name} appeared: a writer is at work")
+            return _spoiled(Code.WRITER_AT_WORK, f"{entry.name} appeared: a writer is at work")
         else:
             late.append(entry)
     missing = sorted(set(expected) - present)
     if missing:
-        return Judgement(Seen.SPOILED, why=f"{missing[0]} is gone")
+        return _spoiled(Code.CHANGED_MEANWHILE, f"{missing[0]} is gone")
     return Judgement(Seen.LATE if late else Seen.SAME, late=tuple(late))
+
+
+def _spoiled(code: Code, what: str) -> Judgement:
+    return Judgement(Seen.SPOILED, why=Reason(code, what))
 
 
 class Found(Protocol):

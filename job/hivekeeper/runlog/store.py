@@ -13,6 +13,7 @@ from hivekeeper.errors import AskAPerson, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.ports import Cluster, Files, SourceMissing
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import FileSet, History, files_at, read_entry, reconcile
 from hivekeeper.runlog.run_files import (
     Certificate,
@@ -52,11 +53,13 @@ def _explained(control: ControlPaths) -> Iterator[None]:
     try:
         yield
     except NewerRecord as error:
-        raise Refused(f"{control.log}: {error}", next="use the version of Hivekeeper that wrote it, or a later one") from error
+        raise Refused(
+            f"{control.log}: {error}", code=Code.NEWER_LOG, next="use the version of Hivekeeper that wrote it, or a later one"
+        ) from error
     except UnreadableRecord as error:
         raise AskAPerson(
             f"{control.log}: {error}",
-            state="nothing was changed",
+            code=Code.UNREADABLE_LOG,
             next="look at the entry; do not delete it: it says where the old files are",
         ) from error
 
@@ -87,7 +90,10 @@ def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RecordedP
         return None
     except UnreadableRecord as error:
         raise AskAPerson(
-            str(error), state=f"the run in {paths.top} is unfinished", next="look at the file; nothing of it was touched"
+            str(error),
+            code=Code.UNREADABLE_LOG,
+            state=f"the run in {paths.top} is unfinished",
+            next="look at the file; nothing of it was touched",
         ) from error
 
 

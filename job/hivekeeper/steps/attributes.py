@@ -12,6 +12,7 @@ from typing import Iterable, Mapping
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes
 from hivekeeper.ports import Files, NoPermission
+from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
 
@@ -53,5 +54,6 @@ def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: 
         except NoPermission as error:
             raise Refused(
                 f"the attributes of its files cannot be kept: {error}",
+                code=Code.ATTRIBUTES_NOT_KEPT,
                 next="run as their owner or as the superuser, or set owner: try (keep what is allowed) or owner: ignore",
             ) from error

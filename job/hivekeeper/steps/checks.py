@@ -6,11 +6,12 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Mapping, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps.run_directory import Run, read_clock, require_lock
@@ -24,7 +25,7 @@ MOST_GLANCES = 20
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of step 4: `why` is empty when the swap may begin.
+    """The result of step 4: `why` is None when the swap may begin.
 
     `seen` holds live and the directories above it as they were, their times read before their listings.
     `incoming` is the listing of what is to take live's place. `clock_ms` is the NameNode's own time from before that,
@@ -35,7 +36,7 @@ class Checked:
     clock_ms: int
     began_ms: float
     incoming: Tuple[FileInfo, ...] = ()
-    why: str = ""
+    why: Optional[Reason] = None
 
 
 def check_often(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
@@ -51,7 +52,8 @@ def check_often(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
                 break
             if clock.monotonic_ms() - began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
                 return checked
-    return replace(checked, why=f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one look")
+    what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one look"
+    return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 
 
 def is_still_true(run: Run, checked: Checked) -> bool:
@@ -73,12 +75,14 @@ def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
     seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
     checked = Checked({live: seen[live], **seen_above}, clock_ms, began_ms, seen[incoming].entries)
     writer = eligibility.find_writer(entry for directory in above for entry in seen_above[directory].entries)
-    why = moved or ("" if seen[live].exists else "its directory is gone") or manifests.judge(unit.manifest, seen[live].entries).why
-    return replace(checked, why=why or (f"a writer is at work in the table ({writer})" if writer else ""))
+    gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
+    why = moved or gone or manifests.judge(unit.manifest, seen[live].entries).why
+    busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
+    return replace(checked, why=why or busy)
 
 
-def find_change_in_metastore(run: Run, unit: RecordedUnit) -> str:
-    """Why the metastore no longer has the unit at this place; "" where it has."""
+def find_change_in_metastore(run: Run, unit: RecordedUnit) -> Optional[Reason]:
+    """Why the metastore no longer has the unit at this place; None where it has."""
     table, metastore = run.table, run.cluster.metastore
     if unit.unit.name:
         partition = metastore.partitions_named(table, [unit.unit.name]).get(unit.unit.name)
@@ -87,8 +91,10 @@ def find_change_in_metastore(run: Run, unit: RecordedUnit) -> str:
         found = metastore.tables(table.database, [table.name]).get(table.name)
         location = found.location if found else ""
     if not location:
-        return "it was dropped from the metastore meanwhile"
-    return "" if run.files.qualify(location) == unit.unit.live else "its location in the metastore was changed meanwhile"
+        return Reason(Code.DROPPED, "it was dropped from the metastore meanwhile")
+    if run.files.qualify(location) == unit.unit.live:
+        return None
+    return Reason(Code.MOVED, "its location in the metastore was changed meanwhile")
 
 
 def _directories_above(live: str, root: str) -> Sequence[str]:
@@ -100,11 +106,11 @@ def _directories_above(live: str, root: str) -> Sequence[str]:
     return found
 
 
-def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, left: FileInfo) -> str:
-    """Why the directory that was live is not what was checked; "" when it is, or when only complete files came.
+def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, left: FileInfo) -> Optional[Reason]:
+    """Why the directory that was live is not what was checked; None when it is, or when only complete files came.
 
     It was renamed, and `left` is its status since. Nobody can reach it by its old path any more, so the answer stays true.
     """
     if manifests.is_untouched(checked.seen[unit.unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
-        return ""
+        return None
     return manifests.judge(unit.manifest, run.files.look([left.path])[left.path].entries).why

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import List, Mapping, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 from hivekeeper.model import Snapshot
 from hivekeeper.ports import FilesError, NoPermission
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.outcomes import Outcome
@@ -35,7 +36,7 @@ def discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
     """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
     result = discard_unit(run, unit, plan.discard == TRASH)
     backup = unit.backup.place if unit.backup else ""
-    log.info("run=%s unit=%s step=discard done backup=%s outcome=%s", plan.run, unit.unit.label, backup, result.outcome.code)
+    log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.unit.label, backup, result.for_log)
     return result
 
 
@@ -47,7 +48,7 @@ def _places(run: Run, unit: RecordedUnit) -> Tuple[str, str, str]:
 def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitRecord:
     """Go on from where the backup lies."""
     if tries >= MOST_TRIES:
-        raise ask_person(run, unit, f"a rename keeps failing ({cause})")
+        raise ask_person(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
     source, held, doomed = _places(run, unit)
     seen = run.files.look([run.paths.top, source, held, doomed])
     if not seen[run.paths.top].exists:
@@ -55,22 +56,22 @@ def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", 
     try:
         return _go_on(run, unit, to_trash, seen)
     except NoPermission as error:
-        return _give_back(run, unit, str(error))
+        return _give_back(run, unit, Reason(Code.NO_PERMISSION, str(error)))
     except FilesError as error:
         require_answers(error, tries + 1)
         return discard_unit(run, unit, to_trash, str(error), tries + 1)
 
 
-def _give_back(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
+def _give_back(run: Run, unit: RecordedUnit, why: Reason) -> UnitRecord:
     """Return a backup that we are not allowed to delete; one of which a part is gone cannot be a backup any more."""
     source, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed])
     if seen[doomed].exists and manifests.judge(unit.manifest, seen[doomed].entries).seen is manifests.Seen.SPOILED:
-        raise ask_person(run, unit, f"a part of its backup was deleted, the rest could not be ({why})")
+        raise ask_person(run, unit, Code.BACKUP_HALF_DELETED, f"a part of its backup was deleted, the rest could not be ({why.what})")
     for place in (held, doomed):
         if seen[place].exists:
             run.files.rename_exact(place, source)
-    return UnitRecord(unit, Outcome.KEPT, reason=why)
+    return UnitRecord(unit, Outcome.KEPT, why=why)
 
 
 def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:
@@ -83,18 +84,18 @@ def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snap
             return UnitRecord(unit, Outcome.DISCARDED)
         why, late = find_objection(run, unit, held)
         if not why and to_trash and not run.files.move_to_trash(held):
-            why = NO_TRASH
+            why = Reason(Code.TRASH_OFF, NO_TRASH)
         if why:
             run.files.rename_exact(held, source)
-            return UnitRecord(unit, Outcome.KEPT, late_files=late, reason=why)
+            return UnitRecord(unit, Outcome.KEPT, late_files=late, why=why)
         if not to_trash:
             run.files.rename_exact(held, doomed)
     run.files.delete_tree(doomed)
     return UnitRecord(unit, Outcome.DISCARDED, late_files=late)
 
 
-def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[str, Tuple[str, ...]]:
-    """Why a backup must not be deleted, "" where it may; and the late files that went to live first, whatever else there is.
+def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:
+    """Why a backup must not be deleted, None where it may; and the late files that went to live first, whatever else there is.
 
     Whether files are closed is asked before the listing that is compared: a file that is closed in between shows its
     new length there.
@@ -107,8 +108,9 @@ def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[str, Tuple[
         entries = run.files.look([held])[held].entries
     still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:
-        return f"a writer still has {still_open[0]} open in it", late
+        return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late
     judged = manifests.judge(unit.manifest, run.files.look([held])[held].entries)
     if judged.seen is manifests.Seen.LATE:
-        return f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?", late
-    return judged.why, late
+        what = f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?"
+        return Reason(Code.LATE_IN_BACKUP, what), late
+    return (Reason(Code.BACKUP_CHANGED, judged.why.what) if judged.why else None), late

@@ -7,12 +7,13 @@ its own rename (measured on HDFS 3.3.6), so the look after the first rename is o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Tuple
+from typing import Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import AskAPerson
 from hivekeeper.model import FileInfo
 from hivekeeper.ports import Files, SourceMissing, TargetExists
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import RecordedUnit
 from hivekeeper.steps.checks import Checked, check_often, look_at_leaving
@@ -39,14 +40,14 @@ class DirectoryExchange:
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self.incoming)
 
-    def exchange(self, checked: Checked) -> str:
+    def exchange(self, checked: Checked) -> Optional[Reason]:
         """One call does it where the directory's id and time can tell. A kill leaves live absent, and recovery does the rest."""
         live, files = self.unit.unit.live, self.run.files
         before = checked.seen[live]
         if manifests.can_tell(before, checked.clock_ms, files.clock_grain_ms):
             left = files.exchange(live, self.left, self.incoming, before)
             if left is None:
-                return ""
+                return None
         else:
             files.rename_exact(live, self.left)
             left = files.stat(self.left)
@@ -100,7 +101,7 @@ class DirectoryExchange:
                 set_aside(self.run, self.unit)
                 if with_recreated:
                     merge_recreated(self.run, self.unit, source)
-        raise ask_person(self.run, self.unit, "somebody keeps re-creating its directory")
+        raise ask_person(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
 
 def set_aside(run: Run, unit: RecordedUnit) -> None:
@@ -113,7 +114,7 @@ def set_aside(run: Run, unit: RecordedUnit) -> None:
             continue
         except SourceMissing:
             return
-    raise ask_person(run, unit, "too many directories were set aside")
+    raise ask_person(run, unit, Code.NO_FREE_NAME, "too many directories were set aside")
 
 
 def move_file(files: Files, source: str, directory: str) -> str:
@@ -127,7 +128,9 @@ def move_file(files: Files, source: str, directory: str) -> str:
             return candidate
         except TargetExists:
             continue
-    raise AskAPerson(f"{source}: no name is free in {directory}", state="the file is where it was", next="move it by hand")
+    raise AskAPerson(
+        f"{source}: no name is free in {directory}", code=Code.NO_FREE_NAME, state="the file is where it was", next="move it by hand"
+    )
 
 
 def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:

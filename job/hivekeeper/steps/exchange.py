@@ -12,6 +12,7 @@ from typing import Callable, Iterable, Mapping, Optional, Protocol, Tuple
 from hivekeeper.model import FileInfo
 from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.outcomes import Outcome
@@ -42,8 +43,8 @@ class Means(Protocol):
     def check(self) -> Checked:
         """Step 4: whether everything is as planned, and what is about to come in. Changes nothing."""
 
-    def exchange(self, checked: Checked) -> str:
-        """Step 5. "" when the new files are live; else why not, and the old ones are live again."""
+    def exchange(self, checked: Checked) -> Optional[Reason]:
+        """Step 5. None when the new files are live; else why not, and the old ones are live again."""
 
     def picture(self) -> Picture:
         """What is where now. Raises Fenced where another run took this one over."""
@@ -89,7 +90,7 @@ class Exchange:
     words: Words
     expected: Optional[Mapping[str, int]]
     prepare: Callable[[], None]
-    object_to: Callable[[Iterable[FileInfo]], str]
+    object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], None]
     certificate: Optional[Certificate] = None
     was_exchanged: bool = False
@@ -98,7 +99,8 @@ class Exchange:
 def carry_out(exchange: Exchange) -> UnitRecord:
     """Steps 4 to 7. Undo: the old files come back by themselves when somebody wrote in between; later by a rollback."""
     clock = exchange.run.cluster.clock
-    why, begun = "", False
+    why: Optional[Reason] = None
+    begun = False
     try:
         exchange.prepare()
         checked = exchange.means.check()
@@ -111,10 +113,10 @@ def carry_out(exchange: Exchange) -> UnitRecord:
         return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms)
     except FilesError as error:
         # Whether a change happened is not known; where the files lie tells.
-        return settle(exchange, why or str(error), begun)
+        return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
 
 
-def settle(exchange: Exchange, cause: str, begun: bool = True) -> UnitRecord:
+def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitRecord:
     """Bring one unit to its end or back to its start, from where its files lie.
 
     `cause` says why it was interrupted. `begun`: its files may have left live.
@@ -125,9 +127,9 @@ def settle(exchange: Exchange, cause: str, begun: bool = True) -> UnitRecord:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
 
 
-def _settle(exchange: Exchange, cause: str, cancelled: Outcome, tries: int = 0) -> UnitRecord:
+def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitRecord:
     if tries >= MOST_TRIES:
-        raise ask_person(exchange.run, exchange.unit, f"a rename keeps failing ({cause})")
+        raise ask_person(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
     holds = picture.live is not None and exchange.expected is not None and manifests.holds(exchange.expected, picture.live)
     move = next_move(picture.left, picture.incoming, holds)
@@ -135,14 +137,14 @@ def _settle(exchange: Exchange, cause: str, cancelled: Outcome, tries: int = 0) 
         return _take(exchange, move, picture, cause, cancelled)
     except FilesError as error:
         require_answers(error, tries + 1)
-        return _settle(exchange, str(error), cancelled, tries + 1)
+        return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), cancelled, tries + 1)
 
 
-def _take(exchange: Exchange, move: Move, picture: Picture, cause: str, cancelled: Outcome) -> UnitRecord:
+def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome) -> UnitRecord:
     if move is Move.CANCEL:
         return _end_cancelled(exchange, cancelled, cause)
     if exchange.expected is None:
-        raise ask_person(exchange.run, exchange.unit, "it was retired without a certificate")
+        raise ask_person(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
         return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}")
     if move is Move.DECIDE:
@@ -164,13 +166,13 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitRecord:
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)
 
 
-def _overwritten(exchange: Exchange, why: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitRecord:
-    return UnitRecord(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, why)
+def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitRecord:
+    return UnitRecord(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, Reason(Code.REPLACED_AFTER, what))
 
 
-def _end_cancelled(exchange: Exchange, outcome: Outcome, why: str, gap_ms: Optional[float] = None, lift: bool = True) -> UnitRecord:
+def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitRecord:
     """Live is back, or was never away. `lift`: a directory in live may be what a late committer took for its target."""
     exchange.cancel()
     if lift:
         exchange.means.settle_live()
-    return UnitRecord(exchange.unit, outcome, gap_ms=gap_ms, reason=why)
+    return UnitRecord(exchange.unit, outcome, gap_ms=gap_ms, why=why)

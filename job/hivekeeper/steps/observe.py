@@ -14,8 +14,8 @@ from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
-from hivekeeper.plan.eligibility import Reason
 from hivekeeper.ports import Cluster, Files, NoPermission
+from hivekeeper.reasons import Reason
 
 # Directories looked at in one call: bounds the answer's size, not the work.
 LOOK_AT_ONCE = 2000

@@ -15,6 +15,7 @@ from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.outcomes import Outcome
@@ -70,7 +71,7 @@ def _settle_units(run: Run, plan: RecordedPlan, settle: Settle) -> List[UnitReco
         if done and unit.unit.live not in missing:
             _require_time(run, plan, len(done))
         done[unit.number] = settle(unit)
-        log.info("run=%s unit=%s step=recover done outcome=%s", plan.run, unit.unit.label, done[unit.number].outcome.code)
+        log.info("run=%s unit=%s step=recover done %s", plan.run, unit.unit.label, done[unit.number].for_log)
     return [done[unit.number] for unit in plan.units]
 
 
@@ -101,7 +102,10 @@ def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
         certificates = store.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
         raise AskAPerson(
-            str(error), state=f"the run in {run.paths.top} is unfinished", next="look at the file; nothing was touched"
+            str(error),
+            code=Code.UNREADABLE_LOG,
+            state=f"the run in {run.paths.top} is unfinished",
+            next="look at the file; nothing was touched",
         ) from error
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
 
@@ -119,6 +123,7 @@ def refuse_strangers(run: Run, plan: RecordedPlan) -> None:
     if strangers:
         raise AskAPerson(
             f"{run.table.full_name}: an interrupted run holds what we do not understand: {strangers[0]}",
+            code=Code.UNKNOWN_FILES,
             state=f"nothing in {run.paths.top} was touched",
             next="find out who made it, move it away, then run: hivekeeper recover --table " + run.table.full_name,
         )

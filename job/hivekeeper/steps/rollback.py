@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 from functools import partial
-from typing import Dict, Iterable, List, Sequence, Set
+from typing import Dict, Iterable, List, Optional, Sequence, Set
 
 from hivekeeper.model import FileInfo
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.outcomes import Outcome
@@ -32,10 +33,11 @@ def roll_back_units(run: Run, units: Sequence[RecordedUnit], hold: Hold = nullco
 
     def roll_back(unit: RecordedUnit) -> UnitRecord:
         if unit.unit.name in stuck:
-            return UnitRecord(unit, Outcome.NOT_ROLLED_BACK, reason="a newer run of this unit could not be undone")
+            return UnitRecord(
+                unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
+            )
         result = exchange.carry_out(describe_rollback(run, unit))
-        gap = "" if result.gap_ms is None else f" gap_ms={result.gap_ms:.1f}"
-        log.info("run=%s unit=%s step=rollback done outcome=%s%s", run.directory, unit.unit.label, result.outcome.code, gap)
+        log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.unit.label, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.unit.name)
         return result
@@ -45,7 +47,7 @@ def roll_back_units(run: Run, units: Sequence[RecordedUnit], hold: Hold = nullco
 
 def settle_rollback(run: Run, unit: RecordedUnit) -> UnitRecord:
     """One unit of a rollback that was interrupted."""
-    return exchange.settle(describe_rollback(run, unit), "the run ended before anything was restored")
+    return exchange.settle(describe_rollback(run, unit), Reason(Code.RUN_ENDED, "the run ended before anything was restored"))
 
 
 def describe_rollback(run: Run, unit: RecordedUnit) -> Exchange:
@@ -67,7 +69,7 @@ def claim_backup(run: Run, unit: RecordedUnit) -> None:
     run.files.rename_exact(run.backup_path(unit), run.paths.unit("restoring", unit.number))
 
 
-def object_to_backup(unit: RecordedUnit, entries: Iterable[FileInfo]) -> str:
+def object_to_backup(unit: RecordedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
     """Why a backup is not what left live when the undone run took it; a file that came into it late goes live with it."""
     return manifests.judge(unit.expected, entries).why
 

@@ -15,6 +15,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, SourceMissing, TargetExists
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, RunRecord, entry_to_text
 from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit, plan_to_text
@@ -148,7 +149,12 @@ def commit(run: Run, record: RunRecord, parameters: Dict[str, object]) -> int:
             unanswered += 1
             if unanswered >= MOST_UNANSWERED:
                 raise
-    raise AskAPerson(f"{run.control.log}: no number is free", state="the table is consistent", next="look at the log directory")
+    raise AskAPerson(
+        f"{run.control.log}: no number is free",
+        code=Code.NO_FREE_NAME,
+        state="the table is consistent",
+        next="look at the log directory",
+    )
 
 
 def read_clock(run: Run) -> int:
@@ -177,6 +183,7 @@ def require_own_directory(run: Run) -> None:
 def fenced(run: Run) -> Fenced:
     return Fenced(
         f"{run.table.full_name}: another run took over {run.paths.top}",
+        code=Code.RUN_TAKEN_OVER,
         state="that run finishes or undoes what this one began",
         next="look at the other run's result",
     )

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Deque, Dict, List, Mapping, Tuple
+from typing import Deque, Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, StageBatch, StageDigests, StageResult, UnitFooters
 from hivekeeper.plan import proof
 from hivekeeper.plan.compaction import CompactionPlan, certify
 from hivekeeper.ports import RowsError
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
@@ -28,8 +29,8 @@ class Staged:
     """What came of the batches so far. `differing` are units whose proof failed, `failed` those whose job failed."""
 
     certificates: Dict[int, Certificate] = field(default_factory=dict)
-    differing: Dict[int, str] = field(default_factory=dict)
-    failed: Dict[int, str] = field(default_factory=dict)
+    differing: Dict[int, Reason] = field(default_factory=dict)
+    failed: Dict[int, Reason] = field(default_factory=dict)
 
 
 class Stager:
@@ -43,11 +44,13 @@ class Stager:
         self._failed_in_a_row = 0
         self._last_failure = ""
 
-    def why_end(self) -> str:
-        """Why nothing more is staged, "" where it is: the run is to end, or job after job fails, which is not the units' fault."""
+    def why_end(self) -> Optional[Reason]:
+        """Why nothing more is staged, None where it is: the run is to end, or job after job fails, which is not the units' fault."""
         if self._failed_in_a_row >= MOST_FAILED_JOBS_IN_A_ROW:
-            return f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
-        return self.run.cluster.stopping.why()
+            what = f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
+            return Reason(Code.JOBS_KEEP_FAILING, what)
+        why = self.run.cluster.stopping.why()
+        return Reason(Code.STOP_ASKED, why) if why else None
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
         """Steps 2 and 3 for one batch of the plan, or a part of it: a job that failed when the run is to end was cancelled."""
@@ -68,7 +71,7 @@ class Stager:
                 self._failed_in_a_row += 1
                 self._last_failure = str(error)
                 if len(batch.units) == 1:
-                    staged.failed[batch.units[0].number] = str(error)
+                    staged.failed[batch.units[0].number] = Reason(Code.JOB_FAILED, str(error))
                 waiting.extend(self._halve(batch))
         return staged
 
@@ -102,7 +105,7 @@ class Stager:
             differences += suspects.get(unit.number, [])
             if differences:
                 require_own_directory(self.run)
-                staged.differing[unit.number] = "; ".join(differences[:3])
+                staged.differing[unit.number] = Reason(Code.PROOF_FAILED, "; ".join(differences[:3]))
                 continue
             directory = _staged_directory(batch, unit.number)
             self._add_markers(directory, planned.markers)

@@ -10,6 +10,7 @@ from typing import Iterable, Optional
 
 from hivekeeper.errors import AskAPerson
 from hivekeeper.model import FileInfo
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitRecord
 from hivekeeper.runlog.outcomes import Outcome
@@ -30,7 +31,7 @@ def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRec
 
 def settle_swap(run: Run, unit: RecordedUnit, certificate: Optional[Certificate]) -> UnitRecord:
     """The same for a unit of a run that was interrupted. Without a certificate it was never proved, so never swapped."""
-    return exchange.settle(describe_swap(run, unit, certificate), "the run ended before its swap")
+    return exchange.settle(describe_swap(run, unit, certificate), Reason(Code.RUN_ENDED, "the run ended before its swap"))
 
 
 def describe_swap(run: Run, unit: RecordedUnit, certificate: Optional[Certificate]) -> Exchange:
@@ -47,19 +48,19 @@ def describe_swap(run: Run, unit: RecordedUnit, certificate: Optional[Certificat
     )
 
 
-def require_proved(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> str:
+def require_proved(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
     """Raise AskAPerson where what is to go live is not what was proved: nobody but us writes there."""
     if certificate is None or not manifests.holds_exactly(certificate.files, entries):
         require_own_directory(run)
         raise AskAPerson(
             f"{unit.unit.label}: {run.paths.unit('ready', unit.number)} does not hold what was proved",
+            code=Code.NOT_AS_PROVED,
             state="live is untouched",
             next="find out who writes below the control directory",
         )
-    return ""
 
 
-def leave(run: Run, unit: RecordedUnit, why: str) -> UnitRecord:
+def leave(run: Run, unit: RecordedUnit, why: Reason) -> UnitRecord:
     """A unit whose swap is not begun, because the run is to end; what was staged for it is dropped."""
     drop_ready(run, unit)
     return leave_unit(unit, why)

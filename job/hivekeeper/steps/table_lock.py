@@ -12,6 +12,7 @@ from hivekeeper.errors import Locked
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, FilesError, Lock, LockHeld
+from hivekeeper.reasons import Code
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: str) 
     except LockHeld as held:
         raise Locked(
             f"{table.full_name}: another run holds the table" + (f" ({held.holder.strip()})" if held.holder else ""),
+            code=Code.TABLE_LOCKED,
             state="untouched by this run",
             next="wait for it; a killed run's lock ends by itself after about a minute",
         ) from held

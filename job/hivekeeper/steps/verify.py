@@ -8,6 +8,7 @@ from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence,
 from hivekeeper.model import Differences, Digest, FileInfo, FooterGroup
 from hivekeeper.plan.verify import Link, Proof
 from hivekeeper.ports import Rows
+from hivekeeper.reasons import Code, Reason
 
 COUNT, DIGEST, ROWS = "count", "digest", "rows"
 MOST_EXAMPLES = 10
@@ -17,14 +18,14 @@ Files = Tuple[FileInfo, ...]
 
 @dataclass(frozen=True)
 class Compared:
-    """What a comparison found for one unit: `why` is empty where live holds what the backup holds. `rows` are the backup's.
+    """What a comparison found for one unit: `why` is None where live holds what the backup holds. `rows` are the backup's.
 
     `is_replaced`: the backup is gone and live has other files since, so there is nothing to compare but numbers of rows.
     """
 
-    why: str
+    why: Optional[Reason]
     rows: Optional[int] = None
-    note: str = ""
+    note: Optional[Reason] = None
     is_replaced: bool = False
     differences: Optional[Differences] = None
 
@@ -78,7 +79,7 @@ class Prover:
     def _judge(self, proof: Proof, measured: Mapping[Files, Measured]) -> Compared:
         unreadable = [measured[files].unreadable for files in self._sets(proof) if measured[files].unreadable]
         if unreadable:
-            return Compared(unreadable[0])
+            return Compared(Reason(Code.UNREADABLE_FILE, unreadable[0]))
         base = measured[proof.base] if proof.base is not None else None
         if base is not None and self._by_rows(proof):
             return self._judge_rows(proof, base, measured)
@@ -86,7 +87,7 @@ class Prover:
             return self._judge_replaced(proof, base, measured[proof.live])
         rows = base.digest.rows if base else _certified_rows(proof)
         whys = (self._judge_link(link, [measured[side] for side in (link.before, link.after) if side is not None]) for link in proof.links)
-        return Compared(next(filter(None, whys), ""), rows)
+        return Compared(next(filter(None, whys), None), rows)
 
     def _judge_replaced(self, proof: Proof, base: Optional[Measured], live: Measured) -> Compared:
         """All of live against the backup, or against what the run's certificate says of it."""
@@ -94,20 +95,22 @@ class Prover:
         wanted = base.digest if base else certified
         rows = wanted.rows if wanted else None
         if wanted is not None and wanted == live.digest:
-            return Compared("", rows, f"{proof.broken}; its rows are {'as many' if self._level == COUNT else 'the same'}")
+            same = "as many" if self._level == COUNT else "the same"
+            return Compared(None, rows, Reason(Code.SAME_ROWS, f"{_what(proof.broken)}; its rows are {same}"))
         is_replaced = base is None and certified is not None and live.digest.rows >= certified.rows
         return Compared(proof.broken, rows, is_replaced=is_replaced)
 
-    def _judge_link(self, link: Link, sides: Sequence[Measured]) -> str:
+    def _judge_link(self, link: Link, sides: Sequence[Measured]) -> Optional[Reason]:
         """Both sides against each other, and against the run's certificate where there is one; what is gone is left out."""
         said = [self._at_level(link.effect.digest)] if link.effect.digest else []
         claims = [*said, *(side.digest for side in sides)]
         wrong = [claim for claim in claims if claim != claims[-1]]
         if not wrong:
-            return ""
+            return None
         if wrong[0].rows != claims[-1].rows:
-            return f"{wrong[0].rows} rows before run {link.effect.run}, {claims[-1].rows} after it"
-        return f"the same number of rows before and after run {link.effect.run}, but not the same rows (digests differ)"
+            return Reason(Code.ROWS_DIFFER, f"{wrong[0].rows} rows before run {link.effect.run}, {claims[-1].rows} after it")
+        what = f"the same number of rows before and after run {link.effect.run}, but not the same rows (digests differ)"
+        return Reason(Code.ROWS_DIFFER, what)
 
     def _at_level(self, digest: Digest) -> Digest:
         return digest if self._level != COUNT else Digest(digest.rows, 0, 0)
@@ -118,9 +121,12 @@ class Prover:
         found = self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES)
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
         if missing or extra:
-            why = f"{missing} rows are only in the backup, {found.only_in_other} only in live"
-            return Compared(f"{proof.broken}; {why}" if proof.broken else why, base.digest.rows, differences=found)
-        return Compared("", base.digest.rows, f"{proof.broken}; its rows are the same" if proof.broken else "")
+            what = f"{missing} rows are only in the backup, {found.only_in_other} only in live"
+            code = proof.broken.code if proof.broken else Code.ROWS_DIFFER
+            said = f"{proof.broken.what}; {what}" if proof.broken else what
+            return Compared(Reason(code, said), base.digest.rows, differences=found)
+        note = Reason(Code.SAME_ROWS, f"{proof.broken.what}; its rows are the same") if proof.broken else None
+        return Compared(None, base.digest.rows, note)
 
 
 def _sides(proof: Proof) -> List[Files]:
@@ -128,6 +134,10 @@ def _sides(proof: Proof) -> List[Files]:
     if proof.broken:
         return [side for side in (proof.base, proof.live) if side is not None]
     return [side for link in proof.links for side in (link.before, link.after) if side is not None]
+
+
+def _what(why: Optional[Reason]) -> str:
+    return why.what if why else ""
 
 
 def _newer(proof: Proof) -> Files:

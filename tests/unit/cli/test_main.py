@@ -326,7 +326,7 @@ def test_the_properties_of_an_earlier_run_do_not_stand_for_a_killed_one(run, tmp
     files = [str(tmp_path / "none"), str(tmp_path / "log"), str(tmp_path / "none")]
     code, _, err = run("receive-driver-output", *files, "1", "--", "analyze", "--database", "d", "--properties-out", str(old))
     assert code == 143
-    assert "application_1_2 was killed in YARN" in err
+    assert "application_1_2 was killed on YARN" in err
     assert not old.exists()
 
 

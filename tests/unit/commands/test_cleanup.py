@@ -29,7 +29,7 @@ def backups(result):
 
 
 def kept_units(result):
-    return {name: reason for one in result.tables[0].backups for name, reason in one.kept_units}
+    return {name: why.what for one in result.tables[0].backups for name, why in one.kept_units}
 
 
 def retired(desk, number, run=None):

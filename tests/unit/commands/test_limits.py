@@ -54,7 +54,7 @@ def stopped():
 
 def test_the_text_says_what_is_left_and_why(stopped):
     lines = screen.render(stopped).splitlines()
-    told = "left: max_duration is over (1m) — run again; live is as it was"
+    told = "left: max_duration is over (1m) [stop-asked] — run again; live is as it was"
     assert [line for line in lines if ": left: " in line] == [f"  sales.events/dt=2: {told}", f"  sales.events/dt=3: {told}"]
     assert lines[0].startswith("sales.events: compacted 1 unit")
 

@@ -9,6 +9,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.errors import Exit
+from hivekeeper.reasons import Code
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.rows import DataFile
@@ -200,7 +201,7 @@ def test_a_table_dropped_and_made_anew_under_the_same_name_is_not_given_old_rows
     assert desk.rollback().tables[0].units == ()
     result = desk.rollback(run)
     assert result.code is Exit.REFUSED
-    assert {unit.reason for unit in result.tables[0].units} == {"the table was dropped and made anew since"}
+    assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_MADE_ANEW}
     assert without_lock(world.picture()) == without_lock(before)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
+from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import Desk, outcomes
@@ -427,7 +428,7 @@ def test_a_table_that_was_made_anew_is_not_compared_with_its_predecessors_backup
     assert "differs" not in outcomes(desk.verify()).values()
     named = desk.verify(desk.runs[0])
     assert named.code is Exit.DONE
-    assert {unit.reason for unit in named.tables[0].units} == {"the table was dropped and made anew since"}
+    assert {unit.why.code for unit in named.tables[0].units} == {Code.TABLE_MADE_ANEW}
 
 
 def test_a_compaction_that_was_interrupted_is_not_taken_for_an_overwriter(desk):

@@ -29,9 +29,9 @@ def merged(*texts: str, env: Mapping[str, str] = {}, flags: Mapping[str, Any] = 
 def refusal(*texts: str, **given: Any) -> str:
     with pytest.raises(UsageError) as caught:
         merged(*texts, **given)
-    assert caught.value.code == Exit.USAGE
-    assert "\n" not in caught.value.what
-    return caught.value.what
+    assert caught.value.reason.exit is Exit.USAGE
+    assert "\n" not in caught.value.reason.what
+    return caught.value.reason.what
 
 
 # -- layers -------------------------------------------------------------------------------------------------

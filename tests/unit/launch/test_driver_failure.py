@@ -35,25 +35,25 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_exit_code_says_how_a_run_ended(case):
     log, code = CASES[case]
-    assert driver_failure.judge(log, 1).code == code
+    assert driver_failure.judge(log, 1).exit_code == code
 
 
 def test_what_was_never_started_is_told_in_javas_words_and_touched_nothing():
     fate = driver_failure.judge(CASES["an unknown queue"][0], 1)
-    assert "unknown queue: nosuch" in fate.what
-    assert fate.state == "no table was touched"
+    assert "unknown queue: nosuch" in fate.reason.what
+    assert fate.reason.state == "no table was touched"
 
 
 def test_what_may_have_begun_is_never_said_to_be_untouched():
     for case, (log, code) in CASES.items():
         if code not in (2, 8):
-            assert "touched" not in driver_failure.judge(log, 1).state, case
+            assert "touched" not in driver_failure.judge(log, 1).reason.state, case
 
 
 def test_a_run_that_succeeded_stays_one_when_its_output_is_lost():
     fate = driver_failure.judge(RUNNING, 0)
-    assert fate.code == 0
-    assert f"yarn logs -applicationId {ID}" in fate.next
+    assert fate.exit_code == 0
+    assert f"yarn logs -applicationId {ID}" in fate.reason.next
 
 
 def test_without_a_driver_to_speak_the_last_lines_that_tell_are_picked():
@@ -77,4 +77,4 @@ def test_a_log_without_any_telling_line_gives_none():
 def test_a_driver_that_yarn_gave_up_is_told_in_yarns_words():
     why = "Max number of executor failures (3) reached"
     fate = driver_failure.judge(f"{RUNNING}ERROR Client: Application diagnostics message: {why}\n{FAILED}", 1)
-    assert (fate.code, fate.what) == (1, f"the driver ended without output: {why}")
+    assert (fate.exit_code, fate.reason.what) == (1, f"the driver ended without output: {why}")

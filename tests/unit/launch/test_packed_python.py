@@ -69,8 +69,8 @@ def test_the_packed_python_is_known_by_its_place_whether_links_lead_there_or_not
 def test_another_python_is_refused_and_both_are_named(container, prefix):
     with pytest.raises(UsageError) as caught:
         packed_python.require_packed_python(merged(), str(container), prefix)
-    assert caught.value.code is Exit.USAGE
-    assert f"the Python in {prefix}, not on the one in ./hivekeeper-env" in caught.value.what
+    assert caught.value.reason.exit is Exit.USAGE
+    assert f"the Python in {prefix}, not on the one in ./hivekeeper-env" in caught.value.reason.what
 
 
 def test_an_archive_that_was_not_unpacked_is_refused(container):

@@ -11,7 +11,7 @@ from hivekeeper.model import Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import analysis
 from hivekeeper.plan.analysis import ObservedTable, Status
-from hivekeeper.plan.eligibility import Reason
+from hivekeeper.reasons import Code, Reason
 from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit
 
 MIB = 2**20
@@ -48,7 +48,7 @@ def test_a_missing_directory_is_missing():
 
 
 def test_a_refusal_by_definition_wins_over_what_the_directory_holds():
-    reason = Reason("because", "do")
+    reason = Reason(Code.NOT_FAITHFUL, "because", "do")
     assert (judge(MIB, MIB, refusal=reason).status, judge(MIB, MIB, refusal=reason).reason) == (Status.REFUSED, reason)
 
 
@@ -105,7 +105,7 @@ def test_a_table_has_the_word_of_its_work_or_of_most_units(units, word):
 
 
 def test_a_refused_table_is_refused():
-    assert a_table_of(reason=Reason("because", "do")).status == Status.REFUSED
+    assert a_table_of(reason=Reason(Code.NOT_FAITHFUL, "because", "do")).status == Status.REFUSED
 
 
 def test_a_prediction_counts_files_bytes_and_objects():

@@ -7,7 +7,7 @@ import pytest
 from hivekeeper.errors import Exit
 from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check
-from hivekeeper.plan.eligibility import Reason
+from hivekeeper.reasons import Code, Reason
 
 GIB = 2**30
 
@@ -93,7 +93,7 @@ def test_a_scratch_directory_that_stays_is_told():
     assert [check.what for check in checks if check.level == WARN] == ["the scratch directory could not be removed: /t/x (denied)"]
 
 
-TIED = {"dt=2": Reason("it has a quota", "leave it out"), "dt=1": Reason("no", "ask")}
+TIED = {"dt=2": Reason(Code.NOT_FAITHFUL, "it has a quota", "leave it out"), "dt=1": Reason(Code.NOT_FAITHFUL, "no", "ask")}
 
 
 def test_units_that_cannot_be_renamed_are_named_and_counted_and_others_remain():

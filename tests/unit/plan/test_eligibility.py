@@ -4,6 +4,7 @@ import pytest
 
 from hivekeeper.model import Storage
 from hivekeeper.plan import eligibility
+from hivekeeper.reasons import Code
 from support.builders import ORC, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
 
 HUDI = Storage("org.apache.hudi.hadoop.HoodieParquetInputFormat", *list(eligibility.FORMATS)[0][1:])
@@ -69,32 +70,32 @@ def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_no
 
 
 @pytest.mark.parametrize(
-    ("entry", "what", "passing"),
+    ("entry", "code"),
     [
-        (a_directory("_temporary"), "a writer is at work", True),
-        (a_directory(".hive-staging_hive_2026"), "a writer is at work", True),
-        (a_directory(".spark-staging-1"), "a writer is at work", True),
-        (a_directory("_impala_insert_staging"), "a writer is at work", True),
-        (a_file("part-1", is_open=True), "open for writing", True),
-        (a_directory("_spark_metadata"), "commit log", False),
-        (a_directory("_delta_log"), "commit log", False),
-        (a_directory(".hoodie"), "commit log", False),
-        (a_directory("delta_0000001_0000001"), "ACID", False),
-        (a_directory("base_0000001"), "ACID", False),
-        (a_file("_orc_acid_version"), "ACID", False),
-        (a_directory("HIVE_UNION_SUBDIR_1"), "sub-directory", False),
-        (a_directory("x=9"), "sub-directory", False),
-        (a_file("part-1._COPYING_"), "unfinished", False),
-        (a_file("part-1.tmp"), "unfinished", False),
-        (a_file("part-1.inprogress"), "unfinished", False),
-        (a_file(".part-1.swp"), "hidden file", False),
+        (a_directory("_temporary"), Code.WRITER_AT_WORK),
+        (a_directory(".hive-staging_hive_2026"), Code.WRITER_AT_WORK),
+        (a_directory(".spark-staging-1"), Code.WRITER_AT_WORK),
+        (a_directory("_impala_insert_staging"), Code.WRITER_AT_WORK),
+        (a_file("part-1", is_open=True), Code.OPEN_FILE),
+        (a_directory("_spark_metadata"), Code.OTHER_ENGINE),
+        (a_directory("_delta_log"), Code.OTHER_ENGINE),
+        (a_directory(".hoodie"), Code.OTHER_ENGINE),
+        (a_directory("delta_0000001_0000001"), Code.ACID_DIRECTORY),
+        (a_directory("base_0000001"), Code.ACID_DIRECTORY),
+        (a_file("_orc_acid_version"), Code.ACID_DIRECTORY),
+        (a_directory("HIVE_UNION_SUBDIR_1"), Code.SUBDIRECTORY),
+        (a_directory("x=9"), Code.SUBDIRECTORY),
+        (a_file("part-1._COPYING_"), Code.UNFINISHED_FILE),
+        (a_file("part-1.tmp"), Code.UNFINISHED_FILE),
+        (a_file("part-1.inprogress"), Code.UNFINISHED_FILE),
+        (a_file(".part-1.swp"), Code.HIDDEN_FILE),
     ],
     ids=lambda value: value.name if hasattr(value, "name") else "",
 )
-def test_a_directory_with_what_we_do_not_understand_is_refused(entry, what, passing):
+def test_a_directory_with_what_we_do_not_understand_is_refused(entry, code):
     reason = eligibility.refuse_directory(a_snapshot(a_file("good.parquet"), entry))
-    assert what in reason.what
-    assert reason.passing is passing
+    assert reason.code is code
+    assert entry.name in reason.what
 
 
 def test_markers_and_summary_files_and_empty_files_are_no_reason():

@@ -220,13 +220,13 @@ def test_an_unknown_column_is_named_with_its_position_and_the_known_ones():
     with pytest.raises(UsageError) as caught:
         parse("dt = '2026-01-01' and regoin = 'eu'", COLUMNS)
     assert str(caught.value) == "--where, position 23: expected a partition column, found regoin"
-    assert caught.value.next == "correct --where; the partition columns are: dt (date), region (string), hour (int)"
+    assert caught.value.reason.next == "correct --where; the partition columns are: dt (date), region (string), hour (int)"
 
 
 def test_an_unpartitioned_table_has_no_column_to_select_by():
     with pytest.raises(UsageError) as caught:
         parse("dt = '2026-01-01'", [])
-    assert caught.value.next.endswith("none, the table is not partitioned")
+    assert caught.value.reason.next.endswith("none, the table is not partitioned")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, analyze_unit
 from hivekeeper.plan.quarantine import day_text, explain, find_quarantined, set_apart
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text, table_id
 from hivekeeper.runlog.manifests import RecordedFile
 from hivekeeper.runlog.outcomes import Outcome
@@ -22,7 +23,7 @@ RULES = Settings(min_quiet_ms=0)
 
 
 def a_record(outcome, name="dt=1", files=FILES, reason="boom"):
-    return UnitRecord(RecordedUnit(1, a_unit(name), tuple(map(RecordedFile.of, files))), outcome, reason=reason)
+    return UnitRecord(RecordedUnit(1, a_unit(name), tuple(map(RecordedFile.of, files))), outcome, why=Reason(Code.JOB_FAILED, reason))
 
 
 def a_log(*runs, table=TABLE, operation="compact-swap"):

@@ -41,7 +41,7 @@ def a_logged_run(version, *effects, operation="compact-swap", **more):
 
 
 def reasons(backups, policy):
-    return [(verdict.keep, verdict.reason) for verdict in retention.judge_backups(backups, policy, NOW_MS)]
+    return [(verdict.keep, verdict.reason.what) for verdict in retention.judge_backups(backups, policy, NOW_MS)]
 
 
 def kept(backups, policy):

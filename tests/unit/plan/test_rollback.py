@@ -8,8 +8,8 @@ import pytest
 
 from hivekeeper.model import Snapshot
 from hivekeeper.plan import rollback
-from hivekeeper.plan.eligibility import Reason
 from hivekeeper.plan.rollback import Stack
+from hivekeeper.reasons import Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import RecordedFile

@@ -50,7 +50,7 @@ def links(found):
 def test_one_run_claims_that_its_backup_and_its_files_hold_the_same_rows():
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new", "later")), [a_snapshot(*entries("a1", "a2"))])
     assert links(found) == [("A", ["a1", "a2"], ["A.new"])]
-    assert (names(found.base), names(found.newest), names(found.arrivals), found.broken) == (["a1", "a2"], ["A.new"], ["later"], "")
+    assert (names(found.base), names(found.newest), names(found.arrivals), found.broken) == (["a1", "a2"], ["A.new"], ["later"], None)
 
 
 def test_two_runs_are_linked_and_what_came_between_them_is_an_arrival():
@@ -63,7 +63,7 @@ def test_two_runs_are_linked_and_what_came_between_them_is_an_arrival():
 def test_where_a_backup_was_discarded_the_certificate_stands_for_it():
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [GONE])
     assert links(found) == [("A", None, ["A.new"])]
-    assert (found.base, found.broken) == (None, "")
+    assert (found.base, found.broken) == (None, None)
 
 
 def test_files_that_lie_in_a_discarded_backup_are_not_taken_for_no_files():
@@ -75,7 +75,7 @@ def test_files_that_lie_in_a_discarded_backup_are_not_taken_for_no_files():
 def test_a_record_without_runs_since_is_compared_with_live_itself():
     found = plan(("a1", "a2"), [], a_snapshot(*entries("a1", "a2", "later")), [])
     assert (names(found.base), names(found.newest), names(found.arrivals)) == (["a1", "a2"], ["a1", "a2"], ["later"])
-    assert (found.links, found.broken) == ((), "")
+    assert (found.links, found.broken) == ((), None)
 
 
 @pytest.mark.parametrize("live", [a_snapshot(*entries("a1", "later")), a_snapshot(), GONE], ids=["one lost", "all lost", "no directory"])
@@ -99,7 +99,7 @@ def test_files_lost_since_a_record_leave_no_base_to_compare_with(live):
 )
 def test_where_somebody_replaced_the_files_only_the_rows_themselves_can_tell(live):
     found = plan(("a1", "a2"), [A], live, [a_snapshot(*entries("a1", "a2"))])
-    assert found.broken.startswith("somebody replaced its files since run A (A.new ")
+    assert found.broken.what.startswith("somebody replaced its files since run A (A.new ")
     assert (names(found.base), found.links) == (["a1", "a2"], ())
 
 
@@ -107,20 +107,20 @@ def test_an_overwrite_between_two_runs_breaks_the_proof():
     other = an_effect("B", ("theirs",), ("B.new",))
     holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("theirs"))]
     found = plan(("a1", "a2"), [A, other], a_snapshot(*entries("B.new")), holders)
-    assert found.broken == "somebody replaced its files since run A (A.new is gone)"
+    assert found.broken.what == "somebody replaced its files since run A (A.new is gone)"
     assert names(found.base) == ["a1", "a2"]
 
 
 def test_an_overwrite_between_a_record_and_a_run_breaks_the_proof():
     found = plan(("r1",), [A], a_snapshot(*entries("A.new")), [a_snapshot(*entries("a1", "a2"))])
-    assert found.broken == "the backup is not what it was: r1 is gone"
+    assert found.broken.what == "the backup is not what it was: r1 is gone"
     assert found.base is None
 
 
 @pytest.mark.parametrize("holder", [a_snapshot(*entries("a1")), a_snapshot(*entries("a1", "a2", mtime_ms=7))], ids=["lost", "touched"])
 def test_a_backup_that_is_not_what_it_was_proves_nothing(holder):
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [holder])
-    assert "the backup is not what it was: a" in found.broken
+    assert "the backup is not what it was: a" in found.broken.what
     assert found.base is None
 
 
@@ -149,17 +149,17 @@ def test_a_hidden_file_is_no_arrival():
 
 def test_a_file_that_came_into_a_backup_late_is_named_and_is_no_arrival():
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [a_snapshot(*entries("a1", "a2", "late"))])
-    assert (found.late_in_backup, found.arrivals, found.broken) == (("late",), (), "")
+    assert (found.late_in_backup, found.arrivals, found.broken) == (("late",), (), None)
 
 
 def test_a_file_that_a_later_run_found_with_another_length_was_replaced_although_its_backup_is_gone():
     changed = replace(B, before=tuple(replace(file, length=9) if file.name == "A.new" else file for file in B.before))
     found = plan(("a1", "a2"), [A, changed], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
-    assert "before run B (A.new is gone or was changed)" in found.broken
+    assert "before run B (A.new is gone or was changed)" in found.broken.what
 
 
 def test_a_hidden_file_between_two_runs_is_no_arrival():
     with_marker = replace(B, before=(*B.before, *recorded("_meta")))
     holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("A.new", "b1", "_meta"))]
     found = plan(("a1", "a2"), [A, with_marker], a_snapshot(*entries("B.new")), holders)
-    assert (found.broken, names(found.arrivals)) == ("", ["b1"])
+    assert (found.broken, names(found.arrivals)) == (None, ["b1"])

@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper.model import Differences
 from hivekeeper.plan.retention import Backup
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import screen
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun, LoggedUnit
@@ -84,23 +85,30 @@ def test_verify_counts_what_holds_and_names_what_came_later():
     units = (
         UnitOutcome("dt=1", Outcome.VERIFIED, 3, 3000, rows=3, late_files=("a", "b")),
         UnitOutcome("dt=2", Outcome.VERIFIED, 1, 10, rows=1),
-        UnitOutcome("dt=3", Outcome.DROPPED, 0, 0, reason="it was dropped from the metastore since"),
+        UnitOutcome("dt=3", Outcome.DROPPED, 0, 0, why=Reason(Code.DROPPED, "it was dropped from the metastore since")),
     )
     assert shown("verify", units=units).splitlines() == [
         "sales.events: 2 of 3 units verified: live holds the backup's 4 rows",
         "  and 2 files that came later",
         "  sales.events/dt=1: a",
         "  sales.events/dt=1: b",
-        "  sales.events/dt=3: dropped: it was dropped from the metastore since",
+        "  sales.events/dt=3: dropped: it was dropped from the metastore since [dropped]",
     ]
 
 
 def test_verify_shows_the_rows_that_differ():
     found = Differences(1, 2, ("id", "name"), ({"id": "1", "name": None},), ({"id": "1", "name": "x"},))
-    unit = UnitOutcome("", Outcome.DIFFERS, 3, 3000, reason="1 rows are only in the backup, 2 only in live", next="look", differences=found)
+    unit = UnitOutcome(
+        "",
+        Outcome.DIFFERS,
+        3,
+        3000,
+        why=Reason(Code.ROWS_DIFFER, "1 rows are only in the backup, 2 only in live", "look"),
+        differences=found,
+    )
     assert shown("verify", units=(unit,)).splitlines() == [
         "sales.events: 0 of 1 unit verified: live holds the backup's 0 rows",
-        "  sales.events: differs: 1 rows are only in the backup, 2 only in live — look",
+        "  sales.events: differs: 1 rows are only in the backup, 2 only in live [rows-differ] — look",
         "  sales.events: 1 rows only in the backup, 2 only in live; columns that differ: id, name",
         "    only in backup: id=1, name=NULL",
         "    only in live: id=1, name=x",
@@ -108,7 +116,9 @@ def test_verify_shows_the_rows_that_differ():
 
 
 def test_long_lists_of_verify_are_cut():
-    units = tuple(UnitOutcome(f"dt={n}", Outcome.DIFFERS, 1, 1, reason="boom", late_files=("x",)) for n in range(MANY))
+    units = tuple(
+        UnitOutcome(f"dt={n}", Outcome.DIFFERS, 1, 1, why=Reason(Code.JOB_FAILED, "boom"), late_files=("x",)) for n in range(MANY)
+    )
     lines = shown("verify", units=units).splitlines()
     assert lines.count("  … and 5 more (all of them with --json)") == 2
     assert len(lines) == 2 + 2 * 21
@@ -116,18 +126,22 @@ def test_long_lists_of_verify_are_cut():
 
 def test_the_examples_of_many_units_that_differ_are_cut_too():
     found = Differences(10, 10, ("id",), ({"id": "1"},) * 10, ({"id": "2"},) * 10)
-    units = tuple(UnitOutcome(f"dt={n}", Outcome.DIFFERS, 1, 1, reason="boom", differences=found) for n in range(1000))
+    units = tuple(
+        UnitOutcome(f"dt={n}", Outcome.DIFFERS, 1, 1, why=Reason(Code.JOB_FAILED, "boom"), differences=found) for n in range(1000)
+    )
     assert len(shown("verify", units=units).splitlines()) < 1000
 
 
 def test_a_value_of_a_row_cannot_steer_a_terminal():
     found = Differences(1, 0, ("id",), ({"id": "\x1b[2J"},))
-    assert_cleaned(shown("verify", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 1, 1, reason="boom", differences=found),)))
+    assert_cleaned(
+        shown("verify", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 1, 1, why=Reason(Code.JOB_FAILED, "boom"), differences=found),))
+    )
 
 
 def test_a_value_of_several_lines_stays_in_its_line():
     found = Differences(1, 0, ("id",), ({"id": "one\nsales.events: 3 of 3 units verified"},))
-    text = shown("verify", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 1, 1, reason="boom", differences=found),))
+    text = shown("verify", units=(UnitOutcome("dt=1", Outcome.DIFFERS, 1, 1, why=Reason(Code.JOB_FAILED, "boom"), differences=found),))
     assert not [line for line in text.splitlines() if line.startswith("sales.events: 3 of 3")]
 
 
@@ -137,19 +151,19 @@ def test_a_value_of_several_lines_stays_in_its_line():
 def test_rollback_says_what_was_undone_and_how_to_undo_that():
     units = (
         UnitOutcome("dt=1", Outcome.ROLLED_BACK, 1, 10, 3, 10, gap_ms=2.5, late_files=("a",), of_run=RUN),
-        UnitOutcome("dt=2", Outcome.REFUSED, 0, 0, reason="its directory is gone", next="look"),
+        UnitOutcome("dt=2", Outcome.REFUSED, 0, 0, why=Reason(Code.DIRECTORY_GONE, "its directory is gone", "look")),
     )
     assert shown("rollback", run=LATER, units=units).splitlines() == [
         f"sales.events: rolled back 1 step, longest gap 2.5 ms, run {LATER}",
         f"  sales.events/dt=1: 1 → 3 files, undoes run {RUN}, 1 file that came later kept",
         f"  to undo this: hivekeeper rollback --table sales.events --run {LATER}",
-        "  sales.events/dt=2: refused: its directory is gone — look",
+        "  sales.events/dt=2: refused: its directory is gone [directory-gone] — look",
     ]
 
 
 def test_rollback_with_nothing_to_do_says_so():
     assert shown("rollback") == "sales.events: nothing to roll back: no compaction is in force"
-    undone = (UnitOutcome("dt=1", Outcome.UNDONE, 0, 0, reason=f"it was rolled back already, by run {RUN}"),)
+    undone = (UnitOutcome("dt=1", Outcome.UNDONE, 0, 0, why=Reason(Code.ALREADY_ROLLED_BACK, f"it was rolled back already, by run {RUN}")),)
     assert shown("rollback", units=undone).splitlines()[0] == "sales.events: nothing to roll back"
 
 
@@ -167,8 +181,8 @@ def test_a_planned_rollback_of_an_odd_partition_cannot_steer_a_terminal():
 
 
 def test_cleanup_gives_each_backup_its_verdict_and_reason():
-    kept = BackupOutcome(a_backup(pinned=True), BackupState.KEPT, "it is pinned")
-    gone = BackupOutcome(a_backup(), BackupState.DISCARDED, "it is older than 7d", late_files=("late",))
+    kept = BackupOutcome(a_backup(pinned=True), BackupState.KEPT, Reason(Code.NOT_KEPT, "it is pinned"))
+    gone = BackupOutcome(a_backup(), BackupState.DISCARDED, Reason(Code.NOT_KEPT, "it is older than 7d"), late_files=("late",))
     assert shown("cleanup", backups=(kept, gone)).splitlines() == [
         "sales.events: discarded 1 of 2 backups: 2 files, 2.0 KiB",
         "  RUN                    OF                     WHEN                 UNITS  FILES     SIZE  OUTCOME    WHY",
@@ -180,29 +194,43 @@ def test_cleanup_gives_each_backup_its_verdict_and_reason():
 
 
 def test_a_dry_run_of_cleanup_says_would():
-    assert shown("cleanup", backups=(BackupOutcome(a_backup(), BackupState.PLANNED, "x"),)).startswith(
+    assert shown("cleanup", backups=(BackupOutcome(a_backup(), BackupState.PLANNED, Reason(Code.NOT_KEPT, "x")),)).startswith(
         "sales.events: would discard 1 of 1 backup: "
     )
 
 
 def test_cleanup_says_which_units_stay_and_why():
-    partly = BackupOutcome(a_backup(), BackupState.PARTLY, "it is older than 7d", (("dt=1", "old-1 is gone"),))
-    assert f"  kept sales.events/dt=1 of run {RUN}: old-1 is gone" in shown("cleanup", backups=(partly,)).splitlines()
+    partly = BackupOutcome(
+        a_backup(),
+        BackupState.PARTLY,
+        Reason(Code.NOT_KEPT, "it is older than 7d"),
+        (("dt=1", Reason(Code.BACKUP_CHANGED, "old-1 is gone")),),
+    )
+    assert f"  kept sales.events/dt=1 of run {RUN}: old-1 is gone [backup-changed]" in shown("cleanup", backups=(partly,)).splitlines()
 
 
 def test_the_unit_of_an_unpartitioned_table_goes_by_the_tables_name():
-    partly = BackupOutcome(a_backup(effects=(an_effect(""),)), BackupState.PARTLY, "x", (("", "old-1 is gone"),))
-    assert f"  kept sales.events of run {RUN}: old-1 is gone" in shown("cleanup", backups=(partly,)).splitlines()
+    partly = BackupOutcome(
+        a_backup(effects=(an_effect(""),)),
+        BackupState.PARTLY,
+        Reason(Code.NOT_KEPT, "x"),
+        (("", Reason(Code.BACKUP_CHANGED, "old-1 is gone")),),
+    )
+    assert f"  kept sales.events of run {RUN}: old-1 is gone [backup-changed]" in shown("cleanup", backups=(partly,)).splitlines()
 
 
 def test_a_long_list_of_units_that_stay_is_cut():
-    kept = tuple((f"dt={n}", "the trash is switched off") for n in range(1000))
-    assert len(shown("cleanup", backups=(BackupOutcome(a_backup(), BackupState.PARTLY, "x", kept),)).splitlines()) < 100
+    kept = tuple((f"dt={n}", Reason(Code.TRASH_OFF, "the trash is switched off")) for n in range(1000))
+    assert (
+        len(shown("cleanup", backups=(BackupOutcome(a_backup(), BackupState.PARTLY, Reason(Code.NOT_KEPT, "x"), kept),)).splitlines()) < 100
+    )
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_ids_of_runs_are_never_shortened(width):
-    text = shown("cleanup", width, backups=(BackupOutcome(a_backup(), BackupState.KEPT, "it is younger than min_age (7d)"),))
+    text = shown(
+        "cleanup", width, backups=(BackupOutcome(a_backup(), BackupState.KEPT, Reason(Code.NOT_KEPT, "it is younger than min_age (7d)")),)
+    )
     assert RUN in text
 
 
@@ -211,7 +239,13 @@ def test_cleanup_without_backups_says_so():
 
 
 def test_names_of_kept_units_and_late_files_cannot_steer_a_terminal():
-    partly = BackupOutcome(a_backup(), BackupState.PARTLY, "x", (("dt=\x1b[2J", "gone"),), ("\x1b[2J.parquet",))
+    partly = BackupOutcome(
+        a_backup(),
+        BackupState.PARTLY,
+        Reason(Code.NOT_KEPT, "x"),
+        (("dt=\x1b[2J", Reason(Code.BACKUP_CHANGED, "gone")),),
+        ("\x1b[2J.parquet",),
+    )
     assert_cleaned(shown("cleanup", backups=(partly,)))
 
 

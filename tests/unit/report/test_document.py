@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, Set
 
 import pytest
 
@@ -15,11 +15,10 @@ from hivekeeper.cli import parser
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.config import layers
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import Differences, Selection
-from hivekeeper.plan.analysis import Status
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import document
-from hivekeeper.report.results import BackupState, CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import MIB, a_table
 from support.contexts import a_context
@@ -31,7 +30,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 SOURCE = DOCS.parent / "job" / "hivekeeper"
 RUN = "20260101t020304z-0000"
 QUIET = Settings(min_quiet_ms=0)
-PROBLEM = Problem("what", "state", "next", Exit.LOCKED)
+PROBLEM = Reason(Code.TABLE_LOCKED, "what", "next", "state")
 
 
 def tables_of(text: str) -> Dict[str, Dict[str, str]]:
@@ -48,7 +47,7 @@ def tables_of(text: str) -> Dict[str, Dict[str, str]]:
 
 
 PAGE = (DOCS / "json.md").read_text("utf-8")
-TABLES = tables_of(re.sub(r"^\| (?:outcome|status) \|.*\n(?:\|.*\n)+", "", PAGE, flags=re.MULTILINE))
+TABLES = tables_of(re.sub(r"^\| (?:outcome|status|code) \|.*\n(?:\|.*\n)+", "", PAGE, flags=re.MULTILINE))
 HEAD, TABLE, ANALYSIS = TABLES["The result document"], TABLES["One table"], TABLES["`analysis`"]
 UNIT, BACKUP, LOG = TABLES["One unit"], TABLES["One backup"], TABLES["One entry of the log"]
 
@@ -190,25 +189,10 @@ def test_the_files_at_a_version_have_the_keys_of_the_docs(built):
 def test_an_error_and_a_recovered_run_have_the_keys_of_the_docs():
     table = TableOutcome("d.t", problem=PROBLEM, recovered=((RUN, {Outcome.SWAPPED: 2}),))
     built = document.build(CommandResult("recover", RUN, 0, 1.0, True, tables=(table,)))["tables"][0]
-    assert built["error"] == {"what": "what", "state": "state", "next": "next", "exit_code": 4}
+    assert built["error"] == {"code": "table-locked", "what": "what", "state": "state", "next": "next", "exit_code": 4}
     assert set(built["error"]) == named_in(HEAD["error"])
     assert built["recovered"] == [{"run": RUN, "outcomes": {"swapped": 2}}]
     assert set(built["recovered"][0]) == named_in(TABLE["recovered"])
-
-
-def rows_of_page(head: str) -> List[str]:
-    """The rows of the table of codes that begins with this head."""
-    return re.search(rf"^\| {re.escape(head)} \|\n\|[-| ]+\|\n((?:\|.*\n)+)", PAGE, re.MULTILINE)[1].splitlines()
-
-
-def test_the_docs_list_every_outcome_with_what_it_means():
-    told = [f"| `{one.code}` | {', '.join(one.commands)} | {int(one.exit)} | {one.meaning} |" for one in Outcome]
-    assert rows_of_page("outcome | of | exit code | means") == told
-
-
-def test_the_docs_list_every_status_and_every_outcome_of_a_backup_with_what_they_mean():
-    assert rows_of_page("status | means") == [f"| `{one.code}` | {one.meaning} |" for one in Status]
-    assert rows_of_page("outcome | exit code | means") == [f"| `{one.code}` | {int(one.exit)} | {one.meaning} |" for one in BackupState]
 
 
 def test_the_totals_count_what_was_swapped_only():
@@ -240,7 +224,7 @@ def test_a_refused_table_has_no_analysis():
 
 
 def test_a_command_that_could_not_run_is_a_document_with_an_error():
-    built = document.build_error(PROBLEM)
+    built = document.build_error(PROBLEM, 4)
     assert (built["schema"], built["hivekeeper"], built["exit_code"], built["tables"]) == (1, __version__, 4, [])
     assert set(built) <= set(HEAD)
 

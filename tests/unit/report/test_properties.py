@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivekeeper.errors import Exit
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import properties
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Kind, Outcome
 from support.builders import MIB, a_table
 from support.desk import Desk
@@ -58,12 +59,12 @@ def a_result(*tables: TableOutcome, command: str = "compact-swap", named: bool =
     return CommandResult(command, RUN, 0, 1.0, named, tables=tables)
 
 
-def a_problem(what: str, code: Exit = Exit.LOCKED, advice: str = "wait") -> Problem:
-    return Problem(what, "untouched", advice, code)
+def a_problem(what: str, code: Exit = Exit.LOCKED, advice: str = "wait") -> Reason:
+    return Reason(next(one for one in Code if one.exit is code), what, advice, "untouched")
 
 
 def a_unit(outcome: Outcome, reason: str = "") -> UnitOutcome:
-    return UnitOutcome("dt=1", outcome, 12, 1000, 1, 900, reason=reason)
+    return UnitOutcome("dt=1", outcome, 12, 1000, 1, 900, why=Reason(Code.JOB_FAILED, reason) if reason else None)
 
 
 NAMES = st.text(max_size=500)
@@ -84,10 +85,9 @@ UNITS = st.builds(
     bytes_before=st.integers(0, 2**63),
     files_after=st.integers(0, 10**12),
     bytes_after=st.integers(0, 2**63),
-    reason=NAMES,
-    next=NAMES,
+    why=st.builds(Reason, st.sampled_from(Code), NAMES, NAMES),
 )
-PROBLEMS = st.builds(Problem, what=NAMES, state=NAMES, next=NAMES, code=st.sampled_from(sorted(set(Exit) - {Exit.DONE})))
+PROBLEMS = st.builds(Reason, st.sampled_from(Code), what=NAMES, state=NAMES, next=NAMES)
 TABLES = st.builds(
     TableOutcome,
     table=NAMES,
@@ -122,10 +122,10 @@ def test_the_properties_of_any_result_are_small_and_can_be_read_back(result):
 @settings(max_examples=200, deadline=None)
 @given(PROBLEMS, NAMES)
 def test_the_properties_of_any_error_are_small_and_can_be_read_back(problem, command):
-    text = properties.render_error(problem, command)
+    text = properties.render_error(problem, command, problem.exit)
     assert_small(text)
     read = read_properties(text)
-    assert read["hivekeeper.exit_code"] == str(int(problem.code))
+    assert read["hivekeeper.exit_code"] == str(int(problem.exit))
     line = problem.what.partition("\n")[0]
     told = read["hivekeeper.error"]
     assert told == line or (told.endswith("...") and line.startswith(told[:-3]))
@@ -134,18 +134,18 @@ def test_the_properties_of_any_error_are_small_and_can_be_read_back(problem, com
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_characters="\n"), max_size=40))
 def test_a_short_text_comes_back_as_it_was(text):
-    assert read_properties(properties.render_error(a_problem(text), "analyze"))["hivekeeper.error"] == text
+    assert read_properties(properties.render_error(a_problem(text), "analyze", Exit.LOCKED))["hivekeeper.error"] == text
 
 
 @pytest.mark.parametrize(
     "text", [" two blanks ", "a=b:c#d!e", "C:\\new", "tab\there", "Ünï 漢字 😀", "line\rfeed", "\udc80", "", "#", "  "]
 )
 def test_a_nasty_text_comes_back_as_it_was(text):
-    assert read_properties(properties.render_error(a_problem(text), "analyze"))["hivekeeper.error"] == text
+    assert read_properties(properties.render_error(a_problem(text), "analyze", Exit.LOCKED))["hivekeeper.error"] == text
 
 
 def test_only_the_first_line_of_an_error_is_told():
-    read = read_properties(properties.render_error(a_problem("no ticket\n\tat java.lang.Thread"), "analyze"))
+    read = read_properties(properties.render_error(a_problem("no ticket\n\tat java.lang.Thread"), "analyze", Exit.LOCKED))
     assert read["hivekeeper.error"] == "no ticket"
 
 

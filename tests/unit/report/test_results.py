@@ -2,7 +2,8 @@ import pytest
 
 from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Backup
-from hivekeeper.report.results import BackupOutcome, BackupState, Problem, TableOutcome, UnitOutcome, code_of_tables, code_of_units
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome, code_of_tables, code_of_units
 from hivekeeper.runlog.outcomes import Outcome
 
 DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.DIFFERENT
@@ -38,8 +39,10 @@ def test_the_code_of_a_table_follows_from_its_units(outcomes, code):
 
 
 def a_table(code=DONE, swapped=False):
-    problem = None if code is DONE else Problem("what", "state", "next", code)
     units = (UnitOutcome("", Outcome.SWAPPED, 2, 2),) if swapped else ()
+    if code is DIFFERENT:
+        return TableOutcome("d.t", units=(*units, UnitOutcome("", Outcome.DIFFERS, 2, 2)))
+    problem = None if code is DONE else Reason(next(one for one in Code if one.exit is code), "what", "next", "state")
     return TableOutcome("d.t", units=units, problem=problem)
 
 

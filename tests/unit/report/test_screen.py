@@ -7,10 +7,10 @@ from dataclasses import replace
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import screen
-from hivekeeper.report.results import CommandResult, Problem, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
@@ -67,7 +67,7 @@ sales.events: file sizes
      from 128 MiB    1  █
 
 left alone:
-  sales.view: it is a view — name the table behind it"""
+  sales.view: it is a view [view] — name the table behind it"""
 
 
 def test_analyze_shows_the_tables_the_gain_the_sizes_and_what_is_left_alone():
@@ -96,7 +96,7 @@ def test_a_unit_of_a_whole_table_is_called_so():
 
 def test_analyze_of_a_named_table_that_is_refused_is_an_error_in_three_lines():
     assert analyze_text(tables=("sales.view",)) == (
-        "nothing to show\n\nhivekeeper: sales.view: it is a view\n  state: nothing was changed\n  next:  name the table behind it"
+        "nothing to show\n\nhivekeeper: sales.view: it is a view [view]\n  state: nothing was changed\n  next:  name the table behind it"
     )
 
 
@@ -122,7 +122,7 @@ def test_compact_swap_says_why_units_were_left_and_what_to_do():
     world.files.namespace.advance(3_600_000)
     assert compact_text(world=world) == (
         "  sales.events/dt=1: refused: its files do not share one form: 1 and 200 files differ in schema "
-        "(schema «optional int32 id;» / «optional binary row (STRING);») — leave the unit out with --where"
+        "(schema «optional int32 id;» / «optional binary row (STRING);») [mixed-forms] — leave the unit out with --where"
     )
 
 
@@ -147,28 +147,38 @@ def test_late_files_and_recovered_runs_are_told():
 
 
 def test_a_long_list_of_units_is_cut_unless_partitions_are_asked_for():
-    units = tuple(UnitOutcome(f"dt={number}", Outcome.FAILED, 3, 3000, reason=f"boom {number}") for number in range(25))
+    units = tuple(
+        UnitOutcome(f"dt={number}", Outcome.FAILED, 3, 3000, why=Reason(Code.JOB_FAILED, f"boom {number}")) for number in range(25)
+    )
     table = TableOutcome("d.t", RUN, units)
     short, full = (screen.render(a_result(table), partitions).splitlines() for partitions in (False, True))
-    assert (len(short), short[0], short[-1]) == (21, "  d.t/dt=0: failed: boom 0", "  … and 5 more (all of them with --json)")
+    assert (len(short), short[0], short[-1]) == (21, "  d.t/dt=0: failed: boom 0 [job-failed]", "  … and 5 more (all of them with --json)")
     assert len(full) == 25
 
 
 def test_units_that_are_left_for_one_reason_are_told_in_one_line_unless_partitions_are_asked_for():
-    units = tuple(UnitOutcome(f"dt={number}", Outcome.LEFT, 3, 3000, reason="no room", next="make some") for number in range(25))
-    table = TableOutcome("d.t", RUN, (*units, UnitOutcome("dt=x", Outcome.FAILED, 3, 3000, reason="boom")))
-    assert screen.render(a_result(table)) == "  d.t: 25 units left: no room — make some\n  d.t/dt=x: failed: boom"
+    units = tuple(
+        UnitOutcome(f"dt={number}", Outcome.LEFT, 3, 3000, why=Reason(Code.NOT_ENOUGH_SPACE, "no room", "make some"))
+        for number in range(25)
+    )
+    table = TableOutcome("d.t", RUN, (*units, UnitOutcome("dt=x", Outcome.FAILED, 3, 3000, why=Reason(Code.JOB_FAILED, "boom"))))
+    assert (
+        screen.render(a_result(table))
+        == "  d.t: 25 units left: no room [not-enough-space] — make some\n  d.t/dt=x: failed: boom [job-failed]"
+    )
     assert len(screen.render(a_result(table), partitions=True).splitlines()) == 26
 
 
 def test_two_tables_are_apart_by_one_blank_line_and_so_are_their_problems():
-    problem = Problem("d.u: another run holds the table", "untouched by this run", "wait for it", Exit.LOCKED)
+    problem = Reason(Code.TABLE_LOCKED, "d.u: another run holds the table", "wait for it", "untouched by this run")
     tables = (TableOutcome("d.s"), TableOutcome("d.t"), TableOutcome("d.u", problem=problem))
     assert screen.render(a_result(*tables)) == (
         "d.s: nothing to do\n\nd.t: nothing to do\n\n"
-        "hivekeeper: d.u: another run holds the table\n  state: untouched by this run\n  next:  wait for it"
+        "hivekeeper: d.u: another run holds the table [table-locked]\n  state: untouched by this run\n  next:  wait for it"
     )
-    assert screen.render(a_result(*tables, named=False)).endswith("\n\nleft alone:\n  d.u: another run holds the table — wait for it")
+    assert screen.render(a_result(*tables, named=False)).endswith(
+        "\n\nleft alone:\n  d.u: another run holds the table [table-locked] — wait for it"
+    )
 
 
 def test_recover_says_what_it_settled_or_that_there_was_nothing():
@@ -182,6 +192,6 @@ def test_a_control_character_in_a_partition_name_does_not_reach_the_terminal():
     world.add_table(a_table(["dt"]), {"dt=\x1b[2J": [MIB] * 20})
     result = analyze(a_context(world.cluster, Selection(tables=("sales.events",)), RUN))
     assert "\x1b" not in screen.render(result, partitions=True)
-    outcome = UnitOutcome("dt=\x1b[2J", Outcome.FAILED, 3, 3000, reason="\x1b[31mboom")
+    outcome = UnitOutcome("dt=\x1b[2J", Outcome.FAILED, 3, 3000, why=Reason(Code.JOB_FAILED, "\x1b[31mboom"))
     assert "\x1b" not in screen.render(a_result(TableOutcome("d.t", RUN, (outcome,))))
-    assert "\x1b" not in screen.render_problem(Problem("\x1b[2J", "s", "n", Exit.BUG))
+    assert "\x1b" not in screen.render_problem(Reason(Code.BUG, "\x1b[2J", "n", "s"))

@@ -22,7 +22,7 @@ def test_a_new_complete_file_is_late_and_named():
     judgement = manifests.judge(MANIFEST, [A, B, new])
     assert judgement.seen is Seen.LATE
     assert judgement.late == (new,)
-    assert judgement.why == ""
+    assert judgement.why is None
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_new_complete_file_is_late_and_named():
 def test_anything_else_spoils(entries, why):
     judgement = manifests.judge(MANIFEST, entries)
     assert judgement.seen is Seen.SPOILED
-    assert judgement.why == why
+    assert judgement.why.what == why
 
 
 def untouched(mark, now, clock_ms=5000):

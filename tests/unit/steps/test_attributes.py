@@ -72,7 +72,7 @@ def test_a_rehearsal_refuses_and_says_which_settings_help():
     files = make(OrdinaryUser)
     with pytest.raises(Refused, match="Only superusers may change owner") as caught:
         attributes.rehearse(files, PLACE, [WANTED], "require")
-    assert "owner: ignore" in caught.value.next
+    assert "owner: ignore" in caught.value.reason.next
 
 
 def test_a_rehearsal_tries_each_different_set_once():

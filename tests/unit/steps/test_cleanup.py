@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper.errors import Exit
 from hivekeeper.ports import NoPermission
+from hivekeeper.reasons import Code, Reason
 from support.builders import a_table
 from support.desk import Desk
 from support.world import World
@@ -49,7 +50,7 @@ def test_a_backup_that_we_may_not_delete_stays_where_it_was(desk, method, word, 
     forbid(desk, method, word)
     result = desk.cleanup(how=how)
     assert result.code is Exit.PARTIAL
-    assert result.tables[0].backups[0].kept_units == (("dt=1", "permission denied: user=etl"),)
+    assert result.tables[0].backups[0].kept_units == (("dt=1", Reason(Code.NO_PERMISSION, "permission denied: user=etl")),)
     assert (retired(desk), desk.world.rows_of(desk.table)) == (before, rows)
     assert desk.run_directories() == [desk.runs[0]]
     assert desk.cleanup(how=how).code is Exit.DONE

@@ -1,0 +1,339 @@
+"""Why something was not done, as one value, and the catalogue of all such reasons.
+
+Pure. Every error and every unit, table or backup that is left alone has a reason with a code of the catalogue. Programs go by
+the code; the words may change. docs/refusals.md and the messages of docs/runbook.md are made from the catalogue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import auto
+from typing import Optional
+
+from hivekeeper.codes import Coded, Exit
+
+
+class Topic(Coded):
+    """What a reason is about: the section of the docs that lists it."""
+
+    TABLES = auto()
+    UNITS = auto()
+    FILES = auto()
+    ROLLBACK = auto()
+    BACKUPS = auto()
+    VERIFY = auto()
+    RUN = auto()
+    COMMAND = auto()
+
+
+_LEAVE_OUT = "leave it out of the selection"
+_WHERE = "leave the unit out with `--where`"
+_DECIDES = "[a person decides](runbook.md#a-person-decides)"
+_HISTORY = "`bin/hivekeeper history --table sales.events` lists them"
+
+
+class Code(Coded):
+    """The catalogue: topic, exit code where it ends the work on a table or a command (None: the outcome of the unit decides), what it
+    means in a sentence, and what to do.
+    """
+
+    VIEW = Topic.TABLES, Exit.REFUSED, "a view has no files", "name the table behind it"
+    UNKNOWN_TABLE_TYPE = Topic.TABLES, Exit.REFUSED, "neither an external nor a managed table", _LEAVE_OUT
+    NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT
+    BACKUP_TABLE = Topic.TABLES, Exit.REFUSED, "its files are another table's backup (`hivekeeper.backup-of`)", "name that table"
+    SKIP_PROPERTY = Topic.TABLES, Exit.REFUSED, "the owner set `hivekeeper.skip=true`", "unset the property if the table is to be compacted"
+    TRANSACTIONAL = Topic.TABLES, Exit.REFUSED, "Hive compacts transactional (ACID) tables itself", "`ALTER TABLE … COMPACT` in Hive"
+    OTHER_ENGINE = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "Iceberg, Delta, Hudi or another storage handler: its own metadata or commit log lists the files",
+        "use that engine's maintenance",
+    )
+    BUCKETED = Topic.TABLES, Exit.REFUSED, "file names carry the bucket, which a rewrite by Spark breaks", _LEAVE_OUT
+    SKEWED = Topic.TABLES, Exit.REFUSED, "list bucketing promises a layout that a rewrite breaks", _LEAVE_OUT
+    SORTED = Topic.TABLES, Exit.REFUSED, "`SORTED BY` promises an order that a rewrite breaks", _LEAVE_OUT
+    OTHER_FORMAT = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "not Parquet or ORC, or a partition that differs from the table; input format, output format and SerDe must be exactly Hive's, "
+        "as a Hudi table has Hive's Parquet SerDe and another input format",
+        _LEAVE_OUT,
+    )
+    SHARED_DIRECTORY = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "another table of the database, or another partition, has the same, an outer or an inner directory, and would be swapped along "
+        "(a backup table of its own is no reason)",
+        "give each a directory of its own",
+    )
+
+    WRITER_AT_WORK = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "a writer's temporary directory or new hidden file in the unit, in the table's root or between: somebody is writing",
+        "run again when the writer is done; if nobody writes, remove its directory",
+    )
+    OPEN_FILE = Topic.UNITS, Exit.REFUSED, "a file is open for writing", "run again when it is closed"
+    SUBDIRECTORY = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "Hive and Impala read a sub-directory, Spark does not",
+        f"move its files up or away, or {_WHERE}",
+    )
+    ACID_DIRECTORY = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "`base_…`, `delta_…`: Hive's transaction log decides which files count",
+        "let Hive compact it",
+    )
+    UNFINISHED_FILE = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "`*._COPYING_`, `*.tmp`, `*.inprogress`, `*.copying`, `*.pending`: somebody has not finished, or gave up",
+        "rename or remove the file",
+    )
+    HIDDEN_FILE = Topic.UNITS, Exit.REFUSED, "a hidden file with content that is neither a marker nor a Parquet summary", "move it away"
+    UNREADABLE_DIRECTORY = Topic.UNITS, Exit.REFUSED, "this user may not read the directory", f"run as a user who may, or {_WHERE}"
+    NOT_RENAMABLE = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "this user may not rename the directory: its parent is not writable, or has the sticky bit and both belong to others",
+        "run as the owner or as the superuser",
+    )
+    OTHER_ENCRYPTION_ZONE = Topic.UNITS, Exit.REFUSED, "nothing can be renamed from one encryption zone into another", _WHERE
+    SNAPSHOTTABLE = Topic.UNITS, Exit.REFUSED, "snapshots can be made of the directory itself, and would stay with the old files", _WHERE
+    OWN_QUOTA = Topic.UNITS, Exit.REFUSED, "the directory has a quota of its own, which would stay with the old files", _WHERE
+    OUTSIDE_TABLE = Topic.UNITS, Exit.REFUSED, "the partition lies outside the table's directory: its files may be somebody else's", _WHERE
+    DIRECTORY_GONE = Topic.UNITS, None, "the directory is not there any more", "somebody is removing it: run again later"
+    NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"
+    RECENTLY_WRITTEN = Topic.UNITS, None, "written to within `min_quiet`", "run again later, or lower `--min-quiet`"
+    QUARANTINED = (
+        Topic.UNITS,
+        None,
+        "the compaction failed several nights in a row ([many-tables.md](many-tables.md#quarantine))",
+        "fix the cause; `--set quarantine_after=0` tries it at once, and so does a change of its files",
+    )
+
+    UNREADABLE_FILE = (
+        Topic.FILES,
+        None,
+        "a file cannot be read, and would be left behind",
+        "repair the file or move it away, then run again",
+    )
+    MIXED_FORMS = (
+        Topic.FILES,
+        None,
+        "the files differ in physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
+        _WHERE,
+    )
+    NOT_FAITHFUL = (
+        Topic.FILES,
+        None,
+        "Spark would not write it back as it was: unsigned integers, TIME, UUID, nanoseconds, two-level lists, char and varchar in ORC, "
+        "INT96 of other writers than parquet-mr, legacy calendars, ORC timestamps of another time zone",
+        _WHERE,
+    )
+    CODEC_NOT_WRITABLE = Topic.FILES, None, "Spark cannot write this format with this codec", "set `compression` to another codec"
+
+    ALREADY_ROLLED_BACK = Topic.ROLLBACK, None, "the run was undone before; typed twice, a rollback does nothing", "nothing"
+    SUPERSEDED = Topic.ROLLBACK, None, "a later run took the place of this one on the unit", "nothing, or name the later run"
+    TABLE_MADE_ANEW = Topic.ROLLBACK, None, "the table was dropped and created again: the old files are another table's", "nothing"
+    DROPPED = Topic.ROLLBACK, None, "the metastore does not have it any more", "nothing: the old files stay in the backup until cleanup"
+    MOVED = Topic.ROLLBACK, None, "its location in the metastore was changed", "compare the two locations by hand"
+    OVERWRITTEN_SINCE = (
+        Topic.ROLLBACK,
+        None,
+        "somebody replaced the files after the run, and old rows must not come back over newer ones",
+        "[a partition was overwritten since](runbook.md#a-partition-was-overwritten-since)",
+    )
+    BACKUP_GONE = Topic.ROLLBACK, None, "the backup is not where the log says", "look for it in the trash and in snapshots"
+    BACKUP_DISCARDED = Topic.ROLLBACK, None, "a cleanup deleted the backup", "it cannot be rolled back any more"
+    BACKUP_CHANGED = Topic.ROLLBACK, None, "the backup does not hold what its manifest says", "find out who wrote to it"
+    NEWER_RUN_STAYS = Topic.ROLLBACK, None, "a newer run of this unit could not be undone, so older ones are not tried", "run again"
+
+    PINNED = Topic.BACKUPS, None, "it is pinned", "`unpin` lets it go"
+    DATE_UNKNOWN = Topic.BACKUPS, None, "its date cannot be read, so it is kept", "nothing"
+    DATE_IN_FUTURE = Topic.BACKUPS, None, "its date lies in the future, so it is kept", "compare the clocks"
+    TOO_YOUNG = Topic.BACKUPS, None, "younger than `min_age` or `--older-than`", "wait, or lower the age"
+    AMONG_NEWEST = Topic.BACKUPS, None, "one of the newest that `--keep-last` keeps", "nothing"
+    NOT_KEPT = Topic.BACKUPS, None, "no rule that is set keeps it: it goes", "nothing"
+    TRASH_OFF = Topic.BACKUPS, None, "the trash is switched off on this cluster (`fs.trash.interval`)", "set `discard: delete`"
+    LATE_IN_BACKUP = (
+        Topic.BACKUPS,
+        None,
+        "a file came into the backup late and is not in live, perhaps because live was overwritten since",
+        "copy the file to where it belongs, then run cleanup again",
+    )
+
+    ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"
+    SAME_ROWS = Topic.VERIFY, None, "the files were replaced or discarded since, but the rows, or the certificate, are the same", "nothing"
+    NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded and the files were replaced since", "nothing"
+
+    CHANGED_MEANWHILE = Topic.RUN, None, "a file of the unit is gone or was changed since the plan", "run again when it is quiet"
+    KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
+    REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
+    RUN_ENDED = Topic.RUN, None, "the run was interrupted before this unit was exchanged", "run again"
+    CALL_FAILED = Topic.RUN, None, "a call of the file system failed; live is as it was", "fix the cause, then run again"
+    JOB_FAILED = Topic.RUN, None, "the Spark job that writes the unit failed", "read the reason; fix the cause, then run again"
+    JOBS_KEEP_FAILING = (
+        Topic.RUN,
+        None,
+        "job after job failed, so the run ended ([long-runs.md](long-runs.md#jobs-that-fail))",
+        "fix the cause, then run again",
+    )
+    PROOF_FAILED = (
+        Topic.RUN,
+        None,
+        "what was written is not what was read; it was not swapped",
+        "[verify says differs](runbook.md#verify-says-differs)",
+    )
+    NOT_ENOUGH_SPACE = (
+        Topic.RUN,
+        Exit.UNUSABLE,
+        "no room, on disk or in a space quota, for the new files beside the old ones; what fits was done",
+        "free space or raise the quota: [get disk space back](runbook.md#get-disk-space-back), "
+        "[is there room?](many-tables.md#is-there-room)",
+    )
+    NOT_ENOUGH_NAMES = (
+        Topic.RUN,
+        Exit.UNUSABLE,
+        "a name quota leaves too few files and directories; what fits was done",
+        "raise the quota: [is there room?](many-tables.md#is-there-room)",
+    )
+    BACKUPS_TOO_LARGE = (
+        Topic.RUN,
+        None,
+        "the site lets backups take no more (`max_backup_bytes`, `max_backup_objects`)",
+        "[get disk space back](runbook.md#get-disk-space-back); [many-tables.md](many-tables.md#how-much-backups-may-take)",
+    )
+    MORE_THAN_WANTED = Topic.RUN, None, "more than `max_bytes` would be rewritten", "run again, or raise `max_bytes`"
+    STOP_ASKED = (
+        Topic.RUN,
+        Exit.PARTIAL,
+        "the command had to end: a signal, `max_duration` or the stop file ([long-runs.md](long-runs.md#stop-pause-limits))",
+        "run again",
+    )
+    NO_PERMISSION = (
+        Topic.RUN,
+        Exit.REFUSED,
+        "the file system refused for lack of rights",
+        "run as a user who may read and write all of the table",
+    )
+
+    BUG = Topic.COMMAND, Exit.BUG, "a bug; the next run settles what was begun", "run `recover`, then report the traceback"
+    DRIVER_FAILED = Topic.COMMAND, Exit.BUG, "the driver ended without output", "read the application's log"
+    OUTPUT_LOST = (
+        Topic.COMMAND,
+        Exit.BUG,
+        "the driver ended, but its output did not come back",
+        "`bin/hivekeeper history --table sales.events` shows what was done",
+    )
+    KILLED_ON_YARN = Topic.COMMAND, Exit.BUG, "the application or its driver was killed on YARN", "run again"
+    DRIVER_OUT_OF_MEMORY = (
+        Topic.COMMAND,
+        Exit.BUG,
+        "YARN killed the driver, which took too much memory",
+        "raise `spark.driver_memory_overhead`",
+    )
+    WRONG_USAGE = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "the command line or the configuration is wrong",
+        "read the message; it names the option or key",
+    )
+    WRONG_FILTER = Topic.COMMAND, Exit.USAGE, "`--where` cannot be read", "correct it; the message names the partition columns"
+    LOCAL_FILE = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "a local file is named where the driver runs elsewhere, or a remote one where none can be",
+        "name another",
+    )
+    SUBMISSION_REFUSED = Topic.COMMAND, Exit.USAGE, "YARN or Spark refused the application: the configuration is wrong", "correct it"
+    NO_SUCH_TABLE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such table", "look at the spelling; SHOW TABLES lists them"
+    NO_SUCH_DATABASE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such database", "look at the spelling; SHOW DATABASES lists them"
+    NO_SUCH_RUN = Topic.COMMAND, Exit.REFUSED, "the table's log has no such run, backup or version", _HISTORY
+    NOTHING_OF_THIS_RUN = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "the run changed no files, left no backup, or its record is gone",
+        f"name another; {_HISTORY}",
+    )
+    NO_PARTITIONS = Topic.COMMAND, Exit.REFUSED, "`--where` on a table without partitions", "leave `--where` away"
+    UNREADABLE_VALUE = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "a partition's value is not of its column's type, so `--where` cannot tell",
+        "repair or drop the partition, or select without this column",
+    )
+    NOT_CONFIRMED = Topic.COMMAND, Exit.REFUSED, "the question of a rollback was not answered with y", "answer yes, or give `--yes`"
+    NEWER_LOG = Topic.COMMAND, Exit.REFUSED, "a newer version wrote the table's log", "use that version"
+    ATTRIBUTES_NOT_KEPT = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "owner, group, mode, ACLs or policies of the files cannot be kept",
+        "run as the owner or superuser, or set `owner: try`",
+    )
+    NO_LOCK = Topic.COMMAND, Exit.REFUSED, "the file system has no lock that ends with its holder", "only tables on HDFS can be compacted"
+    TABLE_LOCKED = (
+        Topic.COMMAND,
+        Exit.LOCKED,
+        "another run holds the table; the message says who, where and since when",
+        "wait; a killed run's lock ends by itself after about a minute",
+    )
+    RUN_UNFINISHED = Topic.COMMAND, Exit.LOCKED, "a run is at work, or was interrupted; verify waits for nobody", "wait, or run `recover`"
+    RUN_TAKEN_OVER = (
+        Topic.COMMAND,
+        Exit.LOCKED,
+        "this run stalled too long (a stopped machine, a long pause), and another one settled what it had begun",
+        "look at the other run's result",
+    )
+    UNKNOWN_FILES = Topic.COMMAND, Exit.ASK, "an interrupted run holds files or directories that its plan does not explain", _DECIDES
+    UNREADABLE_LOG = Topic.COMMAND, Exit.ASK, "the table's log, or the record of a run, is damaged or incomplete", _DECIDES
+    NOT_AS_PROVED = Topic.COMMAND, Exit.ASK, "somebody else writes below the control directory", _DECIDES
+    RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.ASK, "the file system refuses a rename again and again", _DECIDES
+    RE_CREATED_AGAIN = Topic.COMMAND, Exit.ASK, "a job re-creates the unit's directory over and over", _DECIDES
+    NO_CERTIFICATE = Topic.COMMAND, Exit.ASK, "the unit left live, and the proof of its new files is gone", _DECIDES
+    NO_FREE_NAME = Topic.COMMAND, Exit.ASK, "every name that a file or a log entry could get is taken", _DECIDES
+    BACKUP_HALF_DELETED = Topic.COMMAND, Exit.ASK, "a part of a backup was deleted and the rest could not be", _DECIDES
+    CLUSTER_UNUSABLE = (
+        Topic.COMMAND,
+        Exit.UNUSABLE,
+        "Spark did not start, or HDFS or the metastore does not answer, or there is no ticket "
+        "([long-runs.md](long-runs.md#tickets-and-tokens))",
+        "`klist`; fix the cause, then run again",
+    )
+    EXCHANGE_INTERRUPTED = (
+        Topic.COMMAND,
+        Exit.UNUSABLE,
+        "HDFS went away during an exchange: no row is lost, but readers may not find the unit "
+        "([long-runs.md](long-runs.md#a-server-restarts))",
+        "fix the cause, then run again at once, or run `recover`",
+    )
+
+    def __init__(self, topic: Topic, exit: Optional[Exit], meaning: str, advice: str) -> None:
+        self.topic = topic
+        self.exit = exit
+        self.meaning = meaning
+        self.advice = advice
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something was not done, or not as planned: what happened, what to do next, and for an error the state of the table."""
+
+    code: Code
+    what: str
+    next: str = ""
+    state: str = ""
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code where the reason ends the work on a table or a command."""
+        return self.code.exit or Exit.REFUSED
+
+    def advising(self, next: str) -> Reason:
+        return replace(self, next=next)
+
+    def about(self, name: str, state: str = "nothing was changed") -> Reason:
+        """The same as an error of a table."""
+        return replace(self, what=f"{name}: {self.what}", state=state)
