@@ -91,7 +91,7 @@ def files_world(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Files
         return
     spark, gateway = request.getfixturevalue("spark"), request.getfixturevalue("gateway")
     files = HadoopFiles(gateway)
-    root = files.qualify(f"{TEST_FS}/{tmp_path.name}" if TEST_FS else str(tmp_path))
+    root = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}" if TEST_FS else str(tmp_path))
     files.delete_tree(root)
     files.make_directory(root)
     writer = HadoopWriter(gateway, root)
