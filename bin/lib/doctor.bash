@@ -141,7 +141,7 @@ check_spark() {
   esac
 }
 
-# Print where this Spark lies.
+# Print where this Spark is installed.
 find_spark_home() {
   if [[ -n ${SPARK_HOME:-} ]]; then
     printf '%s' "$SPARK_HOME"

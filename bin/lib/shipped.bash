@@ -17,7 +17,7 @@ find_shipped() {
   [[ -z ${SUBMITTED:-} ]] || note_shipped "$SUBMITTED"
 }
 
-# What lies on the cluster is looked for there, and patterns are left to Spark. # PATH
+# Paths on the cluster are checked there, and patterns are left to Spark. # PATH
 note_shipped() {
   local path="$1"
   case "$path" in

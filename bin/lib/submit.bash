@@ -36,7 +36,7 @@ show_subcommands() {
   (find_archive && find_python && printf '\n' && "$PYTHON" "$ARCHIVE" --help) 2>/dev/null || true
 }
 
-# Fill SUBMIT_OPTIONS with what the job asks of spark-submit, one element each, and set what else it
+# Fill SUBMIT_OPTIONS with the options that the job wants for spark-submit, one element each, and set what else it
 # says; empty where it is not configured. The job separates words with NUL, so no quoting has to be undone.
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
@@ -118,7 +118,7 @@ find_spark_submit() {
   die 2 "neither spark3-submit nor spark-submit found" "set SPARK_HOME, or spark.submit_command in the configuration"
 }
 
-# With YARN, see that the cluster's configuration is there: without it Spark asks a ResourceManager on this machine, for ever.
+# With YARN, see that the cluster's configuration is there: without it Spark would try a ResourceManager on this machine forever.
 # What spark-env.sh may set is not known before Spark runs; where there is one that speaks of it, it is trusted.
 require_hadoop_conf() {
   local name directory env_sh="${SPARK_CONF_DIR:-${SPARK_HOME:-${SPARK_SUBMIT%/bin/*}}/conf}/spark-env.sh"
