@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from hivekeeper.names import RunId, UnitNumber
+
 
 @dataclass(frozen=True)
 class FileInfo:
@@ -268,7 +270,7 @@ class Differences:
 class StageUnit:
     """The part of a stage batch that is one unit: its files in reading order, each with its output file (bin)."""
 
-    number: int
+    number: UnitNumber
     files: Tuple[FileInfo, ...]
     bins: Tuple[int, ...]
 
@@ -289,7 +291,7 @@ class StageBatch:
     target: str
     units: Tuple[StageUnit, ...]
     codec: str
-    run: str
+    run: RunId
     sort_columns: Tuple[str, ...] = ()
 
 
@@ -304,7 +306,7 @@ class StageResult:
 class StageDigests:
     """What a full re-read of a batch's output found: per unit its content digest; over all the mixed digest of StageResult."""
 
-    units: Mapping[int, Digest]
+    units: Mapping[UnitNumber, Digest]
     mixed: Digest
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Optional
+from typing import NewType, Optional
 
 RUN = re.compile(r"(?P<time>\d{8}t\d{6}z)-(?P<salt>[0-9a-f]{4})")
 RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9]\d*))?")
@@ -16,6 +16,10 @@ UNIT = re.compile(r"u(?P<number>\d{5,})")
 RECREATED = re.compile(r"u(?P<number>\d{5,})\.(?P<nth>\d+)")
 LOG_ENTRY = re.compile(r"(?P<version>\d{20})\.json")
 TABLE = re.compile(r"(?P<database>[^.]+)\.(?P<table>[^.]+)")
+
+RunId = NewType("RunId", str)
+# A unit's number in its run's plan, from 1.
+UnitNumber = NewType("UnitNumber", int)
 
 # What writers leave in a table while they work: Spark and MapReduce committers, Hive, Spark's dynamic
 # overwrite, Impala. Matched as prefixes because each adds an id of its own.
@@ -25,12 +29,12 @@ CONTROL = ".hivekeeper"
 UNIT_COLUMN = "__hivekeeper_unit"
 
 
-def run_id(now: datetime, salt: str) -> str:
+def run_id(now: datetime, salt: str) -> RunId:
     """`20260101t020304z-1f0c`: UTC to the second and four hex digits."""
-    return f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}"
+    return RunId(f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}")
 
 
-def unit_directory(number: int) -> str:
+def unit_directory(number: UnitNumber) -> str:
     return f"u{number:05d}"
 
 
@@ -48,7 +52,7 @@ def backup_pattern(prefix: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(prefix)}(?P<table>.+)_(?P<day>\d{{8}})_(?P<time>\d{{6}})")
 
 
-def backup_name(prefix: str, table: str, run: str) -> str:
+def backup_name(prefix: str, table: str, run: RunId) -> str:
     """The name of the backup table that a run makes: its time is the run's."""
     match = RUN.fullmatch(run)
     if match is None:
@@ -151,15 +155,15 @@ class RunPaths:
         """What one Spark job writes: `stage/b00003/__hivekeeper_unit=42/part-….parquet`."""
         return join(self.stages, f"b{batch:05d}")
 
-    def staged(self, batch: int, number: int) -> str:
+    def staged(self, batch: int, number: UnitNumber) -> str:
         return join(self.stage(batch), f"{UNIT_COLUMN}={number}")
 
     def state(self, state: str) -> str:
         return join(self.top, state)
 
-    def unit(self, state: str, number: int) -> str:
+    def unit(self, state: str, number: UnitNumber) -> str:
         """`ready/u00042`: one unit's directory in one state."""
         return join(self.top, state, unit_directory(number))
 
-    def recreated(self, number: int, nth: int) -> str:
+    def recreated(self, number: UnitNumber, nth: int) -> str:
         return join(self.top, "recreated", f"{unit_directory(number)}.{nth}")

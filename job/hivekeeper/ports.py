@@ -250,7 +250,7 @@ class Rows(Protocol):
     def read_stage(self, batch: StageBatch) -> StageDigests:
         """Read the whole output of a batch back."""
 
-    def digests(self, format: str, groups: Mapping[int, FooterGroup]) -> Mapping[int, Digest]:
+    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:
         """Content digests of any files, per key; comparable with those of read_stage."""
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:

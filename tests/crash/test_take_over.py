@@ -7,7 +7,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.errors import Exit
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, plan_to_text
+from hivekeeper.runlog.run_files import ROLLBACK, RunPlan, plan_to_text
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -46,7 +46,7 @@ def test_a_run_directory_stays_while_an_unfinished_run_may_have_to_give_its_back
     desk.kill_before(["rename_exact", desk.live("dt=1"), "/retired/"], lambda: desk.rollback(where="dt = '1'"))
     desk.world.files.writer.delete(desk.control.run(first).unit("retired", 2))
     sleeper = "20250101t000000z-0000"
-    plan = RecordedPlan(sleeper, ROLLBACK, desk.world.catalog.tables[desk.table], ())
+    plan = RunPlan(sleeper, ROLLBACK, desk.world.catalog.tables[desk.table], ())
     desk.world.files.writer.add(desk.control.run(sleeper).plan, plan_to_text(plan, 1))
 
     assert desk.recover().code is Exit.DONE

@@ -18,7 +18,7 @@ ALLOWED: Dict[str, Set[str]] = {
     "codes": set(),
     "reasons": {"codes"},
     "errors": {"codes", "reasons"},
-    "model": set(),
+    "model": {"names"},
     "names": set(),
     "quoting": set(),
     "schemas": SHARED,

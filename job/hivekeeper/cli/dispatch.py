@@ -31,7 +31,7 @@ def run_command(
     return COMMANDS[parsed.command](context, parsed)
 
 
-def new_run_id() -> str:
+def new_run_id() -> names.RunId:
     return names.run_id(datetime.now(timezone.utc), secrets.token_hex(2))
 
 

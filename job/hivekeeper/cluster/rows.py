@@ -103,16 +103,18 @@ class SparkRows:
             found = self._digest_by_key(output, columns, _UNIT)
             return StageDigests({**{unit.number: Digest(0, 0, 0) for unit in batch.units}, **found.units}, found.mixed)
 
-    def digests(self, format: str, groups: Mapping[int, FooterGroup]) -> Mapping[int, Digest]:
-        found = {key: Digest(0, 0, 0) for key in groups}
+    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:
+        keys = list(groups)
+        by_number = dict(enumerate(groups.values()))
+        found = {number: Digest(0, 0, 0) for number in by_number}
         with _rows_errors():
-            for form, members in _by_form(groups).items():
+            for form, members in _by_form(by_number).items():
                 session = self._session(format, form)
-                places = [Place(path, key) for key in members for path in groups[key].rows]
+                places = [Place(path, number) for number in members for path in by_number[number].rows]
                 schema = self._schema(session, format, form, places[0].file)
                 data = self._read_placed(session, format, schema, places)
-                found.update(self._digest_by_key(data, schema, _KEY).units)
-        return found
+                found.update(self._digest_by_key(data, schema, _KEY).units.items())
+        return {keys[number]: digest for number, digest in found.items()}
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         forms = [group.form for group in (*one, *other) if group.rows]

@@ -10,13 +10,14 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
+from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.runlog.entries import RunRecord
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.entries import LogEntry
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, RecordedPlan, RecordedUnit, is_inside
+from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_inside
 from hivekeeper.steps import backup_tables, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
 
@@ -39,22 +40,22 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
         return _record(cluster, observed, settings, context.run, lock, recovered)
 
 
-def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: str, lock: Lock, recovered: Recovered) -> TableOutcome:
+def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: RunId, lock: Lock, recovered: Recovered) -> TableOutcome:
     table = observed.table
     there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
-    units = tuple(_recorded_unit(number, judged) for number, judged in enumerate(there, start=1))
-    plan = RecordedPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
+    units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
+    plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
     run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP)
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
-    entry = RunRecord(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
+    entry = LogEntry(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
     version = run_directory.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
     return TableOutcome(table.full_name, name, outcomes, recovered=recovered, log_version=version, backup_table=plan.backup_table)
 
 
-def _recorded_unit(number: int, judged: UnitAnalysis) -> RecordedUnit:
-    manifest = tuple(RecordedFile.of(entry) for entry in judged.snapshot.entries if not entry.is_dir)
-    return RecordedUnit(number, judged.unit, manifest)
+def _recorded_unit(number: UnitNumber, judged: UnitAnalysis) -> PlannedUnit:
+    manifest = tuple(ManifestFile.of(entry) for entry in judged.snapshot.entries if not entry.is_dir)
+    return PlannedUnit(number, judged.unit, manifest)

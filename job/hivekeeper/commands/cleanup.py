@@ -11,17 +11,17 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table, Unit
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, UnitNumber
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import RunRecord, UnitRecord, table_id
+from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, RecordedPlan, RecordedUnit, absolute
-from hivekeeper.steps import cleanup, record, run_directory, table_lock
+from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
+from hivekeeper.steps import cleanup, finish, run_directory, table_lock
 from hivekeeper.steps.observe import find_units
 
 
@@ -63,28 +63,28 @@ def carry_out(
     history: History,
     verdicts: Sequence[Verdict],
     lock: Lock,
-) -> Tuple[List[UnitRecord], int]:
+) -> Tuple[List[UnitResult], int]:
     """The plan durably and the intention in the log first; then backup by backup."""
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP)
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
-    begin = RunRecord(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
+    begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(context.settings_for(table.full_name), plan)
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         run_directory.commit(run, begin, parameters)
         units = cleanup.discard_units(run, plan)
-        record.record_units(run, units)
-    return units, record.finish_run(run, plan, units, parameters)
+        finish.finish_units(run, units)
+    return units, finish.finish_run(run, plan, units, parameters)
 
 
-def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict]) -> RecordedPlan:
+def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict]) -> RunPlan:
     """What goes, oldest first. Late files may go to live only where live is the unit's still, and what the newest run left."""
     lives = {unit.name: unit.live for unit in find_units(context.cluster, table)}
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
     going = [verdict.backup for verdict in verdicts if not verdict.keep]
-    units: List[RecordedUnit] = []
+    units: List[PlannedUnit] = []
     for effect in (effect for one in going for effect in one.effects):
         values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
         unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
@@ -92,12 +92,12 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
         is_its_own = last.table_id == table_id(table) and last.live == effect.live and lives.get(effect.partition) == unit.live
         expected = last.after if is_its_own else ()
         place = BackupPlace(effect.run, effect.number, effect.place)
-        units.append(RecordedUnit(len(units) + 1, unit, effect.before, (), place, expected))
+        units.append(PlannedUnit(UnitNumber(len(units) + 1), unit, effect.before, (), place, expected))
     records = tuple(one.directory for one in going if one.is_record)
-    return RecordedPlan(context.run, CLEANUP, table, tuple(units), discard=context.settings_for(table.full_name).discard, records=records)
+    return RunPlan(context.run, CLEANUP, table, tuple(units), discard=context.settings_for(table.full_name).discard, records=records)
 
 
-def parameters_of(settings: Settings, plan: RecordedPlan) -> Dict[str, object]:
+def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:
     """What the log keeps of the rules that a cleanup went by."""
     return {
         "minAgeMs": settings.min_age_ms,
@@ -107,13 +107,13 @@ def parameters_of(settings: Settings, plan: RecordedPlan) -> Dict[str, object]:
     }
 
 
-def _outcome(verdict: Verdict, units: Iterable[UnitRecord], dry_run: bool = False) -> BackupOutcome:
+def _outcome(verdict: Verdict, units: Iterable[UnitResult], dry_run: bool = False) -> BackupOutcome:
     if verdict.keep:
         return BackupOutcome(verdict.backup, BackupState.KEPT, verdict.reason)
     if dry_run:
         return BackupOutcome(verdict.backup, BackupState.PLANNED, verdict.reason)
-    of_run = [unit for unit in units if unit.recorded.backup and unit.recorded.backup.run == verdict.backup.run]
-    kept = tuple((unit.recorded.unit.name, unit.why) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
+    of_run = [unit for unit in units if unit.planned.backup and unit.planned.backup.run == verdict.backup.run]
+    kept = tuple((unit.planned.name, unit.why) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
     late = tuple(name for unit in of_run for name in unit.late_files)
     state = BackupState.PARTLY if kept else BackupState.DISCARDED
     if of_run and all(unit.outcome is Outcome.LEFT for unit in of_run):

@@ -14,7 +14,7 @@ from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import StageBatch, Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
@@ -24,11 +24,11 @@ from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
-from hivekeeper.steps import attributes, backup_tables, record, run_directory, swap, table_lock
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
+from hivekeeper.steps import attributes, backup_tables, finish, run_directory, swap, table_lock
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -83,7 +83,7 @@ def observe_lifted(cluster: Cluster, table: Table, history: History, settings: S
     return observed
 
 
-def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: str) -> TableOutcome:
+def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> TableOutcome:
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
     observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
@@ -91,7 +91,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
 
 
 def _compact_held(
-    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: str, lock: Lock, recovered: Recovered
+    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
     """With the lock, after recovery: plan, act."""
     observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
@@ -102,7 +102,7 @@ def _compact_held(
     return carry_out(cluster, observed, plan, settings, lock, recovered)
 
 
-def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: str) -> CompactionPlan:
+def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId) -> CompactionPlan:
     """Read the footers of the units worth doing and decide. Reads only. Raises Unusable where none of them can be written.
 
     With a limit they are read until so many units are fit, lest an unfit one that ranks high takes a place in every run.
@@ -148,16 +148,16 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
 def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
     """What the directories of some units are tied to, and what their files say, in a few calls for all of them."""
     unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
-    attributes_of = cluster.files.attributes([unit.unit.live for unit in chosen if unit.unit.name not in unfit])
-    unfit.update({unit.unit.name: GONE for unit in chosen if unit.unit.name not in unfit and unit.unit.live not in attributes_of})
-    free = [unit for unit in chosen if unit.unit.name not in unfit]
+    attributes_of = cluster.files.attributes([unit.live for unit in chosen if unit.name not in unfit])
+    unfit.update({unit.name: GONE for unit in chosen if unit.name not in unfit and unit.live not in attributes_of})
+    free = [unit for unit in chosen if unit.name not in unfit]
     format = eligibility.format_of(observed.table.storage) or ""
-    read = cluster.rows.footers(format, {unit.unit.name: unit.files for unit in free})
+    read = cluster.rows.footers(format, {unit.name: unit.files for unit in free})
     footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
     single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
     hazards = cluster.rows.hazards(format, single)
-    fit = [Candidate(unit, footers[unit.unit.name], attributes_of[unit.unit.live], hazards.get(unit.unit.name)) for unit in free]
-    return fit + [Candidate.of_unfit(unit, unfit[unit.unit.name]) for unit in chosen if unit.unit.name in unfit]
+    fit = [Candidate(unit, footers[unit.name], attributes_of[unit.live], hazards.get(unit.name)) for unit in free]
+    return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
 
 
 def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
@@ -182,30 +182,30 @@ def carry_out(
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
         units = compact_batches(run, plan, known, settings)
-    version = record.finish_run(run, known, units, parameters_of(settings))
+    version = finish.finish_run(run, known, units, parameters_of(settings))
     if settings.analyze_stats and not cluster.stopping.is_asked():
-        record.recompute_statistics(run, units)
+        finish.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
     return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=shown)
 
 
-def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RecordedPlan:
+def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
     """The plan durably, then the backup table over what is about to be swapped."""
     try:
         attributes.rehearse(run.files, run.paths.stages, plan.attributes.values(), settings.owner)
     except Refused:
         run.files.delete_tree(run.paths.top)
         raise
-    known = backup_tables.choose_record(run, compaction.recorded(plan), settings)
+    known = backup_tables.choose_record(run, compaction.to_run_plan(plan), settings)
     run_directory.write_plan(run, known)
     return replace(known, backup_table=backup_tables.make_table(run, known))
 
 
-def compact_batches(run: Run, plan: CompactionPlan, known: RecordedPlan, settings: Settings) -> List[UnitRecord]:
+def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Settings) -> List[UnitResult]:
     """Stage, prove and swap batch by batch; returns what became of every unit of the plan."""
     stager = Stager(run, plan, settings.owner)
-    staged, units = Staged(), []  # type: Tuple[Staged, List[UnitRecord]]
+    staged, units = Staged(), []  # type: Tuple[Staged, List[UnitResult]]
     for number, batch in enumerate(plan.batches, start=1):
         if stager.why_end():
             break
@@ -214,7 +214,7 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RecordedPlan, setting
         staged.failed.update(of_batch.failed)
         staged.differing.update(of_batch.differing)
         done = swap_batch(run, batch, known, of_batch.certificates, settings)
-        record.record_units(run, done)
+        finish.finish_units(run, done)
         backup_tables.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
@@ -222,30 +222,28 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RecordedPlan, setting
     return units
 
 
-def swap_batch(
-    run: Run, batch: StageBatch, known: RecordedPlan, certificates: Dict[int, Certificate], settings: Settings
-) -> List[UnitRecord]:
+def swap_batch(run: Run, batch: StageBatch, known: RunPlan, certificates: Dict[int, Certificate], settings: Settings) -> List[UnitResult]:
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
     proved = [known.units[unit.number - 1] for unit in batch.units if unit.number in certificates]
 
-    def swap_one(unit: RecordedUnit) -> UnitRecord:
+    def swap_one(unit: PlannedUnit) -> UnitResult:
         result = swap.swap_unit(run, unit, certificates[unit.number])
-        log.info("run=%s unit=%s step=swap done %s", known.run, unit.unit.label, result.for_log)
+        log.info("run=%s unit=%s step=swap done %s", known.run, unit.label, result.for_log)
         return result
 
     hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)
     return take_turns(run.cluster.stopping, proved, swap_one, leave, hold)
 
 
-def _not_staged(known: RecordedPlan, staged: Staged) -> List[UnitRecord]:
-    differing = [UnitRecord(known.units[number - 1], Outcome.DIFFERS, why=why) for number, why in sorted(staged.differing.items())]
-    failed = [UnitRecord(known.units[number - 1], Outcome.FAILED, why=why) for number, why in sorted(staged.failed.items())]
+def _not_staged(known: RunPlan, staged: Staged) -> List[UnitResult]:
+    differing = [UnitResult(known.units[number - 1], Outcome.DIFFERS, why=why) for number, why in sorted(staged.differing.items())]
+    failed = [UnitResult(known.units[number - 1], Outcome.FAILED, why=why) for number, why in sorted(staged.failed.items())]
     return differing + failed
 
 
-def _not_begun(known: RecordedPlan, handled: Sequence[UnitRecord], stager: Stager) -> List[UnitRecord]:
+def _not_begun(known: RunPlan, handled: Sequence[UnitResult], stager: Stager) -> List[UnitResult]:
     """The units that are in none of the others, because the run ended before. A run that has done all is not paused at its end."""
-    numbers = {unit.recorded.number for unit in handled}
+    numbers = {unit.planned.number for unit in handled}
     left = [unit for unit in known.units if unit.number not in numbers]
     why = stager.why_end() if left else None
     return [leave_unit(unit, why) for unit in left]
@@ -262,13 +260,13 @@ def parameters_of(settings: Settings) -> Dict[str, object]:
     }
 
 
-def _outcome(unit: UnitRecord, plan: CompactionPlan) -> UnitOutcome:
-    planned, certificate = plan.unit(unit.recorded.number), unit.certificate
+def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
+    planned, certificate = plan.unit(unit.planned.number), unit.certificate
     return UnitOutcome(
         name=planned.unit.name,
         outcome=unit.outcome,
-        files_before=planned.files,
-        bytes_before=planned.total_bytes,
+        files_before=planned.data_files,
+        bytes_before=planned.data_bytes,
         files_after=len(certificate.file_rows) if certificate else None,
         bytes_after=certificate.total_bytes if certificate else None,
         rows=certificate.rows if certificate else None,
@@ -294,6 +292,7 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
 
 def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
     planned = tuple(
-        UnitOutcome(unit.unit.name, Outcome.PLANNED, unit.files, unit.total_bytes, files_after=unit.outputs) for unit in plan.units
+        UnitOutcome(unit.name, Outcome.PLANNED, unit.data_files, unit.data_bytes, files_after=plan.outputs[unit.number])
+        for unit in plan.units
     )
     return planned + _outcomes_left(observed, plan)

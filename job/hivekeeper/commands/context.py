@@ -7,6 +7,7 @@ from typing import Callable
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
+from hivekeeper.names import RunId
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import TableOutcome
 
@@ -24,6 +25,6 @@ class Context:
     selection: Selection
     settings_for: Callable[[str], Settings]
     backup_prefix: str
-    run: str
+    run: RunId
     dry_run: bool = False
     confirm: Callable[[TableOutcome], bool] = go_on

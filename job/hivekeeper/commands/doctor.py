@@ -10,6 +10,7 @@ from hivekeeper.commands import selection
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.model import Selection, Table
+from hivekeeper.names import RunId
 from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
 from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
@@ -65,7 +66,7 @@ class Subject:
     selection: Selection
     settings_for: Callable[[str], Settings]
     backup_prefix: str
-    run: str
+    run: RunId
     queue: Optional[str] = None
     shipped: Tuple[str, ...] = ()
     found: Tuple[Check, ...] = ()
@@ -108,7 +109,7 @@ def _examine_services(probes: Probes, subject: Subject) -> Iterator[Check]:
     yield from _ask("metastore", lambda: [_examine_metastore(probes)])
 
 
-def _examine_staging(probes: Probes, run: str, writable: bool) -> List[Check]:
+def _examine_staging(probes: Probes, run: RunId, writable: bool) -> List[Check]:
     if not writable:
         return [Check(name, SKIP, "needs safe-mode to be off") for name in ("staging", "clock")]
 

@@ -10,7 +10,7 @@ from hivekeeper.commands.open_table import find_control
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.ports import Cluster
@@ -23,12 +23,12 @@ from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import absolute
 
 
-def show_history(context: Context, files_of: Optional[str] = None, at: Optional[int] = None) -> CommandResult:
+def show_history(context: Context, files_of: Optional[RunId] = None, at: Optional[int] = None) -> CommandResult:
     """All runs; what one run took out of the table and put into it; or the files `at` a version of the log."""
     return per_table.run_on_tables(context, "history", lambda table: show_table(context, table, files_of, at))
 
 
-def show_table(context: Context, table: Table, files_of: Optional[str], at: Optional[int]) -> TableOutcome:
+def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Optional[int]) -> TableOutcome:
     cluster = context.cluster
     table, control = find_control(cluster, table)
     history = store.read_history(cluster, control) if control else History()

@@ -6,7 +6,7 @@ from typing import Dict, Optional, Sequence, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, Lock
@@ -28,7 +28,7 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
     return table, control if cluster.files.look([control.top])[control.top].exists else None
 
 
-def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: str) -> Recovered:
+def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
     """What every writing command does first."""
     settled = settle_runs(cluster, table, control, lock, run)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)

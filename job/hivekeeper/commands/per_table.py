@@ -13,6 +13,7 @@ from hivekeeper.commands import selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError, Refused, Stopped, Unusable
 from hivekeeper.model import Table
+from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
 from hivekeeper.reasons import Code, Reason
@@ -40,7 +41,7 @@ def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = No
     return TableOutcome(table.full_name, observed=observed, problem=reason.about(table.full_name))
 
 
-def unknown_run(table: str, run: str) -> Refused:
+def unknown_run(table: str, run: RunId) -> Refused:
     return Refused(
         f"{table}: no run {run} in its log", code=Code.NO_SUCH_RUN, next=f"hivekeeper history --table {table} lists the runs of this table"
     )

@@ -9,23 +9,24 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
+from hivekeeper.names import RunId
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import RunRecord
+from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PIN, UNPIN
-from hivekeeper.steps import record, run_directory, table_lock
+from hivekeeper.steps import finish, run_directory, table_lock
 
 
-def pin(context: Context, backup: str, pinned: bool) -> CommandResult:
+def pin(context: Context, backup: RunId, pinned: bool) -> CommandResult:
     """Pin the backup that a run left in each selected table, or unpin it."""
     return per_table.run_on_tables(context, PIN if pinned else UNPIN, lambda table: pin_table(context, table, backup, pinned))
 
 
-def pin_table(context: Context, table: Table, backup: str, pinned: bool) -> TableOutcome:
+def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> TableOutcome:
     cluster = context.cluster
     table, control = find_control(cluster, table)
     if control is None:
@@ -38,21 +39,21 @@ def pin_table(context: Context, table: Table, backup: str, pinned: bool) -> Tabl
         operation = PIN if pinned else UNPIN
         run = run_directory.open_run(cluster, table, control, lock, context.run, operation)
         now_ms = cluster.clock.now_ms()
-        entry = RunRecord(context.run, run.directory, operation, now_ms, pin=(backup, pinned))
+        entry = LogEntry(context.run, run.directory, operation, now_ms, pin=(backup, pinned))
         version = run_directory.commit(run, entry, {})
-        record.tidy_up(cluster, table, control)
+        finish.tidy_up(cluster, table, control)
     shown = (BackupOutcome(replace(found, pinned=pinned), BackupState.THERE),)
     return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=shown)
 
 
-def _find_backup(history: History, table: Table, run: str) -> Backup:
+def _find_backup(history: History, table: Table, run: RunId) -> Backup:
     found = [backup for backup in retention.list_backups(history) if backup.run == run]
     if not found:
         raise _unknown(table, run)
     return found[0]
 
 
-def _unknown(table: Table, run: str) -> Refused:
+def _unknown(table: Table, run: RunId) -> Refused:
     return Refused(
         f"{table.full_name}: there is no backup of run {run}",
         code=Code.NO_SUCH_RUN,

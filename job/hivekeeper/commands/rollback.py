@@ -10,29 +10,29 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.ports import Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
-from hivekeeper.runlog.entries import UnitRecord, table_id
+from hivekeeper.runlog.entries import UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import ROLLBACK, RecordedPlan, RecordedUnit
-from hivekeeper.steps import record, run_directory, table_lock
+from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan
+from hivekeeper.steps import finish, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.rollback import roll_back_units
 
 KEEP = "its old files stay in the backup until cleanup"
 
 
-def rollback(context: Context, undo: Optional[str] = None) -> CommandResult:
+def rollback(context: Context, undo: Optional[RunId] = None) -> CommandResult:
     """Undo a run in every selected table: the named one, or the newest compaction in force."""
     return per_table.run_on_tables(context, ROLLBACK, lambda table: roll_back_table(context, table, undo))
 
 
-def roll_back_table(context: Context, table: Table, undo: Optional[str]) -> TableOutcome:
+def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> TableOutcome:
     cluster = context.cluster
     table, control = find_control(cluster, table)
     if control is None:
@@ -57,7 +57,7 @@ def roll_back_table(context: Context, table: Table, undo: Optional[str]) -> Tabl
     return TableOutcome(table.full_name, context.run, outcomes, recovered=recovered, log_version=version)
 
 
-def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[str]) -> Undoing:
+def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[RunId]) -> Undoing:
     """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
     cluster = context.cluster
     history = store.read_history(cluster, control)
@@ -85,7 +85,7 @@ def _choose_units(history: History, table: Table, where: Optional[str]) -> Seque
     return [name for name in every if wanted is None or wanted(tuple(quoting.partition_values(name).values()))]
 
 
-def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -> Sequence[str]:
+def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str]) -> Sequence[str]:
     entry = history.find(run)
     if entry is None:
         raise per_table.unknown_run(table.full_name, run)
@@ -99,7 +99,7 @@ def _units_of(history: History, table: Table, run: str, chosen: Sequence[str]) -
     return [name for name in chosen if name in changed]
 
 
-def _why_not(history: History, table: Table, run: str, name: str) -> Reason:
+def _why_not(history: History, table: Table, run: RunId, name: str) -> Reason:
     """Why a unit that a run changed has nothing of it left to undo."""
     effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
     if effect.table_id != table_id(table):
@@ -123,34 +123,34 @@ def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict
 
 
 def carry_out(
-    context: Context, table: Table, control: ControlPaths, undoing: Undoing, undo: Optional[str], lock: Lock
-) -> Tuple[List[UnitRecord], int]:
+    context: Context, table: Table, control: ControlPaths, undoing: Undoing, undo: Optional[RunId], lock: Lock
+) -> Tuple[List[UnitResult], int]:
     """The plan durably first; then step by step."""
     cluster = context.cluster
-    plan = RecordedPlan(context.run, ROLLBACK, table, undoing.units)
+    plan = RunPlan(context.run, ROLLBACK, table, undoing.units)
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
     settings = context.settings_for(table.full_name)
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
-        record.record_units(run, units)
+        finish.finish_units(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
-    return units, record.finish_run(run, plan, units, parameters)
+    return units, finish.finish_run(run, plan, units, parameters)
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:
     return TableOutcome(table.full_name, None, tuple(_plain(unit, Outcome.PLANNED) for unit in undoing.units) + _refusals(undoing))
 
 
-def _plain(unit: RecordedUnit, outcome: Outcome) -> UnitOutcome:
+def _plain(unit: PlannedUnit, outcome: Outcome) -> UnitOutcome:
     newer, older = (sum(1 for file in files if not manifests.is_marker(file)) for files in (unit.manifest, unit.expected))
     sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
     assert unit.backup is not None
-    return UnitOutcome(unit.unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)
+    return UnitOutcome(unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)
 
 
-def _outcome(unit: UnitRecord) -> UnitOutcome:
-    plain = _plain(unit.recorded, unit.outcome)
+def _outcome(unit: UnitResult) -> UnitOutcome:
+    plain = _plain(unit.planned, unit.outcome)
     why = unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why
     return UnitOutcome(**{**vars(plain), "gap_ms": unit.gap_ms, "late_files": unit.late_files, "why": why})
 

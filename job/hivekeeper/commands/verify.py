@@ -12,7 +12,7 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import Proof, plan_proof
@@ -22,9 +22,9 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, RecordedUnit, absolute
+from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, absolute
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
@@ -39,18 +39,18 @@ class Subject:
 
     partition: str
     live: str
-    manifest: Tuple[RecordedFile, ...] = ()
+    manifest: Tuple[ManifestFile, ...] = ()
     effects: Tuple[Effect, ...] = ()
     of_run: str = ""
     nothing: Optional[Reason] = None
 
 
-def verify(context: Context, against: Optional[str] = None, level: str = DIGEST) -> CommandResult:
+def verify(context: Context, against: Optional[RunId] = None, level: str = DIGEST) -> CommandResult:
     """Compare every selected table with the backup of a run, or each unit with its newest one."""
     return per_table.run_on_tables(context, "verify", lambda table: verify_table(context, table, against, level))
 
 
-def verify_table(context: Context, table: Table, against: Optional[str], level: str) -> TableOutcome:
+def verify_table(context: Context, table: Table, against: Optional[RunId], level: str) -> TableOutcome:
     cluster = context.cluster
     table, control = find_control(cluster, table)
     history = store.read_history(cluster, control) if control else History()
@@ -94,7 +94,7 @@ def compare(
     return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects]
 
 
-def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[str]) -> List[Subject]:
+def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:
     """What is to be compared: the units of the run that is named, else each unit's newest run in force."""
     stacks = rollback.read_stacks(history, table_id(table))
     wanted = selection.wanted_in(table, context.selection.where)
@@ -140,20 +140,20 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
     stacks = rollback.read_stacks(history, table_id(table))
     subjects = []
     for unit in plan.units:
-        name, anew = unit.unit.name, entry.table_id != table_id(table)
+        name, anew = unit.name, entry.table_id != table_id(table)
         why = MADE_ANEW if anew else None
         since = _find_since(unit, entry.version, history, stacks.get(name, Stack()))
-        subjects.append(Subject(name, unit.unit.live, unit.manifest, since, entry.run, why))
+        subjects.append(Subject(name, unit.live, unit.manifest, since, entry.run, why))
     return subjects
 
 
-def _find_since(unit: RecordedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
+def _find_since(unit: PlannedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
     """What leads from a record to live: the runs in force, or where those do not begin with its files all that was ever done."""
     in_force = tuple(effect for effect in stack.done if effect.version > version)
     wanted = {(file.name, file.length) for file in unit.manifest if not manifests.is_marker(file)}
     if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
         return in_force
-    return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.unit.name)
+    return tuple(effect for effect in history.effects if effect.version > version and effect.partition == unit.name)
 
 
 def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optional[UnitOutcome]:

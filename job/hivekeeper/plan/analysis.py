@@ -53,6 +53,18 @@ class UnitAnalysis:
     reason: Optional[Reason] = None
 
     @property
+    def name(self) -> str:
+        return self.unit.name
+
+    @property
+    def live(self) -> str:
+        return self.unit.live
+
+    @property
+    def label(self) -> str:
+        return self.unit.label
+
+    @property
     def files(self) -> Tuple[FileInfo, ...]:
         return eligibility.data_files(self.snapshot)
 

@@ -12,26 +12,13 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Attributes, Digest, FileInfo, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
-from hivekeeper.names import RunPaths
+from hivekeeper.names import RunId, RunPaths, UnitNumber
 from hivekeeper.plan import eligibility, fidelity, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog.manifests import RecordedFile
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedPlan, RecordedUnit
-
-
-@dataclass(frozen=True)
-class PlannedUnit:
-    """One unit of a plan, as `plan.json` records it: the manifest holds every entry of live, markers are made anew."""
-
-    number: int
-    unit: Unit
-    manifest: Tuple[RecordedFile, ...]
-    markers: Tuple[str, ...]
-    outputs: int
-    files: int
-    total_bytes: int
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
 
 
 @dataclass(frozen=True)
@@ -50,18 +37,23 @@ class CompactionPlan:
     `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `left` are for a later run.
     """
 
-    run: str
+    run: RunId
     table: Table
     units: Tuple[PlannedUnit, ...]
     batches: Tuple[StageBatch, ...] = ()
-    sources: Mapping[int, FooterGroup] = field(default_factory=dict)
-    attributes: Mapping[int, Attributes] = field(default_factory=dict)
+    sources: Mapping[UnitNumber, FooterGroup] = field(default_factory=dict)
+    attributes: Mapping[UnitNumber, Attributes] = field(default_factory=dict)
     refused: Tuple[Tuple[Unit, Reason], ...] = ()
     rowless: Tuple[Unit, ...] = ()
     left: Tuple[Left, ...] = ()
 
-    def unit(self, number: int) -> PlannedUnit:
+    def unit(self, number: UnitNumber) -> PlannedUnit:
         return self.units[number - 1]
+
+    @property
+    def outputs(self) -> Mapping[UnitNumber, int]:
+        """By unit, how many files it will have."""
+        return {staged.number: staged.outputs for batch in self.batches for staged in batch.units}
 
 
 @dataclass(frozen=True)
@@ -128,7 +120,7 @@ def _only_in(schema: str, other: str) -> str:
 
 
 def plan_compaction(
-    run: str, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
+    run: RunId, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
 ) -> CompactionPlan:
     """Number the units, group those of one form into batches, refuse what cannot be kept."""
     fit = [candidate for candidate in candidates if is_fit(candidate, table, settings, engine)]
@@ -139,7 +131,7 @@ def plan_compaction(
     for codec, members in _group(fit, table, settings):
         stage_units = []
         for candidate in members:
-            number = len(units) + 1
+            number = UnitNumber(len(units) + 1)
             planned, staged = _plan_unit(number, candidate)
             units.append(planned)
             stage_units.append(staged)
@@ -161,21 +153,14 @@ def _format(table: Table) -> str:
     return eligibility.format_of(table.storage) or ""
 
 
-def _plan_unit(number: int, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:
+def _plan_unit(number: UnitNumber, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:
     analysis = candidate.analysis
     with_rows = candidate.footers.groups[0].rows
     files = tuple(file for file in analysis.files if file.path in with_rows)
     bins = sizing.assign_bins([file.length for file in files], analysis.target_files)
     staged = StageUnit(number, files, bins)
-    planned = PlannedUnit(
-        number=number,
-        unit=analysis.unit,
-        manifest=tuple(RecordedFile.of(entry) for entry in analysis.snapshot.entries),
-        markers=eligibility.marker_files(analysis.snapshot),
-        outputs=staged.outputs,
-        files=analysis.sizes.files,
-        total_bytes=analysis.sizes.total_bytes,
-    )
+    manifest = tuple(ManifestFile.of(entry) for entry in analysis.snapshot.entries)
+    planned = PlannedUnit(number, analysis.unit, manifest, eligibility.marker_files(analysis.snapshot))
     return planned, staged
 
 
@@ -224,10 +209,9 @@ def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) ->
     return finished
 
 
-def recorded(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RecordedPlan:
-    """A compaction's plan as a reader of its file would see it."""
-    units = tuple(RecordedUnit(unit.number, unit.unit, unit.manifest, unit.markers) for unit in plan.units)
-    return RecordedPlan(plan.run, COMPACT_SWAP, plan.table, units, backup_table, record)
+def to_run_plan(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RunPlan:
+    """What plan.json holds of a compaction's plan."""
+    return RunPlan(plan.run, COMPACT_SWAP, plan.table, plan.units, backup_table, record)
 
 
 def certify(planned: PlannedUnit, source: FooterGroup, output: FooterGroup, listed: Iterable[FileInfo], digest: Digest) -> Certificate:
@@ -238,8 +222,8 @@ def certify(planned: PlannedUnit, source: FooterGroup, output: FooterGroup, list
         files={entry.name: entry.length for entry in listed},
         rows=source.row_count,
         digest=digest,
-        source_files=planned.files,
-        source_bytes=planned.total_bytes,
+        source_files=planned.data_files,
+        source_bytes=planned.data_bytes,
         codec=output.form.codec,
         schema=output.form.schema,
         file_rows={names.base(path): rows for path, rows in output.rows.items()},

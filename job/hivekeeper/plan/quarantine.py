@@ -90,7 +90,7 @@ def find_quarantined(history: History, of_table: str, settings: Settings, now_ms
 def set_apart(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
     """The table with the status of units in quarantine changed from compact to quarantined."""
     found = {one.streak.partition: one for one in find_quarantined(history, table_id(observed.table), observed.settings, now_ms)}
-    units = tuple(_judge(unit, found.get(unit.unit.name)) for unit in observed.units) if found else observed.units
+    units = tuple(_judge(unit, found.get(unit.name)) for unit in observed.units) if found else observed.units
     return replace(observed, units=units)
 
 

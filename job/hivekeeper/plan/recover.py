@@ -10,6 +10,7 @@ from typing import Dict, Iterable, List, Set
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
+from hivekeeper.names import RunId, UnitNumber
 
 
 class Move(Enum):
@@ -46,7 +47,7 @@ STATES = {
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "clock"])
 
 
-def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[int], operation: str) -> List[str]:
+def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[UnitNumber], operation: str) -> List[str]:
     """Paths in a run directory that its plan does not explain; somebody has to look at them."""
     states = STATES.get(operation, ())
     strangers = []
@@ -70,12 +71,12 @@ def _explains_top(entry: FileInfo, states: Iterable[str]) -> bool:
     return entry.name in KNOWN_FILES or entry.name.startswith("certificates-")
 
 
-def _number(name: str) -> int:
+def _number(name: str) -> UnitNumber:
     match = names.UNIT.fullmatch(name) or names.RECREATED.fullmatch(name)
-    return int(match["number"]) if match else -1
+    return UnitNumber(int(match["number"]) if match else -1)
 
 
-def next_taken_name(run: str, directories: Iterable[str]) -> str:
+def next_taken_name(run: RunId, directories: Iterable[str]) -> str:
     """The name under which a run directory is taken over: `RUN.tN`, never used before."""
     taken: Dict[str, int] = {}
     for directory in directories:

@@ -10,6 +10,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
+from hivekeeper.names import RunId
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import is_marker
@@ -23,7 +24,7 @@ class Backup:
     `timestamp_ms` is None where the log's date cannot be read.
     """
 
-    run: str
+    run: RunId
     version: int
     operation: str
     directory: str

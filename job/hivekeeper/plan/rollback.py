@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.model import Snapshot, Unit
+from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
-from hivekeeper.runlog.manifests import RecordedFile
-from hivekeeper.runlog.run_files import BackupPlace, RecordedUnit, absolute
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Stack:
     def _origin(self, effect: Effect) -> str:
         return self.origins.get(effect.key, effect.run)
 
-    def chain(self, run: str) -> Tuple[Effect, ...]:
+    def chain(self, run: RunId) -> Tuple[Effect, ...]:
         """What has to be undone, newest first, to get back before a run; () where the run has no effect any more."""
         in_force = [index for index, effect in enumerate(self.done) if run in (effect.run, self._origin(effect))]
         if in_force:
@@ -60,7 +61,7 @@ def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
     return stacks
 
 
-def newest_run(stacks: Mapping[str, Stack]) -> Optional[str]:
+def newest_run(stacks: Mapping[str, Stack]) -> Optional[RunId]:
     """The newest compaction in force in any of these units. A rollback is undone only where it is named."""
     in_force = [effect for stack in stacks.values() for effect in stack.done]
     return max(in_force, key=lambda effect: effect.version).run if in_force else None
@@ -70,7 +71,7 @@ def newest_run(stacks: Mapping[str, Stack]) -> Optional[str]:
 class Undoing:
     """What a rollback sets out to do. `units` are steps in order, one unit may have several; `refused` by partition."""
 
-    units: Tuple[RecordedUnit, ...]
+    units: Tuple[PlannedUnit, ...]
     refused: Mapping[str, Reason]
 
 
@@ -82,7 +83,7 @@ def plan_undoing(
     root: str,
 ) -> Undoing:
     """`units` are those of the metastore now; `seen` holds live directories and the places of backups, the latter by `place_path`."""
-    steps: List[RecordedUnit] = []
+    steps: List[PlannedUnit] = []
     refused: Dict[str, Reason] = {}
     for partition in sorted(chains):
         planned = plan_unit(chains[partition], units.get(partition), seen, place_path, root, len(steps) + 1)
@@ -100,7 +101,7 @@ def plan_unit(
     place_path: Callable[[str], str],
     root: str,
     first: int,
-) -> Union[Reason, List[RecordedUnit]]:
+) -> Union[Reason, List[PlannedUnit]]:
     """The steps for one unit, numbered from `first`: live is followed through them as it will be after each one."""
     if unit is None:
         return Reason(Code.DROPPED, "it was dropped from the metastore since", "its old files stay in the backup until cleanup")
@@ -108,18 +109,18 @@ def plan_unit(
         return Reason(Code.MOVED, "its location in the metastore was changed since", "its old files stay in the backup until cleanup")
     if not seen[unit.live].exists:
         return Reason(Code.DIRECTORY_GONE, "its directory is gone", "its old files stay in the backup until cleanup")
-    live = [RecordedFile.of(entry) for entry in seen[unit.live].entries if not entry.is_dir]
-    steps: List[RecordedUnit] = []
+    live = [ManifestFile.of(entry) for entry in seen[unit.live].entries if not entry.is_dir]
+    steps: List[PlannedUnit] = []
     for effect in chain:
         backup = seen[place_path(effect.place)]
-        written, changed = manifests.find_recorded(effect.after, live)
+        written, changed = manifests.find_present(effect.after, live)
         refusal = _overwritten(effect, changed) if changed else why_not_restorable(effect, backup)
         if refusal:
             return refusal
         # Markers are anybody's: they go with the files that leave.
         newer = (*(file for file in live if manifests.is_marker(file)), *written)
         place = BackupPlace(effect.run, effect.number, effect.place)
-        steps.append(RecordedUnit(first + len(steps), unit, newer, (), place, effect.before, effect.digest))
+        steps.append(PlannedUnit(UnitNumber(first + len(steps)), unit, newer, (), place, effect.before, effect.digest))
         live = _exchange(live, newer, effect.before)
     return steps
 
@@ -140,6 +141,6 @@ def why_not_restorable(effect: Effect, backup: Snapshot) -> Optional[Reason]:
     return Reason(Code.BACKUP_CHANGED, f"{what}: {why.what}", NOT_OVER_NEWER) if why else None
 
 
-def _exchange(live: Iterable[RecordedFile], gone: Iterable[RecordedFile], come: Iterable[RecordedFile]) -> List[RecordedFile]:
+def _exchange(live: Iterable[ManifestFile], gone: Iterable[ManifestFile], come: Iterable[ManifestFile]) -> List[ManifestFile]:
     leaving = {file.name for file in gone}
     return [*come, *(file for file in live if file.name not in leaving)]

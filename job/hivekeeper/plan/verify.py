@@ -15,7 +15,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Proof:
 
 
 def plan_proof(
-    manifest: Sequence[RecordedFile],
+    manifest: Sequence[ManifestFile],
     effects: Sequence[Effect],
     live: Snapshot,
     seen: Mapping[str, Snapshot],
@@ -76,7 +76,7 @@ def plan_proof(
     """`manifest` is what the backup holds, `effects` what was done to the unit since, oldest first."""
     holders = [seen[place_path(effect.place)] for effect in effects]
     first = holders[0] if holders else live
-    base, missing = manifests.find_recorded(manifest, _files_of(first))
+    base, missing = manifests.find_present(manifest, _files_of(first))
     certified = effects[0].digest if effects and tuple(manifest) == effects[0].before else None
     proof = Proof(base if first.exists else None, (), eligibility.data_files(live), is_discarded=not first.exists, certified=certified)
     if missing and (first.exists or not holders):
@@ -85,7 +85,7 @@ def plan_proof(
         return replace(proof, base=None, is_discarded=False, broken=changed)
     links: List[Link] = []
     arrivals: List[FileInfo] = []
-    wanted: Sequence[RecordedFile] = manifest
+    wanted: Sequence[ManifestFile] = manifest
     for effect, holder, following in zip(effects, holders, [*holders[1:], live]):
         link, why = _find_link(effect, holder, following, following is live)
         why = _find_replaced(wanted, effect) or why
@@ -103,15 +103,15 @@ def plan_proof(
 
 def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, Optional[Reason]]:
     """A run's files where they lie now, and what of them is missing there. `following` holds what the run put into live."""
-    before, lost = manifests.find_recorded(effect.before, _files_of(holder)) if holder.exists else (None, "")
-    after, gone = manifests.find_recorded(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
+    before, lost = manifests.find_present(effect.before, _files_of(holder)) if holder.exists else (None, "")
+    after, gone = manifests.find_present(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
     link = Link(effect, before, after)
     if lost:
         return link, Reason(Code.BACKUP_CHANGED, f"the backup of run {effect.run} is not what it was: {lost}")
     return link, Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({gone})") if gone else None
 
 
-def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> Optional[Reason]:
+def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect) -> Optional[Reason]:
     """Why a run cannot have found what it was expected to find; None where it did."""
     found = {(file.name, file.length) for file in effect.before}
     missing = [file.name for file in wanted if not manifests.is_marker(file) and (file.name, file.length) not in found]
@@ -120,7 +120,7 @@ def _find_replaced(wanted: Iterable[RecordedFile], effect: Effect) -> Optional[R
     return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)")
 
 
-def _find_arrivals(wanted: Iterable[RecordedFile], before: Iterable[FileInfo]) -> List[FileInfo]:
+def _find_arrivals(wanted: Iterable[ManifestFile], before: Iterable[FileInfo]) -> List[FileInfo]:
     expected = {file.name for file in wanted}
     return [file for file in before if file.name not in expected and not names.is_hidden(file.name)]
 

@@ -202,8 +202,8 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
 
 def _unit_analysis(unit: UnitAnalysis) -> Json:
     return {
-        "partition": unit.unit.name,
-        "location": unit.unit.live,
+        "partition": unit.name,
+        "location": unit.live,
         "status": unit.status.code,
         "reason": unit.reason.what if unit.reason else "",
         "code": _code(unit.reason),

@@ -10,6 +10,7 @@ from typing import Iterable, Mapping, Optional, Tuple
 
 from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences
+from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.doctor import Check, code_of_checks
@@ -93,7 +94,7 @@ class TableOutcome:
     """
 
     table: str
-    run: Optional[str] = None
+    run: Optional[RunId] = None
     units: Tuple[UnitOutcome, ...] = ()
     observed: Optional[ObservedTable] = None
     plan: Optional[CompactionPlan] = None
@@ -141,7 +142,7 @@ class CommandResult:
     """The result of one command. `named`: the tables were named one by one, so a refusal is an error. `signal` asked it to end, 0: none."""
 
     command: str
-    run: str
+    run: RunId
     started_ms: int
     seconds: float
     named: bool

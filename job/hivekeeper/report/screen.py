@@ -120,7 +120,7 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
 
 def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
     units = [unit for one in observed for unit in one.units if unit.status is Status.QUARANTINED and unit.reason]
-    lines = [f"  {unit.unit.label}: {command_text.describe_problem(unit.reason)}" for unit in units[:MOST_LISTED] if unit.reason]
+    lines = [f"  {unit.label}: {command_text.describe_problem(unit.reason)}" for unit in units[:MOST_LISTED] if unit.reason]
     more = [f"  … and {len(units) - MOST_LISTED} more (all of them with --json)"] if len(units) > MOST_LISTED else []
     return ["", "in quarantine:", *lines, *more] if units else []
 
@@ -134,7 +134,7 @@ def _unit_table(observed: ObservedTable) -> str:
 
 def _unit_row(unit: UnitAnalysis) -> List[str]:
     return [
-        unit.unit.name or "(whole table)",
+        unit.name or "(whole table)",
         unit.status.text,
         text.count_text(unit.sizes.files),
         text.count_text(unit.target_files),

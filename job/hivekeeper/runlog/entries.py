@@ -11,10 +11,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
+from hivekeeper.names import RunId
 from hivekeeper.reasons import Reason
-from hivekeeper.runlog.manifests import Extent, RecordedFile
+from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, RecordedUnit, relative
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, relative
 
 READER_VERSION = 1
 WRITER_VERSION = 1
@@ -31,10 +32,10 @@ class Actor:
 
 
 @dataclass(frozen=True)
-class UnitRecord:
+class UnitResult:
     """What became of one unit, for the log. `late_files` are those that went to live."""
 
-    recorded: RecordedUnit
+    planned: PlannedUnit
     outcome: Outcome
     certificate: Optional[Certificate] = None
     gap_ms: Optional[float] = None
@@ -55,11 +56,11 @@ class UnitRecord:
     @property
     def exchanged(self) -> bool:
         """Whether live got other files, and which ones is known."""
-        return self.outcome.exchanged and (self.certificate is not None or self.recorded.backup is not None)
+        return self.outcome.exchanged and (self.certificate is not None or self.planned.backup is not None)
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class LogEntry:
     """One entry of the log. `directory` is the run's below `runs/`, `RUN` or `RUN.tN`.
 
     `finished` is False for the first of a cleanup's two entries, which names in `discarding` the places that are about to go.
@@ -67,25 +68,25 @@ class RunRecord:
     pinned now.
     """
 
-    run: str
+    run: RunId
     directory: str
     operation: str
     now_ms: int
-    units: Tuple[UnitRecord, ...] = ()
-    recovered_by: Optional[str] = None
+    units: Tuple[UnitResult, ...] = ()
+    recovered_by: Optional[RunId] = None
     backup_table: str = ""
     finished: bool = True
     discarding: Tuple[str, ...] = ()
-    pin: Optional[Tuple[str, bool]] = None
+    pin: Optional[Tuple[RunId, bool]] = None
     records: Tuple[str, ...] = ()
 
 
-def place_of(directory: str, unit: RecordedUnit) -> str:
+def place_of(directory: str, unit: PlannedUnit) -> str:
     """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
     return f"runs/{directory}/retired/{names.unit_directory(unit.number)}"
 
 
-def entry_to_text(record: RunRecord, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
+def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
     """One log entry, one action a line."""
     actions: List[Dict[str, Any]] = []
     if first:
@@ -98,8 +99,8 @@ def entry_to_text(record: RunRecord, table: Table, actor: Actor, parameters: Map
     if record.finished:
         actions.extend({"discarded": {"place": f"runs/{directory}", "files": 0, "size": 0}} for directory in record.records)
     for unit in record.units:
-        if unit.outcome is Outcome.DISCARDED and unit.recorded.backup:
-            actions.append({"discarded": _discarded(unit.recorded)})
+        if unit.outcome is Outcome.DISCARDED and unit.planned.backup:
+            actions.append({"discarded": _discarded(unit.planned)})
         elif unit.exchanged:
             actions.extend(_removes(record, unit, table))
             actions.extend(_adds(record, unit, table))
@@ -123,7 +124,7 @@ def _table_to_dict(table: Table) -> Dict[str, Any]:
     }
 
 
-def _commit_info(record: RunRecord, actor: Actor, parameters: Mapping[str, Any], table: Table) -> Dict[str, Any]:
+def _commit_info(record: LogEntry, actor: Actor, parameters: Mapping[str, Any], table: Table) -> Dict[str, Any]:
     return {
         "timestamp": record.now_ms,
         "operation": record.operation,
@@ -141,33 +142,33 @@ def _commit_info(record: RunRecord, actor: Actor, parameters: Mapping[str, Any],
     }
 
 
-def _unit_outcome(record: RunRecord, unit: UnitRecord, table: Table) -> Dict[str, Any]:
-    backup = unit.recorded.backup
-    digest = unit.certificate.digest if unit.certificate else unit.recorded.digest
+def _unit_outcome(record: LogEntry, unit: UnitResult, table: Table) -> Dict[str, Any]:
+    backup = unit.planned.backup
+    digest = unit.certificate.digest if unit.certificate else unit.planned.digest
     return {
-        "unit": unit.recorded.number,
-        "partition": unit.recorded.unit.name,
-        "live": relative(unit.recorded.unit.live, table.location),
+        "unit": unit.planned.number,
+        "partition": unit.planned.name,
+        "live": relative(unit.planned.live, table.location),
         "outcome": unit.outcome.code,
         "reason": unit.reason,
         "reasonCode": unit.why.code.code if unit.why else "",
         "gapMs": unit.gap_ms,
         "lateFiles": list(unit.late_files),
-        "place": place_of(record.directory, unit.recorded) if unit.exchanged else None,
+        "place": place_of(record.directory, unit.planned) if unit.exchanged else None,
         "backup": {"run": backup.run, "unit": backup.number} if backup else None,
         "rows": digest.rows if digest else None,
         "digest": asdict(digest) if digest else None,
-        "source": _source(unit.recorded) if record.operation == COMPACT_SWAP and not unit.exchanged else None,
+        "source": _source(unit.planned) if record.operation == COMPACT_SWAP and not unit.exchanged else None,
     }
 
 
-def _source(unit: RecordedUnit) -> Dict[str, int]:
+def _source(unit: PlannedUnit) -> Dict[str, int]:
     """What live held when a compaction that did not swap it had planned it; the entry has no `remove` that says so."""
     extent = Extent.of(unit.manifest)
     return {"files": extent.files, "size": extent.size_bytes, "modificationTime": extent.newest_ms}
 
 
-def _discarded(unit: RecordedUnit) -> Dict[str, Any]:
+def _discarded(unit: PlannedUnit) -> Dict[str, Any]:
     assert unit.backup is not None
     return {
         "place": unit.backup.place,
@@ -176,31 +177,31 @@ def _discarded(unit: RecordedUnit) -> Dict[str, Any]:
     }
 
 
-def _removes(record: RunRecord, unit: UnitRecord, table: Table) -> Iterable[Dict[str, Any]]:
-    place = place_of(record.directory, unit.recorded)
-    for file in unit.recorded.manifest:
+def _removes(record: LogEntry, unit: UnitResult, table: Table) -> Iterable[Dict[str, Any]]:
+    place = place_of(record.directory, unit.planned)
+    for file in unit.planned.manifest:
         yield {
             "remove": {
-                **_file(unit.recorded, file, table),
+                **_file(unit.planned, file, table),
                 "deletionTimestamp": record.now_ms,
                 "retired": f"{place}/{file.name}",
             }
         }
 
 
-def _adds(record: RunRecord, unit: UnitRecord, table: Table) -> Iterable[Dict[str, Any]]:
+def _adds(record: LogEntry, unit: UnitResult, table: Table) -> Iterable[Dict[str, Any]]:
     """A certificate does not know the ids of its files, a rollback does: it brings back files that were seen before."""
     if unit.certificate is None:
-        yield from ({"add": {**_file(unit.recorded, file, table), "stats": None}} for file in unit.recorded.expected)
+        yield from ({"add": {**_file(unit.planned, file, table), "stats": None}} for file in unit.planned.expected)
         return
     for name, length in unit.certificate.files.items():
         rows = unit.certificate.file_rows.get(name, 0)
-        file = RecordedFile(name, length, record.now_ms, 0)
-        yield {"add": {**_file(unit.recorded, file, table), "stats": json.dumps({"numRecords": rows})}}
+        file = ManifestFile(name, length, record.now_ms, 0)
+        yield {"add": {**_file(unit.planned, file, table), "stats": json.dumps({"numRecords": rows})}}
 
 
-def _file(unit: RecordedUnit, file: RecordedFile, table: Table) -> Dict[str, Any]:
-    top = relative(unit.unit.live, table.location)
+def _file(unit: PlannedUnit, file: ManifestFile, table: Table) -> Dict[str, Any]:
+    top = relative(unit.live, table.location)
     return {
         "path": file.name if top == "." else f"{top}/{file.name}",
         "partitionValues": {column.name: value for column, value in zip(table.partition_columns, unit.unit.values)},

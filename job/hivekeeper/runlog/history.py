@@ -11,12 +11,13 @@ from functools import cached_property
 from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from hivekeeper.model import Digest
+from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog.entries import READER_VERSION
-from hivekeeper.runlog.manifests import Extent, RecordedFile
+from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, NewerRecord, UnreadableRecord
 
-UnitKey = Tuple[str, int]
+UnitKey = Tuple[RunId, UnitNumber]
 Action = Mapping[str, Any]
 
 
@@ -28,8 +29,8 @@ class Effect:
     whose effect a rollback took back. File ids of `after` are 0 where they are not known.
     """
 
-    run: str
-    number: int
+    run: RunId
+    number: UnitNumber
     version: int
     operation: str
     timestamp_ms: Optional[int]
@@ -37,8 +38,8 @@ class Effect:
     partition: str
     live: str
     place: str
-    before: Tuple[RecordedFile, ...]
-    after: Tuple[RecordedFile, ...]
+    before: Tuple[ManifestFile, ...]
+    after: Tuple[ManifestFile, ...]
     undoes: Optional[UnitKey] = None
     digest: Optional[Digest] = None
     backup_table: str = ""
@@ -73,21 +74,21 @@ class LoggedRun:
     """One entry of the log. `timestamp_ms` is None where it cannot be read as a time."""
 
     version: int
-    run: str
+    run: RunId
     directory: str
     operation: str
     timestamp_ms: Optional[int]
     user: str
     host: str
     application_id: str
-    recovered_by: Optional[str]
+    recovered_by: Optional[RunId]
     finished: bool
     backup_table: str
     table_id: str
     parameters: Mapping[str, Any]
     units: Tuple[LoggedUnit, ...]
     effects: Tuple[Effect, ...]
-    pin: Optional[Tuple[str, bool]] = None
+    pin: Optional[Tuple[RunId, bool]] = None
     discarding: Tuple[str, ...] = ()
     discarded: Tuple[str, ...] = ()
 
@@ -110,7 +111,7 @@ class History:
     runs: Tuple[LoggedRun, ...] = ()
 
     @cached_property
-    def finished(self) -> FrozenSet[str]:
+    def finished(self) -> FrozenSet[RunId]:
         """Runs with their last entry in the log."""
         return frozenset(run.run for run in self.runs if run.finished)
 
@@ -129,7 +130,7 @@ class History:
         return self.runs[-1].table_id if self.runs else ""
 
     @cached_property
-    def pinned(self) -> FrozenSet[str]:
+    def pinned(self) -> FrozenSet[RunId]:
         pins = {run.pin[0]: run.pin[1] for run in self.runs if run.pin}
         return frozenset(run for run, pinned in pins.items() if pinned)
 
@@ -154,7 +155,7 @@ class History:
         """The `backup` runs whose record was not dropped."""
         return tuple(run for run in self.runs if run.operation == BACKUP and f"runs/{run.directory}" not in self.discarded)
 
-    def find(self, run: str) -> Optional[LoggedRun]:
+    def find(self, run: RunId) -> Optional[LoggedRun]:
         """The entry of a run that changed something or took a record; of a cleanup, its last one."""
         return next((entry for entry in reversed(self.runs) if entry.run == run), None)
 
@@ -169,7 +170,7 @@ class _Entry:
     adds: List[Action] = field(default_factory=list)
     discarding: List[str] = field(default_factory=list)
     discarded: List[str] = field(default_factory=list)
-    pin: Optional[Tuple[str, bool]] = None
+    pin: Optional[Tuple[RunId, bool]] = None
 
     def take(self, action: Action) -> None:
         """Actions of an unknown kind are ignored: a reader that must not is kept away by the protocol."""
@@ -186,7 +187,7 @@ class _Entry:
         elif "discarded" in action:
             self.discarded.append(str(action["discarded"]["place"]))
         elif "pin" in action:
-            self.pin = str(action["pin"]["run"]), bool(action["pin"]["pinned"])
+            self.pin = RunId(str(action["pin"]["run"])), bool(action["pin"]["pinned"])
 
 
 def reconcile(entries: Mapping[int, LoggedRun]) -> History:
@@ -269,10 +270,10 @@ def _logged_run(entry: _Entry, version: int) -> LoggedRun:
     )
 
 
-def _by_unit(actions: Iterable[Action]) -> Dict[int, List[RecordedFile]]:
-    found: Dict[int, List[RecordedFile]] = {}
+def _by_unit(actions: Iterable[Action]) -> Dict[int, List[ManifestFile]]:
+    found: Dict[int, List[ManifestFile]] = {}
     for action in actions:
-        file = RecordedFile(str(action["path"]).rpartition("/")[2], action["size"], action["modificationTime"], action["fileId"])
+        file = ManifestFile(str(action["path"]).rpartition("/")[2], action["size"], action["modificationTime"], action["fileId"])
         found.setdefault(action["unit"], []).append(file)
     return found
 
@@ -282,8 +283,8 @@ def _effect(
     unit: Mapping[str, Any],
     version: int,
     timestamp_ms: Optional[int],
-    before: Iterable[RecordedFile],
-    after: Iterable[RecordedFile],
+    before: Iterable[ManifestFile],
+    after: Iterable[ManifestFile],
 ) -> Effect:
     undoes = (unit["backup"]["run"], unit["backup"]["unit"]) if unit["backup"] else None
     return Effect(

@@ -21,7 +21,7 @@ class Seen(Enum):
 
 
 @dataclass(frozen=True)
-class RecordedFile:
+class ManifestFile:
     """A file as a manifest holds it."""
 
     name: str
@@ -30,8 +30,12 @@ class RecordedFile:
     file_id: int
 
     @classmethod
-    def of(cls, entry: FileInfo) -> RecordedFile:
+    def of(cls, entry: FileInfo) -> ManifestFile:
         return cls(entry.name, entry.length, entry.mtime_ms, entry.file_id)
+
+    @property
+    def holds_rows(self) -> bool:
+        return self.length > 0 and not names.is_hidden(self.name)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Extent:
         return cls(len(files), sum(file.length for file in files), newest_ms)
 
 
-def is_marker(file: RecordedFile) -> bool:
+def is_marker(file: ManifestFile) -> bool:
     """An empty hidden file such as _SUCCESS: holds no rows, and every writer makes it anew."""
     return file.length == 0 and names.is_hidden(file.name)
 
@@ -63,18 +67,18 @@ class Judgement:
     why: Optional[Reason] = None
 
 
-def judge(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Judgement:
+def judge(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Judgement:
     """SAME: exactly the manifest. LATE: that and new complete files. SPOILED: anything else.
 
     Anything else is a file gone or changed, a directory (a committer's), a hidden or an open file: whoever
     made it is not done, and needs the directory at its place.
     """
-    expected: Mapping[str, RecordedFile] = {file.name: file for file in manifest}
+    expected: Mapping[str, ManifestFile] = {file.name: file for file in manifest}
     late, present = [], set()
     for entry in entries:
         recorded = expected.get(entry.name)
         if recorded is not None and not entry.is_dir:
-            if RecordedFile.of(entry) != recorded:
+            if ManifestFile.of(entry) != recorded:
                 return _spoiled(Code.CHANGED_MEANWHILE, f"{entry.name} was changed")
             if entry.is_open:
                 return _spoiled(Code.OPEN_FILE, f"{entry.name} is open for writing")
@@ -112,7 +116,7 @@ class Found(Protocol):
 Present = TypeVar("Present", bound=Found)
 
 
-def find_recorded(wanted: Iterable[RecordedFile], present: Iterable[Present]) -> Tuple[Tuple[Present, ...], str]:
+def find_present(wanted: Iterable[ManifestFile], present: Iterable[Present]) -> Tuple[Tuple[Present, ...], str]:
     """The files of a manifest among those present, markers left out, and what became of the first that is not: "x is gone".
 
     By id where that is known, because carrying over may have renamed a file; else by name, which carries its run's id.
@@ -132,7 +136,7 @@ def find_recorded(wanted: Iterable[RecordedFile], present: Iterable[Present]) ->
     return tuple(found), why
 
 
-def find_late(manifest: Iterable[RecordedFile], entries: Iterable[FileInfo]) -> Tuple[FileInfo, ...]:
+def find_late(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Tuple[FileInfo, ...]:
     """The new complete files, whatever else happened to the directory: none of them may stay behind."""
     known = {file.name for file in manifest}
     return tuple(e for e in entries if not (e.is_dir or e.is_open or names.is_hidden(e.name) or e.name in known))

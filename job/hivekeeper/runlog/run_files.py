@@ -12,7 +12,8 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Column, Digest, Partition, Storage, Table, Unit
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.runlog.manifests import ManifestFile
 
 PLAN_VERSION = 1
 
@@ -31,13 +32,13 @@ class NewerRecord(UnreadableRecord):
 class BackupPlace:
     """Where the former files of one unit lie: made by a run; `place` is relative to the control directory."""
 
-    run: str
-    number: int
+    run: RunId
+    number: UnitNumber
     place: str
 
 
 @dataclass(frozen=True)
-class RecordedUnit:
+class PlannedUnit:
     """A unit as a plan file holds it; `live` is absolute again.
 
     `manifest` holds the files that leave live; for a cleanup, those that the backup must consist of. `backup` is what a
@@ -46,13 +47,34 @@ class RecordedUnit:
     run's certificate says of both sides of a rollback.
     """
 
-    number: int
+    number: UnitNumber
     unit: Unit
-    manifest: Tuple[RecordedFile, ...]
+    manifest: Tuple[ManifestFile, ...]
     markers: Tuple[str, ...] = ()
     backup: Optional[BackupPlace] = None
-    expected: Tuple[RecordedFile, ...] = ()
+    expected: Tuple[ManifestFile, ...] = ()
     digest: Optional[Digest] = None
+
+    @property
+    def name(self) -> str:
+        return self.unit.name
+
+    @property
+    def live(self) -> str:
+        return self.unit.live
+
+    @property
+    def label(self) -> str:
+        return self.unit.label
+
+    @property
+    def data_files(self) -> int:
+        """How many files of the manifest hold rows."""
+        return sum(1 for file in self.manifest if file.holds_rows)
+
+    @property
+    def data_bytes(self) -> int:
+        return sum(file.length for file in self.manifest if file.holds_rows)
 
     @property
     def partition(self) -> Partition:
@@ -61,17 +83,17 @@ class RecordedUnit:
 
 
 @dataclass(frozen=True)
-class RecordedPlan:
+class RunPlan:
     """What a run set out to do. `table` is the definition as it was, `backup_table` the table that shows the old files, "" for none.
 
     `record` is the run whose record describes the units: this one, or an earlier `backup`. `discard` says how a cleanup
     removes files, delete or trash; `records` are the directories of the `backup` runs whose records it drops.
     """
 
-    run: str
+    run: RunId
     operation: str
     table: Table
-    units: Tuple[RecordedUnit, ...]
+    units: Tuple[PlannedUnit, ...]
     backup_table: str = ""
     record: str = ""
     discard: str = ""
@@ -82,7 +104,7 @@ class RecordedPlan:
 class Certificate:
     """The evidence of one unit's proof, and what its output consists of."""
 
-    unit: int
+    unit: UnitNumber
     partition: str
     files: Mapping[str, int]
     rows: int
@@ -114,7 +136,7 @@ def absolute(path: str, root: str) -> str:
     return root if path == "." else names.join(root, path)
 
 
-def plan_to_text(plan: RecordedPlan, created_ms: int) -> str:
+def plan_to_text(plan: RunPlan, created_ms: int) -> str:
     root = plan.table.location
     document = {
         "version": PLAN_VERSION,
@@ -133,12 +155,12 @@ def plan_to_text(plan: RecordedPlan, created_ms: int) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
-def _unit_to_dict(unit: RecordedUnit, root: str) -> Dict[str, Any]:
+def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
     return {
         "unit": unit.number,
-        "partition": unit.unit.name,
+        "partition": unit.name,
         "values": list(unit.unit.values),
-        "live": relative(unit.unit.live, root),
+        "live": relative(unit.live, root),
         "storage": _storage_to_dict(unit.unit.storage),
         "parameters": dict(unit.unit.parameters),
         "markers": list(unit.markers),
@@ -149,11 +171,11 @@ def _unit_to_dict(unit: RecordedUnit, root: str) -> Dict[str, Any]:
     }
 
 
-def files_to_lists(files: Iterable[RecordedFile]) -> Any:
+def files_to_lists(files: Iterable[ManifestFile]) -> Any:
     return [[file.name, file.length, file.mtime_ms, file.file_id] for file in files]
 
 
-def plan_from_text(text: str, root: str, where: str) -> RecordedPlan:
+def plan_from_text(text: str, root: str, where: str) -> RunPlan:
     """Raises UnreadableRecord; `where` names the file."""
     try:
         document = json.loads(text)
@@ -161,7 +183,7 @@ def plan_from_text(text: str, root: str, where: str) -> RecordedPlan:
             raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {document['version']})")
         table = _table_from_dict(document["definition"], root)
         units = tuple(_unit_from_dict(unit, document["table"], root) for unit in document["units"])
-        return RecordedPlan(
+        return RunPlan(
             document["run"],
             document["operation"],
             table,
@@ -226,14 +248,14 @@ def _storage_from_dict(storage: Mapping[str, Any]) -> Storage:
     return Storage(storage["inputFormat"], storage["outputFormat"], storage["serde"], storage["serdeParameters"])
 
 
-def _unit_from_dict(unit: Mapping[str, Any], table: str, root: str) -> RecordedUnit:
+def _unit_from_dict(unit: Mapping[str, Any], table: str, root: str) -> PlannedUnit:
     live = absolute(unit["live"], root)
     restored = Unit(table, unit["partition"], tuple(unit["values"]), live, _storage_from_dict(unit["storage"]), unit["parameters"])
     known = unit["backup"]
     backup = BackupPlace(known["run"], known["unit"], known["place"]) if known else None
-    manifest, expected = (tuple(RecordedFile(*file) for file in unit[key]) for key in ("files", "expected"))
+    manifest, expected = (tuple(ManifestFile(*file) for file in unit[key]) for key in ("files", "expected"))
     digest = Digest(**unit["digest"]) if unit["digest"] else None
-    return RecordedUnit(unit["unit"], restored, manifest, tuple(unit["markers"]), backup, expected, digest)
+    return PlannedUnit(unit["unit"], restored, manifest, tuple(unit["markers"]), backup, expected, digest)
 
 
 def certificates_to_text(certificates: Iterable[Certificate]) -> str:

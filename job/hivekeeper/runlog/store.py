@@ -11,14 +11,14 @@ from typing import Dict, Iterator, List, Optional
 from hivekeeper import names
 from hivekeeper.errors import AskAPerson, Refused
 from hivekeeper.model import FileInfo, Table
-from hivekeeper.names import ControlPaths, RunPaths
+from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import FileSet, History, files_at, read_entry, reconcile
 from hivekeeper.runlog.run_files import (
     Certificate,
     NewerRecord,
-    RecordedPlan,
+    RunPlan,
     UnreadableRecord,
     certificates_from_text,
     plan_from_text,
@@ -75,14 +75,14 @@ def find_runs(files: Files, control: ControlPaths) -> List[str]:
     return sorted(entry.name for entry in entries if entry.is_dir and names.RUN_DIRECTORY.fullmatch(entry.name))
 
 
-def run_of(directory: str) -> str:
+def run_of(directory: str) -> RunId:
     match = names.RUN_DIRECTORY.fullmatch(directory)
     if match is None:
         raise ValueError(f"{directory} is not the name of a run directory")
-    return match["run"]
+    return RunId(match["run"])
 
 
-def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RecordedPlan]:
+def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
     """A run's plan; None where there is none. Raises AskAPerson for one that cannot be read."""
     try:
         return plan_from_text(files.read_text(paths.plan), table.location, paths.plan)

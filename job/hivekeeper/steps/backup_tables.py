@@ -14,28 +14,28 @@ from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import backup_tables
 from hivekeeper.plan.backup_tables import Showing
 from hivekeeper.plan.eligibility import BACKUP_OF
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import UnitRecord, place_of, table_id
+from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
-from hivekeeper.runlog.run_files import RecordedPlan
+from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
 
-def name_table(table: Table, settings: Settings, run: str) -> str:
+def name_table(table: Table, settings: Settings, run: RunId) -> str:
     """`sales.__bkp_events_20260101_020304`, spelled as the metastore will, or "" where the site wants none."""
     if not settings.backup_table:
         return ""
     return f"{settings.backup_database or table.database}.{names.backup_name(settings.backup_prefix, table.name, run)}".lower()
 
 
-def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedPlan:
+def choose_record(run: Run, plan: RunPlan, settings: Settings) -> RunPlan:
     """The plan with the record that describes its units: the newest `backup` that still does, else its own."""
     history = store.read_history(run.cluster, run.control)
     for entry in reversed(history.records):
@@ -45,10 +45,10 @@ def choose_record(run: Run, plan: RecordedPlan, settings: Settings) -> RecordedP
     return replace(plan, backup_table=name_table(run.table, settings, plan.run), record=plan.run)
 
 
-def describes(known: RecordedPlan, plan: RecordedPlan) -> bool:
+def describes(known: RunPlan, plan: RunPlan) -> bool:
     """Whether a record still says what the units of a plan are: same definition, places and files."""
-    before = {unit.unit.name: (unit.unit.live, set(unit.manifest)) for unit in known.units}
-    same = all(before.get(unit.unit.name) == (unit.unit.live, set(unit.manifest)) for unit in plan.units)
+    before = {unit.name: (unit.live, set(unit.manifest)) for unit in known.units}
+    same = all(before.get(unit.name) == (unit.live, set(unit.manifest)) for unit in plan.units)
     return same and _definition(known.table) == _definition(plan.table)
 
 
@@ -57,12 +57,12 @@ def _definition(table: Table) -> Tuple[object, ...]:
     return table_id(table), table.kind, table.location, table.columns, table.partition_columns, table.storage
 
 
-def make_table(run: Run, plan: RecordedPlan) -> str:
+def make_table(run: Run, plan: RunPlan) -> str:
     """Create the plan's own backup table over the live files of its units; gives its name, "" where there is none."""
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
     shown = run.paths.state("backup_table")
-    places = {unit.unit.name: unit.unit.live for unit in plan.units}
+    places = {unit.name: unit.live for unit in plan.units}
 
     def create() -> None:
         run.files.make_directory(shown)
@@ -82,11 +82,9 @@ def _may_be_there(run: Run, name: str) -> bool:
     return found is not None and _marks(run.table).items() <= found.parameters.items()
 
 
-def follow_units(run: Run, backup_table: str, units: Iterable[UnitRecord]) -> None:
+def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> None:
     """After swaps: let the backup table show the files that were live."""
-    places = {
-        unit.recorded.unit.name: names.join(run.control.top, place_of(run.directory, unit.recorded)) for unit in units if unit.exchanged
-    }
+    places = {unit.planned.name: names.join(run.control.top, place_of(run.directory, unit.planned)) for unit in units if unit.exchanged}
     if backup_table and places:
         point = run.cluster.metastore.point_backup_table
         _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))

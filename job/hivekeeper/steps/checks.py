@@ -13,7 +13,7 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.run_directory import Run, read_clock, require_lock
 
 # A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
@@ -39,7 +39,7 @@ class Checked:
     why: Optional[Reason] = None
 
 
-def check_often(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
+def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Step 4, made again until it is young enough: by listings, or by ids and times where listing takes too long."""
     clock = run.cluster.clock
     for _ in range(MOST_CHECKS):
@@ -65,9 +65,9 @@ def is_still_true(run: Run, checked: Checked) -> bool:
     return True
 
 
-def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
+def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Step 4: is everything as the plan says? What lies at `incoming` is listed, for the caller to judge."""
-    moved, live = find_change_in_metastore(run, unit), unit.unit.live
+    moved, live = find_change_in_metastore(run, unit), unit.live
     above = _directories_above(live, run.table.location)
     require_lock(run)
     clock_ms = read_clock(run)
@@ -81,18 +81,18 @@ def check(run: Run, unit: RecordedUnit, incoming: str) -> Checked:
     return replace(checked, why=why or busy)
 
 
-def find_change_in_metastore(run: Run, unit: RecordedUnit) -> Optional[Reason]:
+def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Why the metastore no longer has the unit at this place; None where it has."""
     table, metastore = run.table, run.cluster.metastore
-    if unit.unit.name:
-        partition = metastore.partitions_named(table, [unit.unit.name]).get(unit.unit.name)
+    if unit.name:
+        partition = metastore.partitions_named(table, [unit.name]).get(unit.name)
         location = partition.location if partition else ""
     else:
         found = metastore.tables(table.database, [table.name]).get(table.name)
         location = found.location if found else ""
     if not location:
         return Reason(Code.DROPPED, "it was dropped from the metastore meanwhile")
-    if run.files.qualify(location) == unit.unit.live:
+    if run.files.qualify(location) == unit.live:
         return None
     return Reason(Code.MOVED, "its location in the metastore was changed meanwhile")
 
@@ -106,11 +106,11 @@ def _directories_above(live: str, root: str) -> Sequence[str]:
     return found
 
 
-def look_at_leaving(run: Run, unit: RecordedUnit, checked: Checked, left: FileInfo) -> Optional[Reason]:
+def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInfo) -> Optional[Reason]:
     """Why the directory that was live is not what was checked; None when it is, or when only complete files came.
 
     It was renamed, and `left` is its status since. Nobody can reach it by its old path any more, so the answer stays true.
     """
-    if manifests.is_untouched(checked.seen[unit.unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
+    if manifests.is_untouched(checked.seen[unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
         return None
     return manifests.judge(unit.manifest, run.files.look([left.path])[left.path].entries).why

@@ -13,9 +13,9 @@ from hivekeeper.model import Snapshot
 from hivekeeper.ports import FilesError, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, require_answers
@@ -27,25 +27,25 @@ TRASH = "trash"
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RecordedPlan) -> List[UnitRecord]:
+def discard_units(run: Run, plan: RunPlan) -> List[UnitResult]:
     """All units of a cleanup. One that is left keeps its backup, as one does that cannot be discarded."""
     return take_turns(run.cluster.stopping, plan.units, partial(discard_one, run, plan), leave_unit)
 
 
-def discard_one(run: Run, plan: RecordedPlan, unit: RecordedUnit) -> UnitRecord:
+def discard_one(run: Run, plan: RunPlan, unit: PlannedUnit) -> UnitResult:
     """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
     result = discard_unit(run, unit, plan.discard == TRASH)
     backup = unit.backup.place if unit.backup else ""
-    log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.unit.label, backup, result.for_log)
+    log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.label, backup, result.for_log)
     return result
 
 
-def _places(run: Run, unit: RecordedUnit) -> Tuple[str, str, str]:
+def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
     """Where a backup may lie: at its place, held, proved to be superfluous."""
     return run.backup_path(unit), run.paths.unit("held", unit.number), run.paths.unit("discarding", unit.number)
 
 
-def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitRecord:
+def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitResult:
     """Go on from where the backup lies."""
     if tries >= MOST_TRIES:
         raise ask_person(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
@@ -62,7 +62,7 @@ def discard_unit(run: Run, unit: RecordedUnit, to_trash: bool, cause: str = "", 
         return discard_unit(run, unit, to_trash, str(error), tries + 1)
 
 
-def _give_back(run: Run, unit: RecordedUnit, why: Reason) -> UnitRecord:
+def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     """Return a backup that we are not allowed to delete; one of which a part is gone cannot be a backup any more."""
     source, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed])
@@ -71,30 +71,30 @@ def _give_back(run: Run, unit: RecordedUnit, why: Reason) -> UnitRecord:
     for place in (held, doomed):
         if seen[place].exists:
             run.files.rename_exact(place, source)
-    return UnitRecord(unit, Outcome.KEPT, why=why)
+    return UnitResult(unit, Outcome.KEPT, why=why)
 
 
-def _go_on(run: Run, unit: RecordedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitRecord:
+def _go_on(run: Run, unit: PlannedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitResult:
     source, held, doomed = _places(run, unit)
     late: Tuple[str, ...] = ()
     if not seen[doomed].exists:
         if seen[source].exists:
             run.files.rename_exact(source, held)
         elif not seen[held].exists:
-            return UnitRecord(unit, Outcome.DISCARDED)
+            return UnitResult(unit, Outcome.DISCARDED)
         why, late = find_objection(run, unit, held)
         if not why and to_trash and not run.files.move_to_trash(held):
             why = Reason(Code.TRASH_OFF, NO_TRASH)
         if why:
             run.files.rename_exact(held, source)
-            return UnitRecord(unit, Outcome.KEPT, late_files=late, why=why)
+            return UnitResult(unit, Outcome.KEPT, late_files=late, why=why)
         if not to_trash:
             run.files.rename_exact(held, doomed)
     run.files.delete_tree(doomed)
-    return UnitRecord(unit, Outcome.DISCARDED, late_files=late)
+    return UnitResult(unit, Outcome.DISCARDED, late_files=late)
 
 
-def find_objection(run: Run, unit: RecordedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:
+def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:
     """Why a backup must not be deleted, None where it may; and the late files that went to live first, whatever else there is.
 
     Whether files are closed is asked before the listing that is compared: a file that is closed in between shows its

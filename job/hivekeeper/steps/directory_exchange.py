@@ -15,7 +15,7 @@ from hivekeeper.model import FileInfo
 from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import Checked, check_often, look_at_leaving
 from hivekeeper.steps.exchange import Picture
 from hivekeeper.steps.run_directory import Run, fenced
@@ -29,12 +29,12 @@ class DirectoryExchange:
     """`exchange.Means` by renames: `incoming` is the directory that takes live's place, `left` where live goes."""
 
     run: Run
-    unit: RecordedUnit
+    unit: PlannedUnit
     incoming: str
     left: str
 
     @classmethod
-    def of(cls, run: Run, unit: RecordedUnit, incoming_state: str) -> DirectoryExchange:
+    def of(cls, run: Run, unit: PlannedUnit, incoming_state: str) -> DirectoryExchange:
         return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
 
     def check(self) -> Checked:
@@ -42,7 +42,7 @@ class DirectoryExchange:
 
     def exchange(self, checked: Checked) -> Optional[Reason]:
         """One call does it where the directory's id and time can tell. A kill leaves live absent, and recovery does the rest."""
-        live, files = self.unit.unit.live, self.run.files
+        live, files = self.unit.live, self.run.files
         before = checked.seen[live]
         if manifests.can_tell(before, checked.clock_ms, files.clock_grain_ms):
             left = files.exchange(live, self.left, self.incoming, before)
@@ -61,7 +61,7 @@ class DirectoryExchange:
         return why
 
     def picture(self) -> Picture:
-        live, top = self.unit.unit.live, self.run.paths.top
+        live, top = self.unit.live, self.run.paths.top
         seen = self.run.files.look([live, self.incoming, self.left, top])
         if not seen[top].exists:
             raise fenced(self.run)
@@ -69,7 +69,7 @@ class DirectoryExchange:
         return Picture(seen[self.left].exists, seen[self.left].entries, seen[self.incoming].exists, entries)
 
     def live(self) -> Tuple[FileInfo, ...]:
-        return self.run.files.look([self.unit.unit.live])[self.unit.unit.live].entries
+        return self.run.files.look([self.unit.live])[self.unit.live].entries
 
     def bring_in(self) -> None:
         self._bring(self.incoming)
@@ -80,12 +80,12 @@ class DirectoryExchange:
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         late = move_late(self.run.files, self.unit, self.left, expected)
-        merge_recreated(self.run, self.unit, self.unit.unit.live)
+        merge_recreated(self.run, self.unit, self.unit.live)
         self.settle_live()
         return late
 
     def settle_live(self) -> None:
-        lift_nested(self.run.files, self.unit.unit.live)
+        lift_nested(self.run.files, self.unit.live)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
         """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time.
@@ -95,7 +95,7 @@ class DirectoryExchange:
         """
         for _ in range(MOST_ASIDES):
             try:
-                self.run.files.rename_exact(source, self.unit.unit.live)
+                self.run.files.rename_exact(source, self.unit.live)
                 return
             except TargetExists:
                 set_aside(self.run, self.unit)
@@ -104,11 +104,11 @@ class DirectoryExchange:
         raise ask_person(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
 
-def set_aside(run: Run, unit: RecordedUnit) -> None:
+def set_aside(run: Run, unit: PlannedUnit) -> None:
     """Move what stands at live's place to recreated/uN.K. Undo: merge_recreated."""
     for nth in range(MOST_ASIDES):
         try:
-            run.files.rename_exact(unit.unit.live, run.paths.recreated(unit.number, nth))
+            run.files.rename_exact(unit.live, run.paths.recreated(unit.number, nth))
             return
         except TargetExists:
             continue
@@ -133,12 +133,12 @@ def move_file(files: Files, source: str, directory: str) -> str:
     )
 
 
-def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:
+def move_late(files: Files, unit: PlannedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:
     """Move the complete files that the manifest does not know from a directory into live; gives their names there.
 
     Only while live holds what was put there: an overwriter who came since has replaced these rows with the others.
     """
-    live, moved = unit.unit.live, []
+    live, moved = unit.live, []
     for file in manifests.find_late(unit.manifest, files.look([source])[source].entries):
         if not manifests.holds(expected, files.look([live])[live].entries):
             break
@@ -146,7 +146,7 @@ def move_late(files: Files, unit: RecordedUnit, source: str, expected: Mapping[s
     return tuple(moved)
 
 
-def merge_recreated(run: Run, unit: RecordedUnit, target: str) -> None:
+def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
     """Merge what was set aside into another directory as a tree, directories whole where their name is free: a committer finds its own."""
     top = run.paths.state("recreated")
     for aside in run.files.look([top])[top].entries:

@@ -14,9 +14,9 @@ from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import Certificate, RecordedUnit
+from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, interrupted, require_answers
@@ -85,7 +85,7 @@ class Exchange:
     """
 
     run: Run
-    unit: RecordedUnit
+    unit: PlannedUnit
     means: Means
     words: Words
     expected: Optional[Mapping[str, int]]
@@ -96,7 +96,7 @@ class Exchange:
     was_exchanged: bool = False
 
 
-def carry_out(exchange: Exchange) -> UnitRecord:
+def carry_out(exchange: Exchange) -> UnitResult:
     """Steps 4 to 7. Undo: the old files come back by themselves when somebody wrote in between; later by a rollback."""
     clock = exchange.run.cluster.clock
     why: Optional[Reason] = None
@@ -116,7 +116,7 @@ def carry_out(exchange: Exchange) -> UnitRecord:
         return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
 
 
-def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitRecord:
+def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
     """Bring one unit to its end or back to its start, from where its files lie.
 
     `cause` says why it was interrupted. `begun`: its files may have left live.
@@ -127,7 +127,7 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitRecord:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
 
 
-def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitRecord:
+def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitResult:
     if tries >= MOST_TRIES:
         raise ask_person(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
@@ -140,7 +140,7 @@ def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 
         return _settle(exchange, Reason(Code.CALL_FAILED, str(error)), cancelled, tries + 1)
 
 
-def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome) -> UnitRecord:
+def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cancelled: Outcome) -> UnitResult:
     if move is Move.CANCEL:
         return _end_cancelled(exchange, cancelled, cause)
     if exchange.expected is None:
@@ -156,23 +156,23 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
     return _finish(exchange)
 
 
-def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitRecord:
+def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitResult:
     """Steps 6 and 7 after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
     late = exchange.means.carry_over(exchange.expected)
     if manifests.holds(exchange.expected, exchange.means.live()):
-        return UnitRecord(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
+        return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
     # Somebody overwrote the unit since: its old rows must never come back under an overwriter.
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)
 
 
-def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitRecord:
-    return UnitRecord(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, Reason(Code.REPLACED_AFTER, what))
+def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, late: Tuple[str, ...] = ()) -> UnitResult:
+    return UnitResult(exchange.unit, Outcome.OVERWRITTEN, exchange.certificate, gap_ms, late, Reason(Code.REPLACED_AFTER, what))
 
 
-def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitRecord:
+def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:
     """Live is back, or was never away. `lift`: a directory in live may be what a late committer took for its target."""
     exchange.cancel()
     if lift:
         exchange.means.settle_live()
-    return UnitRecord(exchange.unit, outcome, gap_ms=gap_ms, why=why)
+    return UnitResult(exchange.unit, outcome, gap_ms=gap_ms, why=why)

@@ -12,25 +12,25 @@ from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequenc
 
 from hivekeeper.errors import AskAPerson, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, RecordedPlan, RecordedUnit, UnreadableRecord
-from hivekeeper.steps import backup_tables, cleanup, directory_exchange, record, rollback, run_directory, swap
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, PlannedUnit, RunPlan, UnreadableRecord
+from hivekeeper.steps import backup_tables, cleanup, directory_exchange, finish, rollback, run_directory, swap
 from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-Settled = Tuple[str, Tuple[UnitRecord, ...]]
-Settle = Callable[[RecordedUnit], UnitRecord]
+Settled = Tuple[str, Tuple[UnitResult, ...]]
+Settle = Callable[[PlannedUnit], UnitResult]
 
 
-def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: str) -> List[Settled]:
+def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId) -> List[Settled]:
     """Fence and finish every unfinished run, oldest first, and tidy those that were killed at the very end.
 
     Gives (run, what became of its units) for each run that had a plan.
@@ -45,11 +45,11 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
             continue
         run = Run(cluster, table, control, paths, lock)
         settled.append((plan.run, settle_run(run, plan, by)))
-    record.tidy_up(cluster, table, control)
+    finish.tidy_up(cluster, table, control)
     return settled
 
 
-def settle_run(run: Run, plan: RecordedPlan, by: str) -> Tuple[UnitRecord, ...]:
+def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     """Finish one run that was taken over."""
     refuse_strangers(run, plan)
     if plan.operation == BACKUP:
@@ -58,30 +58,30 @@ def settle_run(run: Run, plan: RecordedPlan, by: str) -> Tuple[UnitRecord, ...]:
             run.files.delete_tree(run.paths.top)
         return ()
     units = _settle_units(run, plan, _find_settler(run, plan))
-    record.record_units(run, units)
-    record.finish_run(run, plan, units, {}, by)
+    finish.finish_units(run, units)
+    finish.finish_run(run, plan, units, {}, by)
     return tuple(units)
 
 
-def _settle_units(run: Run, plan: RecordedPlan, settle: Settle) -> List[UnitRecord]:
+def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
     """What became of each unit, in order. Those that readers miss are settled first; before any other one Stopped may be raised."""
     missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
-    done: Dict[int, UnitRecord] = {}
-    for unit in sorted(plan.units, key=lambda unit: unit.unit.live not in missing):
-        if done and unit.unit.live not in missing:
+    done: Dict[int, UnitResult] = {}
+    for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
+        if done and unit.live not in missing:
             _require_time(run, plan, len(done))
         done[unit.number] = settle(unit)
-        log.info("run=%s unit=%s step=recover done %s", plan.run, unit.unit.label, done[unit.number].for_log)
+        log.info("run=%s unit=%s step=recover done %s", plan.run, unit.label, done[unit.number].for_log)
     return [done[unit.number] for unit in plan.units]
 
 
-def _find_missing(run: Run, units: Sequence[RecordedUnit]) -> FrozenSet[str]:
+def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
     """The live directories that are away, as that of the unit is which an interrupted run was swapping."""
-    seen = look_at(run.files.look, list(dict.fromkeys(unit.unit.live for unit in units)))
+    seen = look_at(run.files.look, list(dict.fromkeys(unit.live for unit in units)))
     return frozenset(live for live, found in seen.items() if not found.exists)
 
 
-def _require_time(run: Run, plan: RecordedPlan, settled: int) -> None:
+def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
     why = run.cluster.stopping.why()
     if why:
         raise Stopped(
@@ -91,13 +91,13 @@ def _require_time(run: Run, plan: RecordedPlan, settled: int) -> None:
         )
 
 
-def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
+def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """How the units of a plan are brought to their end or back to their start."""
     if plan.operation == CLEANUP:
         return partial(cleanup.discard_one, run, plan)
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
-        return lambda unit: UnitRecord(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
+        return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
     try:
         certificates = store.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
@@ -110,7 +110,7 @@ def _find_settler(run: Run, plan: RecordedPlan) -> Settle:
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
 
 
-def refuse_strangers(run: Run, plan: RecordedPlan) -> None:
+def refuse_strangers(run: Run, plan: RunPlan) -> None:
     """Raise AskAPerson where the run's directory holds what its plan does not explain."""
     numbers = {unit.number for unit in plan.units}
     states = [state for state in recover.STATES.get(plan.operation, ()) if state != "stage"]

@@ -13,9 +13,9 @@ from typing import Dict, Iterable, List, Optional, Sequence, Set
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
@@ -27,30 +27,30 @@ log = logging.getLogger(__name__)
 WORDS = Words(Outcome.ROLLED_BACK, Outcome.NOT_ROLLED_BACK, Outcome.NOT_ROLLED_BACK, after="rollback")
 
 
-def roll_back_units(run: Run, units: Sequence[RecordedUnit], hold: Hold = nullcontext) -> List[UnitRecord]:
+def roll_back_units(run: Run, units: Sequence[PlannedUnit], hold: Hold = nullcontext) -> List[UnitResult]:
     """All steps of a rollback in order, under `hold`; where a newer run of a unit could not be undone, its older ones are not tried."""
     stuck: Set[str] = set()
 
-    def roll_back(unit: RecordedUnit) -> UnitRecord:
-        if unit.unit.name in stuck:
-            return UnitRecord(
+    def roll_back(unit: PlannedUnit) -> UnitResult:
+        if unit.name in stuck:
+            return UnitResult(
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
         result = exchange.carry_out(describe_rollback(run, unit))
-        log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.unit.label, result.for_log)
+        log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.label, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
-            stuck.add(unit.unit.name)
+            stuck.add(unit.name)
         return result
 
     return take_turns(run.cluster.stopping, units, roll_back, leave_unit, hold)
 
 
-def settle_rollback(run: Run, unit: RecordedUnit) -> UnitRecord:
+def settle_rollback(run: Run, unit: PlannedUnit) -> UnitResult:
     """One unit of a rollback that was interrupted."""
     return exchange.settle(describe_rollback(run, unit), Reason(Code.RUN_ENDED, "the run ended before anything was restored"))
 
 
-def describe_rollback(run: Run, unit: RecordedUnit) -> Exchange:
+def describe_rollback(run: Run, unit: PlannedUnit) -> Exchange:
     return Exchange(
         run,
         unit,
@@ -64,17 +64,17 @@ def describe_rollback(run: Run, unit: RecordedUnit) -> Exchange:
     )
 
 
-def claim_backup(run: Run, unit: RecordedUnit) -> None:
+def claim_backup(run: Run, unit: PlannedUnit) -> None:
     """Move the backup below our own directory, so that a run that is taken over can do nothing with it. Undo: give_back."""
     run.files.rename_exact(run.backup_path(unit), run.paths.unit("restoring", unit.number))
 
 
-def object_to_backup(unit: RecordedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
+def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
     """Why a backup is not what left live when the undone run took it; a file that came into it late goes live with it."""
     return manifests.judge(unit.expected, entries).why
 
 
-def give_back(run: Run, unit: RecordedUnit) -> None:
+def give_back(run: Run, unit: PlannedUnit) -> None:
     """Return the backup to its place, if it was claimed."""
     restoring = run.paths.unit("restoring", unit.number)
     if run.files.stat(restoring) is not None:
@@ -83,13 +83,13 @@ def give_back(run: Run, unit: RecordedUnit) -> None:
         require_own_directory(run)
 
 
-def lengths_of(unit: RecordedUnit) -> Dict[str, int]:
+def lengths_of(unit: PlannedUnit) -> Dict[str, int]:
     return {file.name: file.length for file in unit.expected}
 
 
-def find_passed(run: Run, units: Sequence[RecordedUnit]) -> Set[int]:
+def find_passed(run: Run, units: Sequence[PlannedUnit]) -> Set[int]:
     """For the recovery of a rollback: a step after which another one of the same unit was begun is done, whatever live holds now."""
     places = {unit.number: [run.paths.unit(state, unit.number) for state in ("restoring", "retired")] for unit in units}
     seen = run.files.look([place for pair in places.values() for place in pair])
-    newest_begun = {unit.unit.name: unit.number for unit in units if any(seen[place].exists for place in places[unit.number])}
-    return {unit.number for unit in units if unit.number < newest_begun.get(unit.unit.name, 0)}
+    newest_begun = {unit.name: unit.number for unit in units if any(seen[place].exists for place in places[unit.number])}
+    return {unit.number for unit in units if unit.number < newest_begun.get(unit.name, 0)}

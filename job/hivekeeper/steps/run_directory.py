@@ -12,13 +12,13 @@ from typing import Dict, Iterator, List
 from hivekeeper import __version__, names
 from hivekeeper.errors import AskAPerson, Locked
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths, RunPaths
+from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import Actor, RunRecord, entry_to_text
-from hivekeeper.runlog.run_files import RecordedPlan, RecordedUnit, plan_to_text
+from hivekeeper.runlog.entries import Actor, LogEntry, entry_to_text
+from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_to_text
 
 MOST_COMMIT_TRIES = 1000
 # Safe mode can be read in, so that looking again succeeds each time.
@@ -47,7 +47,7 @@ class Run:
     def directory(self) -> str:
         return names.base(self.paths.top)
 
-    def backup_path(self, unit: RecordedUnit) -> str:
+    def backup_path(self, unit: PlannedUnit) -> str:
         """Where the backup lies that a rollback restores or a cleanup discards."""
         assert unit.backup is not None
         return names.join(self.control.top, unit.backup.place)
@@ -72,7 +72,7 @@ def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
     return [directory for directory in moved if store.run_of(directory) not in finished]
 
 
-def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, name: str, operation: str) -> Run:
+def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, name: RunId, operation: str) -> Run:
     """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
 
     One that lost its lock meanwhile may have made them anew after the takeover, which fencing cannot see: so the lock is
@@ -119,12 +119,12 @@ def _is_taken(run: Run) -> bool:
         return False
 
 
-def write_plan(run: Run, plan: RecordedPlan) -> None:
+def write_plan(run: Run, plan: RunPlan) -> None:
     """The plan durably, before anything is changed."""
     store.write_durably(run.files, run.paths.plan, plan_to_text(plan, run.cluster.clock.now_ms()))
 
 
-def commit(run: Run, record: RunRecord, parameters: Dict[str, object]) -> int:
+def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
     """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
     files, paths, unanswered = run.files, run.paths, 0
     for _ in range(MOST_COMMIT_TRIES):

@@ -12,9 +12,9 @@ from hivekeeper.errors import AskAPerson
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import Certificate, RecordedUnit
+from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
@@ -24,17 +24,17 @@ from hivekeeper.steps.unit_loop import leave_unit
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
 
 
-def swap_unit(run: Run, unit: RecordedUnit, certificate: Certificate) -> UnitRecord:
+def swap_unit(run: Run, unit: PlannedUnit, certificate: Certificate) -> UnitResult:
     """Steps 4 to 7 for one unit. Undo: the old files come back by themselves when somebody wrote in between; later by rollback."""
     return exchange.carry_out(describe_swap(run, unit, certificate))
 
 
-def settle_swap(run: Run, unit: RecordedUnit, certificate: Optional[Certificate]) -> UnitRecord:
+def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> UnitResult:
     """The same for a unit of a run that was interrupted. Without a certificate it was never proved, so never swapped."""
     return exchange.settle(describe_swap(run, unit, certificate), Reason(Code.RUN_ENDED, "the run ended before its swap"))
 
 
-def describe_swap(run: Run, unit: RecordedUnit, certificate: Optional[Certificate]) -> Exchange:
+def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:
     return Exchange(
         run,
         unit,
@@ -48,24 +48,24 @@ def describe_swap(run: Run, unit: RecordedUnit, certificate: Optional[Certificat
     )
 
 
-def require_proved(run: Run, unit: RecordedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
+def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
     """Raise AskAPerson where what is to go live is not what was proved: nobody but us writes there."""
     if certificate is None or not manifests.holds_exactly(certificate.files, entries):
         require_own_directory(run)
         raise AskAPerson(
-            f"{unit.unit.label}: {run.paths.unit('ready', unit.number)} does not hold what was proved",
+            f"{unit.label}: {run.paths.unit('ready', unit.number)} does not hold what was proved",
             code=Code.NOT_AS_PROVED,
             state="live is untouched",
             next="find out who writes below the control directory",
         )
 
 
-def leave(run: Run, unit: RecordedUnit, why: Reason) -> UnitRecord:
+def leave(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     """A unit whose swap is not begun, because the run is to end; what was staged for it is dropped."""
     drop_ready(run, unit)
     return leave_unit(unit, why)
 
 
-def drop_ready(run: Run, unit: RecordedUnit) -> None:
+def drop_ready(run: Run, unit: PlannedUnit) -> None:
     """Delete the proved copy of a unit whose old files are live."""
     run.files.delete_tree(run.paths.unit("ready", unit.number))

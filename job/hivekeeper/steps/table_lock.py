@@ -10,7 +10,7 @@ from typing import Iterator
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Locked
 from hivekeeper.model import Table
-from hivekeeper.names import ControlPaths
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.ports import Cluster, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 from hivekeeper.steps.run_directory import Run
@@ -21,7 +21,7 @@ HIVE_LOCK_WAIT_S = 5.0
 
 
 @contextmanager
-def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: str) -> Iterator[Lock]:
+def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId) -> Iterator[Lock]:
     """Keep the table's lock for the body. Raises Locked."""
     since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
     holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id}) since {since:%Y-%m-%d %H:%M:%S} UTC"

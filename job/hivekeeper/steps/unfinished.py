@@ -5,7 +5,7 @@ from __future__ import annotations
 from hivekeeper.errors import AskAPerson, Unusable
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code
-from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.run_directory import Run
 
 MOST_TRIES = 4
@@ -19,24 +19,24 @@ def require_answers(error: FilesError, tries: int) -> None:
         raise error
 
 
-def interrupted(run: Run, unit: RecordedUnit, error: FilesUnavailable, begun: bool) -> Unusable:
+def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: bool) -> Unusable:
     """The error of a unit whose directories may be between two renames, where HDFS has to be waited for."""
     return Unusable(
-        f"{unit.unit.label}: {error}",
+        f"{unit.label}: {error}",
         code=Code.EXCHANGE_INTERRUPTED,
         state=MAY_BE_ABSENT if begun else "live is untouched; the next run undoes what was begun",
         next=f"fix the cause, then run again at once or: hivekeeper recover --table {run.table.full_name}",
     )
 
 
-def ask_person(run: Run, unit: RecordedUnit, code: Code, why: str) -> AskAPerson:
+def ask_person(run: Run, unit: PlannedUnit, code: Code, why: str) -> AskAPerson:
     """The error of a unit that cannot be brought to an end: what lies where."""
     states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
-    places = [unit.unit.live, *states, run.paths.state("recreated")]
+    places = [unit.live, *states, run.paths.state("recreated")]
     seen = run.files.look(places)
     there = [place for place in places if seen[place].exists]
     return AskAPerson(
-        f"{unit.unit.label}: {why}",
+        f"{unit.label}: {why}",
         code=code,
         state="these directories are there: " + "; ".join(there),
         next=f"compare them with {run.paths.plan} (docs/on-disk.md says what each one holds); nothing was deleted",

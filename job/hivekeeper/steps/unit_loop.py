@@ -11,21 +11,21 @@ from typing import Callable, ContextManager, List, Optional, Sequence
 
 from hivekeeper.ports import Stopping
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog.entries import UnitRecord
+from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit
 
-Act = Callable[[RecordedUnit], UnitRecord]
+Act = Callable[[PlannedUnit], UnitResult]
 Hold = Callable[[], ContextManager[object]]
 
 
 def take_turns(
     stopping: Stopping,
-    units: Sequence[RecordedUnit],
+    units: Sequence[PlannedUnit],
     act: Act,
-    leave: Callable[[RecordedUnit, Reason], UnitRecord],
+    leave: Callable[[PlannedUnit, Reason], UnitResult],
     hold: Hold = nullcontext,
-) -> List[UnitRecord]:
+) -> List[UnitResult]:
     """What became of each unit, in order. `hold` is let go for a pause: readers of the table wait for Hive's lock, too."""
     waiting, done = deque(units), []  # type: ignore[var-annotated]
     while waiting:
@@ -40,6 +40,6 @@ def take_turns(
     return done
 
 
-def leave_unit(unit: RecordedUnit, why: Optional[Reason]) -> UnitRecord:
+def leave_unit(unit: PlannedUnit, why: Optional[Reason]) -> UnitResult:
     """A unit of which nothing was begun."""
-    return UnitRecord(unit, Outcome.LEFT, why=why)
+    return UnitResult(unit, Outcome.LEFT, why=why)

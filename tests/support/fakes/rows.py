@@ -86,7 +86,7 @@ class FakeRows:
                 mixed.append(digest_of(f"{number}/{row}" for row in rows))
         return StageDigests(units, add(mixed))
 
-    def digests(self, format: str, groups: Mapping[int, FooterGroup]) -> Mapping[int, Digest]:  # noqa: ARG002
+    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:  # noqa: ARG002
         return {key: add(digest_of(self._read(path).rows) for path in group.rows) for key, group in groups.items()}
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:  # noqa: ARG002

@@ -38,12 +38,12 @@ def test_a_database_shows_each_table_with_one_word_and_leaves_backups_out(world)
 
 def test_each_unit_has_its_word(world):
     units = run(world, tables=("sales.events",)).tables[0].observed.units
-    assert {unit.unit.name: unit.status.code for unit in units} == {"dt=1": "compact", "dt=2": "fine", "dt=3": "empty", "dt=4": "fine"}
+    assert {unit.name: unit.status.code for unit in units} == {"dt=1": "compact", "dt=2": "fine", "dt=3": "empty", "dt=4": "fine"}
 
 
 def test_where_chooses_partitions(world):
     units = run(world, tables=("sales.events",), where="dt in ('2', '3')").tables[0].observed.units
-    assert [unit.unit.name for unit in units] == ["dt=2", "dt=3"]
+    assert [unit.name for unit in units] == ["dt=2", "dt=3"]
 
 
 def test_nothing_is_written(world):
@@ -98,4 +98,4 @@ def test_a_partition_that_lies_in_another_one_is_refused(world):
     table = a_table(["dt"])
     world.catalog.add_partition("sales.events", a_partition("dt=9", table.location + "/dt=1"))
     units = run(world, tables=("sales.events",)).tables[0].observed.units
-    assert {unit.unit.name for unit in units if unit.status.code == "refused"} == {"dt=1", "dt=9"}
+    assert {unit.name for unit in units if unit.status.code == "refused"} == {"dt=1", "dt=9"}

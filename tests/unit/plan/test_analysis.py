@@ -84,7 +84,7 @@ def test_only_work_waits_for_quiet():
 
 def test_the_best_units_are_chosen_and_no_more_than_allowed():
     units = [judge(*[MIB] * count, name=f"dt={count}") for count in (2, 30, 5)] + [judge(BLOCK, name="dt=fine")]
-    assert [unit.unit.name for unit in analysis.choose(units)] == ["dt=30", "dt=5", "dt=2"]
+    assert [unit.name for unit in analysis.choose(units)] == ["dt=30", "dt=5", "dt=2"]
 
 
 def a_table_of(*units, **more):

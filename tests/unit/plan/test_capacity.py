@@ -12,7 +12,7 @@ from hivekeeper.plan.capacity import count_names, explain_left, limit_by_debt, l
 from hivekeeper.plan.retention import Backup
 from hivekeeper.plan.sizing import control_names
 from hivekeeper.runlog.history import Effect
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import MIB, a_file, a_snapshot, a_table, a_unit
 
 SETTINGS = Settings(min_quiet_ms=0)
@@ -38,7 +38,7 @@ def limits_of(room, units=RANKED, has_control=True):
 
 
 def names_of(units):
-    return [unit.unit.name for unit in units]
+    return [unit.name for unit in units]
 
 
 def test_without_limits_all_are_taken_in_their_order():
@@ -109,7 +109,7 @@ def test_all_that_wait_for_the_same_reason_say_what_all_of_them_need():
 
 
 def a_backup(*lengths, pinned=False):
-    files = tuple(RecordedFile(f"{nth}", length, 1, 1) for nth, length in enumerate(lengths))
+    files = tuple(ManifestFile(f"{nth}", length, 1, 1) for nth, length in enumerate(lengths))
     effect = Effect("r", 1, 0, "compact-swap", 1, "t", "dt=9", "dt=9", "runs/r/retired/u00001", files, ())
     return Backup("r", 0, "compact-swap", "r", 1, (effect,), pinned)
 

@@ -100,7 +100,7 @@ def test_a_codec_that_spark_cannot_write_is_refused_with_those_that_it_can():
 
 def test_a_refused_unit_does_not_leave_a_hole_in_the_numbers():
     planned = plan(a_candidate("dt=1", form=replace(FORM, codec="lzo")), a_candidate("dt=2"))
-    assert [(unit.number, unit.unit.name) for unit in planned.units] == [(1, "dt=2")]
+    assert [(unit.number, unit.name) for unit in planned.units] == [(1, "dt=2")]
 
 
 def test_many_unreadable_files_are_counted_and_the_first_is_named():
@@ -125,7 +125,7 @@ def test_files_without_rows_are_counted_and_recorded_but_not_read():
     staged = planned.batches[0].units[0]
     assert [file.name for file in staged.files] == ["f000", "f002"]
     assert [file.name for file in planned.units[0].manifest] == ["f000", "f001", "f002"]
-    assert (planned.units[0].files, planned.units[0].total_bytes) == (3, 3000)
+    assert (planned.units[0].data_files, planned.units[0].data_bytes) == (3, 3000)
     assert planned.sources[1].row_count == 12
 
 
@@ -133,7 +133,7 @@ def test_an_output_file_is_never_planned_for_files_without_rows_alone():
     """Spark writes no file of no rows, so the output would be one short."""
     lengths = [128 * MIB, *[100] * 10]
     planned = plan(a_candidate(rows=(9, *[0] * 10), lengths=lengths))
-    assert planned.units[0].outputs == 1
+    assert planned.outputs[1] == 1
 
 
 def test_a_group_without_rows_does_not_make_a_second_form():
@@ -144,5 +144,5 @@ def test_a_group_without_rows_does_not_make_a_second_form():
 def test_a_unit_without_rows_is_neither_planned_nor_refused():
     planned = plan(a_candidate("dt=1", rows=(0, 0)), a_candidate("dt=2"))
     assert [unit.name for unit in planned.rowless] == ["dt=1"]
-    assert [unit.unit.name for unit in planned.units] == ["dt=2"]
+    assert [unit.name for unit in planned.units] == ["dt=2"]
     assert planned.refused == ()

@@ -7,10 +7,10 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, analyze_unit
 from hivekeeper.plan.quarantine import day_text, explain, find_quarantined, set_apart
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text, table_id
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_to_text, table_id
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import RecordedUnit
+from hivekeeper.runlog.run_files import PlannedUnit
 from support.builders import a_directory, a_file, a_snapshot, a_table, a_unit, read_log
 
 HOUR_MS = 3_600_000
@@ -23,7 +23,7 @@ RULES = Settings(min_quiet_ms=0)
 
 
 def a_record(outcome, name="dt=1", files=FILES, reason="boom"):
-    return UnitRecord(RecordedUnit(1, a_unit(name), tuple(map(RecordedFile.of, files))), outcome, why=Reason(Code.JOB_FAILED, reason))
+    return UnitResult(PlannedUnit(1, a_unit(name), tuple(map(ManifestFile.of, files))), outcome, why=Reason(Code.JOB_FAILED, reason))
 
 
 def a_log(*runs, table=TABLE, operation="compact-swap"):
@@ -31,7 +31,7 @@ def a_log(*runs, table=TABLE, operation="compact-swap"):
     texts = {}
     for version, (after_ms, *units) in enumerate(runs):
         run = f"202601{1 + version:02d}t020304z-0000"
-        record = RunRecord(run, run, operation, START_MS + after_ms, tuple(units))
+        record = LogEntry(run, run, operation, START_MS + after_ms, tuple(units))
         texts[version] = entry_to_text(record, table, ACTOR, {}, version == 0)
     return texts
 

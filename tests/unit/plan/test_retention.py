@@ -10,7 +10,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
 from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import a_file
 
 DAY_MS = 86_400_000
@@ -28,7 +28,7 @@ def a_backup(version=0, age_ms=30 * DAY_MS, operation="compact-swap", pinned=Fal
 
 def an_effect(version, partition="dt=1", operation="compact-swap", undoes=None, number=1, files=1):
     run = a_run_id(version)
-    before = tuple(RecordedFile.of(a_file(f"{version}-{index}.parquet")) for index in range(files))
+    before = tuple(ManifestFile.of(a_file(f"{version}-{index}.parquet")) for index in range(files))
     place = f"runs/{run}/retired/u{number:05d}"
     return Effect(run, number, version, operation, 5, "sales.events@0", partition, partition, place, before, (), undoes)
 

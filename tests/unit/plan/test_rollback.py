@@ -12,7 +12,7 @@ from hivekeeper.plan.rollback import Stack
 from hivekeeper.reasons import Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import ROOT, a_directory, a_file, a_snapshot, a_unit
 
 LIVE = f"{ROOT}/dt=1"
@@ -25,7 +25,7 @@ def entries(*names, directory=LIVE, **more):
 
 def recorded(*names, known=True):
     """Files as the log holds them: a certificate does not know the ids of its files."""
-    return tuple(RecordedFile(e.name, e.length, e.mtime_ms, e.file_id if known else 0) for e in entries(*names))
+    return tuple(ManifestFile(e.name, e.length, e.mtime_ms, e.file_id if known else 0) for e in entries(*names))
 
 
 def an_effect(run, before=("old",), after=("new",), undoes=None, version=0, partition="dt=1", table_id="sales.events@0"):
@@ -224,9 +224,9 @@ def test_units_are_planned_by_name_and_numbered_through():
 
 @pytest.mark.parametrize(("name", "length", "is_marker"), [("_SUCCESS", 0, True), ("_SUCCESS", 5, False), ("part-0", 0, False)])
 def test_only_an_empty_hidden_file_is_a_marker(name, length, is_marker):
-    assert manifests.is_marker(RecordedFile(name, length, 1000, 7)) is is_marker
+    assert manifests.is_marker(ManifestFile(name, length, 1000, 7)) is is_marker
 
 
 def test_a_marker_that_a_run_wrote_may_be_gone():
-    after = (*recorded("new", known=False), RecordedFile("_SUCCESS", 0, 1000, 0))
-    assert manifests.find_recorded(after, recorded("new")) == (recorded("new"), "")
+    after = (*recorded("new", known=False), ManifestFile("_SUCCESS", 0, 1000, 0))
+    assert manifests.find_present(after, recorded("new")) == (recorded("new"), "")

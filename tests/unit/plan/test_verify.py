@@ -10,7 +10,7 @@ from hivekeeper.model import Snapshot
 from hivekeeper.plan import verify
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import ROOT, a_directory, a_file, a_snapshot
 
 LIVE = f"{ROOT}/dt=1"
@@ -22,7 +22,7 @@ def entries(*names, directory=LIVE, **more):
 
 
 def recorded(*names, known=True):
-    return tuple(RecordedFile(e.name, e.length, e.mtime_ms, e.file_id if known else 0) for e in entries(*names))
+    return tuple(ManifestFile(e.name, e.length, e.mtime_ms, e.file_id if known else 0) for e in entries(*names))
 
 
 def an_effect(run, before, after):
@@ -127,19 +127,19 @@ def test_a_backup_that_is_not_what_it_was_proves_nothing(holder):
 def test_a_file_is_known_by_its_id_under_another_name():
     (moved,) = entries("a1")
     renamed = replace(moved, path=f"{LIVE}/a1-late1")
-    found, missing = manifests.find_recorded(recorded("a1"), [renamed])
+    found, missing = manifests.find_present(recorded("a1"), [renamed])
     assert (names(found), missing) == (["a1-late1"], "")
 
 
 def test_another_file_under_the_name_of_a_known_one_is_another_file():
     (other,) = entries("a1")
-    found, missing = manifests.find_recorded(recorded("a1"), [replace(other, file_id=4711)])
+    found, missing = manifests.find_present(recorded("a1"), [replace(other, file_id=4711)])
     assert (found, missing) == ((), "a1 is gone")
 
 
 def test_empty_markers_prove_nothing_and_are_missed_by_nobody():
-    marker = RecordedFile("_SUCCESS", 0, 5, 99)
-    assert manifests.find_recorded([marker], []) == ((), "")
+    marker = ManifestFile("_SUCCESS", 0, 5, 99)
+    assert manifests.find_present([marker], []) == ((), "")
 
 
 def test_a_hidden_file_is_no_arrival():

@@ -10,7 +10,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import screen
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun, LoggedUnit
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_file
 
@@ -25,7 +25,7 @@ def shown(command, width=200, **outcome):
 
 
 def files(*names):
-    return tuple(RecordedFile.of(a_file(name)) for name in names)
+    return tuple(ManifestFile.of(a_file(name)) for name in names)
 
 
 def an_effect(partition="dt=1", before=("old-1", "old-2"), after=("new",)):

@@ -5,30 +5,29 @@ import pytest
 
 from hivekeeper.model import Digest
 from hivekeeper.plan import compaction
-from hivekeeper.plan.compaction import PlannedUnit
-from hivekeeper.runlog.entries import Actor, RunRecord, UnitRecord, entry_to_text
+from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_to_text
 from hivekeeper.runlog.history import files_at
-from hivekeeper.runlog.manifests import RecordedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, RecordedUnit, UnreadableRecord
+from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, PlannedUnit, UnreadableRecord
 from support.builders import ROOT, a_file, a_group, a_table, a_unit, read_log
 
 RUN, LATER, CLEANUP = "20260101t020304z-0000", "20260102t020304z-0000", "20260103t020304z-0000"
 TABLE = a_table(["dt"], create_time=5)
 UNIT = a_unit("dt=2026-01-01")
-OLD = (RecordedFile.of(a_file("a b%2F'.parquet")), RecordedFile.of(a_file("_SUCCESS", length=0)))
-NEW = RecordedFile("new.parquet", 1000, 9, 77)
-PLANNED = PlannedUnit(1, UNIT, OLD, ("_SUCCESS",), outputs=1, files=1, total_bytes=1000)
+OLD = (ManifestFile.of(a_file("a b%2F'.parquet")), ManifestFile.of(a_file("_SUCCESS", length=0)))
+NEW = ManifestFile("new.parquet", 1000, 9, 77)
+PLANNED = PlannedUnit(1, UNIT, OLD, ("_SUCCESS",))
 OUTPUT = a_group({f"{ROOT}/x/new.parquet": 7})
 CERTIFICATE = compaction.certify(PLANNED, a_group({"old": 7}), OUTPUT, [a_file("new.parquet")], Digest(7, 1, 2))
 ACTOR = Actor("etl", "edge1", "app-1", "0.1.0")
-SWAPPED = UnitRecord(RecordedUnit(1, UNIT, OLD, ("_SUCCESS",)), Outcome.SWAPPED, CERTIFICATE, 2.5, ("late",))
+SWAPPED = UnitResult(PlannedUnit(1, UNIT, OLD, ("_SUCCESS",)), Outcome.SWAPPED, CERTIFICATE, 2.5, ("late",))
 PLACE = f"runs/{RUN}.t1/retired/u00001"
-UNDONE = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(RUN, 1, PLACE), OLD), Outcome.ROLLED_BACK, None, 3.5)
+UNDONE = UnitResult(PlannedUnit(1, UNIT, (NEW,), (), BackupPlace(RUN, 1, PLACE), OLD), Outcome.ROLLED_BACK, None, 3.5)
 
 
 def entry(*units, first=True, run=RUN, directory=None, operation="compact-swap", now_ms=9, **more):
-    record = RunRecord(run, directory or f"{run}.t1", operation, now_ms, units, **more)
+    record = LogEntry(run, directory or f"{run}.t1", operation, now_ms, units, **more)
     return entry_to_text(record, TABLE, ACTOR, {"x": 1}, first)
 
 
@@ -53,11 +52,11 @@ def test_an_entry_tells_where_every_old_file_lies_now_and_what_replaced_it():
 
 @pytest.mark.parametrize("outcome", [Outcome.PUT_BACK, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, Outcome.DIFFERS, Outcome.FAILED])
 def test_a_unit_that_was_not_swapped_removes_and_adds_nothing(outcome):
-    assert list(actions(entry(UnitRecord(SWAPPED.recorded, outcome)))) == ["protocol", "metaData", "commitInfo"]
+    assert list(actions(entry(UnitResult(SWAPPED.planned, outcome)))) == ["protocol", "metaData", "commitInfo"]
 
 
 def test_reading_the_log_finds_what_a_run_did_to_each_unit():
-    history = read_log({0: entry(SWAPPED), 1: entry(UnitRecord(SWAPPED.recorded, Outcome.GIVEN_UP), first=False, run=LATER)})
+    history = read_log({0: entry(SWAPPED), 1: entry(UnitResult(SWAPPED.planned, Outcome.GIVEN_UP), first=False, run=LATER)})
     (effect,) = history.effects
     assert history.finished == {RUN, LATER}
     assert (history.next_version, history.swapped, history.table_id) == (2, {"dt=2026-01-01"}, "sales.events@5")
@@ -86,7 +85,7 @@ def test_the_first_of_a_cleanups_two_entries_does_not_finish_it():
     history = read_log({0: entry(SWAPPED), 1: begun})
     assert CLEANUP not in history.finished
     assert (history.runs[1].discarding, dict(history.discarded)) == ((PLACE,), {})
-    gone = UnitRecord(RecordedUnit(1, UNIT, OLD, (), BackupPlace(RUN, 1, PLACE)), Outcome.DISCARDED)
+    gone = UnitResult(PlannedUnit(1, UNIT, OLD, (), BackupPlace(RUN, 1, PLACE)), Outcome.DISCARDED)
     finished = read_log({0: entry(SWAPPED), 1: begun, 2: entry(gone, first=False, run=CLEANUP, operation="cleanup")})
     assert CLEANUP in finished.finished
     assert finished.discarded[PLACE].version == 2
@@ -103,7 +102,7 @@ def paths(found):
 
 
 def test_the_files_at_a_version_are_replayed_from_the_first_entry():
-    gone = UnitRecord(RecordedUnit(1, UNIT, (NEW,), (), BackupPlace(LATER, 1, f"runs/{LATER}.t1/retired/u00001")), Outcome.DISCARDED)
+    gone = UnitResult(PlannedUnit(1, UNIT, (NEW,), (), BackupPlace(LATER, 1, f"runs/{LATER}.t1/retired/u00001")), Outcome.DISCARDED)
     entries = {
         0: entry(SWAPPED),
         1: entry(UNDONE, first=False, run=LATER, operation="rollback"),
@@ -131,7 +130,7 @@ def test_a_date_that_cannot_be_read_is_no_date(timestamp):
 
 
 def test_characters_that_python_takes_for_line_ends_do_not_end_a_line():
-    odd = replace(SWAPPED, recorded=replace(SWAPPED.recorded, unit=a_unit("dt=a\u2028b\x85c")))
+    odd = replace(SWAPPED, planned=replace(SWAPPED.planned, unit=a_unit("dt=a\u2028b\x85c")))
     (effect,) = read_log({0: entry(odd)}).effects
     assert effect.partition == "dt=a\u2028b\x85c"
 
@@ -172,13 +171,13 @@ def test_a_newer_protocol_is_refused_even_where_the_rest_is_not_understood(proto
 
 def test_a_discarded_backup_takes_no_tombstone_of_a_unit_whose_number_begins_like_its_own():
     def of_unit(number, name):
-        unit = RecordedUnit(number, a_unit(name), (RecordedFile("old", 1, 1, 1),))
-        return UnitRecord(unit, Outcome.SWAPPED, replace(CERTIFICATE, unit=number))
+        unit = PlannedUnit(number, a_unit(name), (ManifestFile("old", 1, 1, 1),))
+        return UnitResult(unit, Outcome.SWAPPED, replace(CERTIFICATE, unit=number))
 
-    gone = RecordedUnit(1, a_unit("dt=1"), (), (), BackupPlace(RUN, 10000, f"runs/{RUN}.t1/retired/u10000"))
+    gone = PlannedUnit(1, a_unit("dt=1"), (), (), BackupPlace(RUN, 10000, f"runs/{RUN}.t1/retired/u10000"))
     entries = {
         0: entry(of_unit(10000, "dt=1"), of_unit(100000, "dt=2")),
-        1: entry(UnitRecord(gone, Outcome.DISCARDED), first=False, run=CLEANUP, operation="cleanup"),
+        1: entry(UnitResult(gone, Outcome.DISCARDED), first=False, run=CLEANUP, operation="cleanup"),
     }
     assert sorted(files_at(entries, 1).tombstones) == ["dt=2/old"]
 
@@ -201,7 +200,7 @@ def test_only_units_whose_live_was_or_may_have_been_away_count_as_touched():
         Outcome.FAILED,
         Outcome.OVERWRITTEN,
     ]
-    units = [UnitRecord(RecordedUnit(n, a_unit(f"dt={word}"), ()), word, CERTIFICATE) for n, word in enumerate(outcomes, start=1)]
+    units = [UnitResult(PlannedUnit(n, a_unit(f"dt={word}"), ()), word, CERTIFICATE) for n, word in enumerate(outcomes, start=1)]
     assert read_log({0: entry(*units)}).swapped == {f"dt={word}" for word in outcomes[:5]}
 
 

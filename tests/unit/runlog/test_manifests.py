@@ -2,11 +2,11 @@ import pytest
 
 from hivekeeper.model import Snapshot
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.manifests import RecordedFile, Seen
+from hivekeeper.runlog.manifests import ManifestFile, Seen
 from support.builders import a_directory, a_file, a_snapshot
 
 A, B = a_file("a"), a_file("b")
-MANIFEST = (RecordedFile.of(A), RecordedFile.of(B))
+MANIFEST = (ManifestFile.of(A), ManifestFile.of(B))
 
 
 def seen(*entries):

@@ -5,16 +5,16 @@ import pytest
 
 from hivekeeper.model import Digest
 from hivekeeper.plan import compaction
-from hivekeeper.plan.compaction import CompactionPlan, PlannedUnit
+from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.runlog import run_files
-from hivekeeper.runlog.manifests import RecordedFile
-from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, RecordedUnit, UnreadableRecord
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, PlannedUnit, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
 
-MANIFEST = (RecordedFile.of(a_file("a b%2F'.parquet")), RecordedFile.of(a_file("_SUCCESS", length=0)))
-PLANNED = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, ("_SUCCESS",), outputs=1, files=1, total_bytes=1000)
+MANIFEST = (ManifestFile.of(a_file("a b%2F'.parquet")), ManifestFile.of(a_file("_SUCCESS", length=0)))
+PLANNED = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, ("_SUCCESS",))
 PLAN = CompactionPlan("20260101t020304z-0000", a_table(["dt"], create_time=5), (PLANNED,))
-RECORDED = compaction.recorded(PLAN, "sales.__bkp_events_20260101_020304", "20260101t020304z-0000")
+RECORDED = compaction.to_run_plan(PLAN, "sales.__bkp_events_20260101_020304", "20260101t020304z-0000")
 OUTPUT = a_group({f"{ROOT}/x/new.parquet": 7}, FORM)
 CERTIFICATE = compaction.certify(
     PLANNED, a_group({"old": 7}), OUTPUT, [a_file("new.parquet"), a_file("_SUCCESS", length=0)], Digest(7, 1, 2)
@@ -45,7 +45,7 @@ def test_a_plan_of_a_newer_version_is_refused():
 
 
 def test_a_plan_of_a_rollback_is_read_back_with_what_it_restores():
-    unit = RecordedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace("R", 3, "runs/R/retired/u00003"), MANIFEST[:1])
+    unit = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace("R", 3, "runs/R/retired/u00003"), MANIFEST[:1])
     plan = replace(RECORDED, operation="rollback", units=(unit,), records=("runs/B",), discard="trash")
     assert run_files.plan_from_text(run_files.plan_to_text(plan, 1), ROOT, "plan.json") == plan
 

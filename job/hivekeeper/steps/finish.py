@@ -9,13 +9,13 @@ import logging
 from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Table
-from hivekeeper.names import ControlPaths, RunPaths
+from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, recover
 from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import RunRecord, UnitRecord
+from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
-from hivekeeper.runlog.run_files import RecordedPlan
+from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import backup_tables, run_directory
 from hivekeeper.steps.run_directory import Run
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 KEPT_STATES = ("retired", "recreated", "restoring")
 
 
-def record_units(run: Run, units: Sequence[UnitRecord]) -> None:
+def finish_units(run: Run, units: Sequence[UnitResult]) -> None:
     """Step 8 for units that were just handled: partitions that discovery dropped, then sizes.
 
     The sizes are what other engines read and what Impala's event processor waits for; a metastore that does not
@@ -38,11 +38,11 @@ def record_units(run: Run, units: Sequence[UnitRecord]) -> None:
         log.warning("table=%s step=record-sizes failed reason=%r", run.table.full_name, str(error))
 
 
-def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]:
+def restore_partitions(run: Run, units: Sequence[UnitResult]) -> Tuple[str, ...]:
     """Put back what auto-discovery dropped while live was away. Where discovery is off, somebody dropped it on purpose."""
     if run.table.parameters.get("discover.partitions", "").lower() != "true":
         return ()
-    touched = {unit.recorded.unit.name: unit.recorded for unit in units if unit.recorded.unit.name and unit.outcome.touched}
+    touched = {unit.planned.name: unit.planned for unit in units if unit.planned.name and unit.outcome.touched}
     present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
     missing = [name for name in touched if name not in present]
     for name in missing:
@@ -51,9 +51,9 @@ def restore_partitions(run: Run, units: Sequence[UnitRecord]) -> Tuple[str, ...]
     return tuple(missing)
 
 
-def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
+def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
     """numFiles and totalSize as they are now, in bulk."""
-    lives = {unit.recorded.unit.name: unit.recorded.unit.live for unit in units if unit.outcome.resized or unit.late_files}
+    lives = {unit.planned.name: unit.planned.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
     seen = run.files.look(list(lives.values()))
@@ -64,9 +64,9 @@ def update_sizes(run: Run, units: Sequence[UnitRecord]) -> None:
     run.cluster.metastore.update_sizes(run.table, sizes, lives)
 
 
-def recompute_statistics(run: Run, units: Sequence[UnitRecord]) -> None:
+def recompute_statistics(run: Run, units: Sequence[UnitResult]) -> None:
     """ANALYZE TABLE for what was swapped: partitions, then the table. The data are right without it, so a failure is a warning."""
-    swapped = [unit.recorded.unit.name for unit in units if unit.outcome.resized]
+    swapped = [unit.planned.name for unit in units if unit.outcome.resized]
     if not swapped:
         return
     try:
@@ -77,10 +77,10 @@ def recompute_statistics(run: Run, units: Sequence[UnitRecord]) -> None:
 
 def finish_run(
     run: Run,
-    plan: RecordedPlan,
-    units: Sequence[UnitRecord],
+    plan: RunPlan,
+    units: Sequence[UnitResult],
     parameters: Dict[str, object],
-    recovered_by: Optional[str] = None,
+    recovered_by: Optional[RunId] = None,
 ) -> int:
     """The run's last log entry; then its directory keeps the backup and the evidence, or goes, and backup tables follow.
 
@@ -90,7 +90,7 @@ def finish_run(
         restore_partitions(run, units)
     except MetastoreUnavailable as error:
         log.warning("table=%s step=restore-partitions failed reason=%r", run.table.full_name, str(error))
-    entry = RunRecord(
+    entry = LogEntry(
         run=store.run_of(run.directory),
         directory=run.directory,
         operation=plan.operation,
