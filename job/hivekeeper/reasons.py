@@ -130,7 +130,8 @@ class Code(Coded):
         Topic.FILES,
         None,
         "Spark would not write it back as it was: unsigned integers, TIME, UUID, nanoseconds, two-level lists, char and varchar in ORC, "
-        "INT96 of other writers than parquet-mr, legacy calendars, ORC timestamps of another time zone",
+        "INT96 of other writers than parquet-mr, legacy calendars, ORC timestamps of another time zone; files of writers other than Spark "
+        "are scanned for nanoseconds",
         _WHERE,
     )
     CODEC_NOT_WRITABLE = Topic.FILES, None, "Spark cannot write this format with this codec", "set `compression` to another codec"

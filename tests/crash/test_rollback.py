@@ -10,6 +10,8 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.errors import Exit
+from hivekeeper.reasons import Code
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -280,7 +282,7 @@ def test_a_backup_that_is_spoiled_after_the_plan_was_made_is_not_restored():
     )
     result = undo(desk)
     desk.world.files.before_step = None
-    assert [(unit.outcome.code, unit.reason) for unit in result.tables[0].units] == [("not-rolled-back", "part-00001.parquet is gone")]
+    assert [(unit.outcome, unit.why.code) for unit in result.tables[0].units] == [(Outcome.NOT_ROLLED_BACK, Code.CHANGED_MEANWHILE)]
     assert desk.world.rows_of(desk.table) == rows
     assert desk.world.files.look([backup])[backup].exists
 
@@ -299,6 +301,6 @@ def test_where_the_newer_run_cannot_be_undone_the_older_one_is_not_tried():
     result = undo(desk)
     desk.world.files.before_step = None
     assert [unit.outcome.code for unit in result.tables[0].units] == ["not-rolled-back", "not-rolled-back"]
-    assert result.tables[0].units[1].reason == "a newer run of this unit could not be undone"
+    assert result.tables[0].units[1].why.code is Code.NEWER_RUN_STAYS
     assert len(claimed) == 1
     assert desk.world.rows_of(desk.table) == rows

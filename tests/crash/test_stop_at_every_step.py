@@ -12,6 +12,7 @@ from hivekeeper.config.settings import RunSettings
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import NeverStops, RowsError
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support.builders import a_table
@@ -96,7 +97,7 @@ def test_a_stop_at_any_step_leaves_good_order_and_the_next_run_does_the_rest(sha
     (table,) = result.tables
     require_good_order(desk, rows)
     if table.problem:
-        assert (table.code, "not begun: the stop file" in table.problem.what) == (Exit.PARTIAL, True)
+        assert (table.code, table.problem.code) == (Exit.PARTIAL, Code.STOP_ASKED)
         found = Counter()
     else:
         found = outcomes_of(result, command)
@@ -164,7 +165,7 @@ def test_a_job_cancelled_before_anything_is_begun_is_no_failure_of_the_table():
 
     desk.world.rows.footers = cancel
     (table,) = desk.compact().tables
-    assert (table.code, table.problem.what) == (Exit.PARTIAL, f"sales.events: not begun: the stop file {STOP} is there")
+    assert (table.code, table.problem.code) == (Exit.PARTIAL, Code.STOP_ASKED)
     assert desk.run_directories() == []
 
 
@@ -185,7 +186,7 @@ def test_tables_that_were_not_begun_say_so():
     world.files.before_step = stop
     result = desk.compact()
     assert [(table.table, int(table.code)) for table in result.tables] == [("sales.one", 0), ("sales.two", 6)]
-    assert result.tables[1].problem.what.startswith("sales.two: not begun: the stop file")
+    assert result.tables[1].problem.code is Code.STOP_ASKED
     assert world.files.stat(ControlPaths.of(world.table("sales.two").location, False).top) is None
     assert (result.code, result.exit_code) == (Exit.PARTIAL, 6)
 

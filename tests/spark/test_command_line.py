@@ -160,7 +160,7 @@ def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
     rollback = ["rollback", "--table", "demo.events_flat"]
     code, stdout, stderr = place.run_at_terminal(place.by_spark_submit(*rollback), "n")
     assert (code, place.data_files()) == (3, large), stderr
-    assert stdout.strip().split("\n")[0] == "hivekeeper: demo.events_flat: not confirmed"
+    assert stdout.strip().split("\n")[0] == "hivekeeper: demo.events_flat: not confirmed [not-confirmed]"
     assert is_error_of_three_lines(stdout)
     assert stdout.strip().count("\n") == 2
     assert "would roll back 1 step" in stderr

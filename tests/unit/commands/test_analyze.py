@@ -5,6 +5,7 @@ import pytest
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.errors import Exit, Refused
 from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
 from support.builders import MIB, a_partition, a_table
 from support.contexts import a_context
 from support.world import World
@@ -56,12 +57,12 @@ def test_nothing_is_written(world):
 def test_a_table_that_is_named_and_refused_is_an_error(world):
     result = run(world, tables=("sales.a_view",))
     assert result.code is Exit.REFUSED
-    assert result.tables[0].problem.what == "sales.a_view: it is a view"
+    assert result.tables[0].problem.code is Code.VIEW
 
 
 def test_a_table_that_does_not_exist_is_refused_and_the_others_are_shown(world):
     result = run(world, tables=("sales.nowhere", "sales.big"))
-    assert [table.problem.what if table.problem else "" for table in result.tables] == ["sales.nowhere: no such table", ""]
+    assert [table.problem.code if table.problem else None for table in result.tables] == [Code.NO_SUCH_TABLE, None]
     assert result.code is Exit.REFUSED
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Exit
+from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import a_table
 from support.desk import Desk
@@ -66,7 +67,8 @@ def test_only_a_log_entry_is_written(desk, world):
 
 def refused(result, run):
     assert result.code is Exit.REFUSED
-    assert result.tables[0].problem.what == f"sales.events: there is no backup of run {run}"
+    assert result.tables[0].problem.code is Code.NO_SUCH_RUN
+    assert run in result.tables[0].problem.what
 
 
 @pytest.mark.parametrize("pinned", [True, False])

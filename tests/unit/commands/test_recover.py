@@ -12,6 +12,7 @@ from hivekeeper.commands.recover import recover
 from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from support.builders import a_table
 from support.contexts import a_context
@@ -149,7 +150,7 @@ def test_a_view_is_refused_and_a_missing_table_is_said(world):
     world.catalog.add_table(replace(a_table(name="view", kind="VIRTUAL_VIEW"), location=""))
     result = run_recover(world, selected=Selection(tables=("sales.view", "sales.nowhere")))
     assert result.code is Exit.REFUSED
-    assert {table.problem.what for table in result.tables} == {"sales.view: it is a view", "sales.nowhere: no such table"}
+    assert {table.table: table.problem.code for table in result.tables} == {"sales.view": Code.VIEW, "sales.nowhere": Code.NO_SUCH_TABLE}
 
 
 def test_a_locked_table_is_not_recovered_under_its_holder(world):

@@ -149,7 +149,7 @@ def test_files_that_somebody_rewrote_with_the_same_rows_are_verified_with_a_note
     world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(rows)})
     result = desk.verify(level=level)
     assert_found(result)
-    assert unit_of(result).reason.startswith(f"somebody replaced its files since run {desk.runs[0]}")
+    assert unit_of(result).why.code is Code.SAME_ROWS
     assert unit_of(result).reason.endswith("its rows are as many" if level == "count" else "its rows are the same")
 
 
@@ -158,7 +158,7 @@ def test_a_partition_that_was_dropped_is_no_error(desk, world):
     world.catalog.drop_partition(desk.table, "dt=2")
     result = desk.verify()
     assert (result.code, outcomes(result)["dt=2"]) == (Exit.DONE, "dropped")
-    assert unit_of(result, "dt=2").reason == "it was dropped from the metastore since"
+    assert unit_of(result, "dt=2").why.code is Code.DROPPED
 
 
 def test_a_unit_that_was_rolled_back_needs_no_comparison(desk):
@@ -168,7 +168,7 @@ def test_a_unit_that_was_rolled_back_needs_no_comparison(desk):
     assert outcomes(newest) == {"dt=1": "verified", "dt=3": "verified"}
     assert outcomes(named) == {"dt=1": "verified", "dt=2": "undone", "dt=3": "verified"}
     assert named.code is Exit.DONE
-    assert unit_of(named, "dt=2").reason == "it was rolled back"
+    assert unit_of(named, "dt=2").why.code is Code.ALREADY_ROLLED_BACK
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -201,7 +201,7 @@ def test_a_late_file_in_the_backup_is_mentioned(desk, world):
     world.add_file(f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/late.parquet", ["late"])
     result = desk.verify()
     assert_found(result)
-    assert unit_of(result).reason == "late.parquet came into a backup late; cleanup or rollback brings it to live"
+    assert unit_of(result).why.code is Code.LATE_IN_BACKUP
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -238,7 +238,7 @@ def test_files_replaced_after_their_backup_was_discarded_leave_nothing_to_compar
     world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(("their", "own", "four", "rows"))})
     result = desk.verify(level=level)
     assert outcomes(result) == {**VERIFIED, "dt=1": "replaced"}
-    assert unit_of(result).reason.endswith("there is nothing to compare")
+    assert unit_of(result).why.code is Code.NOTHING_LEFT_TO_COMPARE
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -305,7 +305,7 @@ def test_equal_counts_are_not_enough_for_a_digest(desk):
     assert desk.verify(level="count").code is Exit.DONE
     result = desk.verify(level="digest")
     assert result.code is Exit.DIFFERENT
-    assert "the same number of rows before and after" in unit_of(result).reason
+    assert unit_of(result).why.code is Code.ROWS_DIFFER
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -335,7 +335,7 @@ def test_an_overwritten_unit_differs(desk, world, level):
     result = desk.verify(level=level)
     assert result.code is Exit.DIFFERENT
     assert outcomes(result) == {**VERIFIED, "dt=1": "differs"}
-    assert f"somebody replaced its files since run {desk.runs[0]}" in unit_of(result).reason
+    assert unit_of(result).why.code is Code.OVERWRITTEN_SINCE
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -386,7 +386,7 @@ def test_a_backup_that_lost_a_file_is_not_called_verified(desk, world, level):
     world.files.writer.delete(f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/part-00001.parquet")
     result = desk.verify(level=level)
     assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
-    assert "the backup is not what it was: part-00001.parquet is gone" in unit_of(result).reason
+    assert unit_of(result).why.code is Code.BACKUP_CHANGED
 
 
 def test_a_changed_location_differs(desk, world):
@@ -396,7 +396,7 @@ def test_a_changed_location_differs(desk, world):
     world.catalog.put_partition(desk.table, a_partition("dt=1", elsewhere, PARQUET))
     result = desk.verify()
     assert (result.code, outcomes(result)["dt=1"]) == (Exit.DIFFERENT, "differs")
-    assert unit_of(result).reason == "its location in the metastore was changed since"
+    assert unit_of(result).why.code is Code.MOVED
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -413,7 +413,7 @@ def test_a_file_that_cannot_be_read_differs(desk, world):
     world.files.namespace.file(compacted_file(desk)).content = "not a data file"
     result = desk.verify()
     assert outcomes(result)["dt=1"] == "differs"
-    assert "cannot be read" in unit_of(result).reason
+    assert unit_of(result).why.code is Code.UNREADABLE_FILE
 
 
 # ---- what allows no comparison
@@ -438,7 +438,8 @@ def test_a_compaction_that_was_interrupted_is_not_taken_for_an_overwriter(desk):
     desk.kill_before(["log/"], desk.compact)
     result = desk.verify()
     assert result.code is Exit.LOCKED
-    assert f"run {desk.runs[1]} is at work, or was interrupted" in result.tables[0].problem.what
+    assert result.tables[0].problem.code is Code.RUN_UNFINISHED
+    assert desk.runs[1] in result.tables[0].problem.what
     assert "hivekeeper recover" in result.tables[0].problem.next
     desk.recover()
     assert_found(desk.verify())
@@ -448,7 +449,7 @@ def test_an_unknown_run_is_refused(desk):
     desk.compact()
     result = desk.verify("20990101t000000z-ffff")
     assert result.code is Exit.REFUSED
-    assert result.tables[0].problem.what == "sales.events: no run 20990101t000000z-ffff in its log"
+    assert result.tables[0].problem.code is Code.NO_SUCH_RUN
 
 
 def test_an_unknown_run_of_a_table_without_a_log_is_refused(desk):
@@ -460,7 +461,7 @@ def test_a_run_that_left_no_backup_is_refused(desk):
     desk.pin(desk.runs[0])
     result = desk.verify(desk.runs[1])
     assert result.code is Exit.REFUSED
-    assert "was a pin that left no backup to compare with" in result.tables[0].problem.what
+    assert result.tables[0].problem.code is Code.NOTHING_OF_THIS_RUN
 
 
 def test_a_record_that_was_discarded_is_refused(desk):
@@ -468,7 +469,7 @@ def test_a_record_that_was_discarded_is_refused(desk):
     desk.cleanup()
     result = desk.verify(desk.runs[0])
     assert result.code is Exit.REFUSED
-    assert "was discarded" in result.tables[0].problem.what
+    assert result.tables[0].problem.code is Code.NOTHING_OF_THIS_RUN
 
 
 def test_a_table_without_a_log_has_nothing_to_verify(desk):

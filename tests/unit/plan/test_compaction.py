@@ -12,6 +12,7 @@ from hivekeeper.names import RunPaths
 from hivekeeper.plan import analysis, compaction
 from hivekeeper.plan.compaction import Candidate
 from hivekeeper.plan.engine import Engine
+from hivekeeper.reasons import Code
 from support.builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
 
 MIB = 2**20
@@ -94,7 +95,7 @@ def test_the_codec_is_that_of_the_files_of_the_table_or_a_named_one(compression,
 def test_a_codec_that_spark_cannot_write_is_refused_with_those_that_it_can():
     planned = plan(a_candidate(), settings=replace(SETTINGS, compression="lzo"))
     assert planned.units == ()
-    assert planned.refused[0][1].what == "Spark cannot write parquet with the codec lzo"
+    assert planned.refused[0][1].code is Code.CODEC_NOT_WRITABLE
     assert planned.refused[0][1].next == "set compression to one of gzip, lz4, lz4_raw, none, snappy, zstd"
 
 
@@ -117,7 +118,7 @@ def test_an_unreadable_file_refuses_a_unit_even_if_the_others_hold_no_rows():
 
 def test_a_hazard_refuses_a_unit():
     reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), a_table(["dt"]), Settings(), ENGINE)
-    assert (reason.what, reason.next) == ("nanoseconds", "leave the unit out with --where")
+    assert (reason.code, reason.what) == (Code.NOT_FAITHFUL, "nanoseconds")
 
 
 def test_files_without_rows_are_counted_and_recorded_but_not_read():

@@ -9,6 +9,7 @@ import pytest
 from hivekeeper.config.settings import Settings
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import ManifestFile
 from support.builders import a_file
@@ -41,7 +42,7 @@ def a_logged_run(version, *effects, operation="compact-swap", **more):
 
 
 def reasons(backups, policy):
-    return [(verdict.keep, verdict.reason.what) for verdict in retention.judge_backups(backups, policy, NOW_MS)]
+    return [(verdict.keep, verdict.reason.code) for verdict in retention.judge_backups(backups, policy, NOW_MS)]
 
 
 def kept(backups, policy):
@@ -49,25 +50,25 @@ def kept(backups, policy):
 
 
 def test_without_a_policy_of_its_own_a_backup_stays_a_week():
-    assert reasons([a_backup(age_ms=7 * DAY_MS - 1)], Settings()) == [(True, "it is younger than min_age (7d)")]
-    assert reasons([a_backup(age_ms=7 * DAY_MS)], Settings()) == [(False, "it is older than 7d")]
+    assert reasons([a_backup(age_ms=7 * DAY_MS - 1)], Settings()) == [(True, Code.TOO_YOUNG)]
+    assert reasons([a_backup(age_ms=7 * DAY_MS)], Settings()) == [(False, Code.NOT_KEPT)]
 
 
 @pytest.mark.parametrize(("age_ms", "keep"), [(30 * DAY_MS - 1, True), (30 * DAY_MS, False)])
 def test_older_than_keeps_what_is_younger(age_ms, keep):
     ((kept, reason),) = reasons([a_backup(age_ms=age_ms)], Settings(older_than_ms=30 * DAY_MS))
-    assert (kept, reason) == (keep, "it is younger than 30d" if keep else "it is older than 30d")
+    assert (kept, reason) == (keep, Code.TOO_YOUNG if keep else Code.NOT_KEPT)
 
 
 def test_older_than_does_not_weaken_min_age():
-    assert reasons([a_backup(age_ms=3 * DAY_MS)], Settings(older_than_ms=DAY_MS)) == [(True, "it is younger than min_age (7d)")]
+    assert reasons([a_backup(age_ms=3 * DAY_MS)], Settings(older_than_ms=DAY_MS)) == [(True, Code.TOO_YOUNG)]
 
 
 def test_keep_last_counts_from_the_newest_whatever_the_order_given():
     backups = [a_backup(version) for version in (3, 0, 2, 1)]
     assert kept(backups, Settings(keep_last=2)) == [3, 2]
-    assert reasons(backups[:1], Settings(keep_last=1)) == [(True, "it is the newest")]
-    assert reasons(backups, Settings(keep_last=2))[1] == (False, "it is older than 7d and it is not one of the 2 newest")
+    assert reasons(backups[:1], Settings(keep_last=1)) == [(True, Code.AMONG_NEWEST)]
+    assert reasons(backups, Settings(keep_last=2))[1] == (False, Code.NOT_KEPT)
 
 
 def test_keep_last_none_of_them_keeps_none():
@@ -91,9 +92,9 @@ def test_a_backup_goes_only_where_every_rule_lets_it_go():
 @pytest.mark.parametrize(
     ("backup", "reason"),
     [
-        (a_backup(pinned=True), "it is pinned"),
-        (a_backup(age_ms=None), "its date cannot be read"),
-        (a_backup(age_ms=-1), "its date lies in the future"),
+        (a_backup(pinned=True), Code.PINNED),
+        (a_backup(age_ms=None), Code.DATE_UNKNOWN),
+        (a_backup(age_ms=-1), Code.DATE_IN_FUTURE),
     ],
     ids=["pinned", "undated", "future"],
 )
@@ -102,7 +103,7 @@ def test_no_policy_lets_go_what_is_pinned_or_cannot_be_dated(policy, backup, rea
 
 
 def test_without_any_rule_the_reason_says_so():
-    assert reasons([a_backup(age_ms=0)], Settings(min_age_ms=0)) == [(False, "no rule keeps it")]
+    assert reasons([a_backup(age_ms=0)], Settings(min_age_ms=0)) == [(False, Code.NOT_KEPT)]
 
 
 def test_the_backups_of_a_log_are_those_that_were_neither_discarded_nor_restored():

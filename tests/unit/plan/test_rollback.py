@@ -9,7 +9,7 @@ import pytest
 from hivekeeper.model import Snapshot
 from hivekeeper.plan import rollback
 from hivekeeper.plan.rollback import Stack
-from hivekeeper.reasons import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import ManifestFile
@@ -163,34 +163,34 @@ def test_a_file_that_was_renamed_by_carrying_over_is_known_by_its_id():
 
 
 @pytest.mark.parametrize(
-    ("live", "why"),
+    ("live", "code"),
     [
-        (a_snapshot(*entries("theirs")), "somebody replaced its files since run A (new is gone)"),
-        (a_snapshot(*entries("new", length=7)), "somebody replaced its files since run A (new was changed)"),
-        (a_snapshot(), "somebody replaced its files since run A (new is gone)"),
-        (a_snapshot(a_directory("new", LIVE)), "somebody replaced its files since run A (new is gone)"),
-        (Snapshot(exists=False), "its directory is gone"),
+        (a_snapshot(*entries("theirs")), Code.OVERWRITTEN_SINCE),
+        (a_snapshot(*entries("new", length=7)), Code.OVERWRITTEN_SINCE),
+        (a_snapshot(), Code.OVERWRITTEN_SINCE),
+        (a_snapshot(a_directory("new", LIVE)), Code.OVERWRITTEN_SINCE),
+        (Snapshot(exists=False), Code.DIRECTORY_GONE),
     ],
     ids=["replaced", "changed", "emptied", "a directory now", "gone"],
 )
-def test_old_rows_do_not_come_back_over_an_overwriters(live, why):
+def test_old_rows_do_not_come_back_over_an_overwriters(live, code):
     reason = plan([A], live, [a_backup("old")])
     assert isinstance(reason, Reason)
-    assert reason.what == why
+    assert reason.code is code
 
 
 @pytest.mark.parametrize(
-    ("backup", "why"),
+    ("backup", "code"),
     [
-        (Snapshot(exists=False), "the backup of run A is gone"),
-        (a_snapshot(), "the backup of run A is not what it was: old is gone"),
-        (a_snapshot(*entries("old", length=7)), "the backup of run A is not what it was: old was changed"),
-        (a_snapshot(*entries("old", "_x")), "the backup of run A is not what it was: _x appeared: a writer is at work"),
+        (Snapshot(exists=False), Code.BACKUP_GONE),
+        (a_snapshot(), Code.BACKUP_CHANGED),
+        (a_snapshot(*entries("old", length=7)), Code.BACKUP_CHANGED),
+        (a_snapshot(*entries("old", "_x")), Code.BACKUP_CHANGED),
     ],
     ids=["gone", "emptied", "changed", "hidden"],
 )
-def test_a_backup_that_is_not_what_it_was_is_not_restored(backup, why):
-    assert plan([A], a_snapshot(*entries("new")), [backup]).what == why
+def test_a_backup_that_is_not_what_it_was_is_not_restored(backup, code):
+    assert plan([A], a_snapshot(*entries("new")), [backup]).code is code
 
 
 def test_a_late_file_in_the_backup_is_no_obstacle():
@@ -199,13 +199,13 @@ def test_a_late_file_in_the_backup_is_no_obstacle():
 
 def test_with_one_backup_of_the_chain_gone_nothing_of_the_unit_is_planned():
     reason = plan([B, A], a_snapshot(*entries("newer")), [a_backup("new"), Snapshot(exists=False)])
-    assert reason.what == "the backup of run A is gone"
+    assert reason.code is Code.BACKUP_GONE
 
 
 def test_what_was_dropped_or_moved_in_the_metastore_is_left_alone():
     live, backups = a_snapshot(*entries("new")), [a_backup("old")]
-    assert plan([A], live, backups, unit=None).what == "it was dropped from the metastore since"
-    assert plan([A], live, backups, unit=a_unit("dt=1", live=f"{ROOT}/elsewhere")).what == "its location in the metastore was changed since"
+    assert plan([A], live, backups, unit=None).code is Code.DROPPED
+    assert plan([A], live, backups, unit=a_unit("dt=1", live=f"{ROOT}/elsewhere")).code is Code.MOVED
 
 
 def test_units_are_planned_by_name_and_numbered_through():

@@ -8,6 +8,7 @@ import pytest
 
 from hivekeeper.model import Snapshot
 from hivekeeper.plan import verify
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
 from hivekeeper.runlog.manifests import ManifestFile
@@ -99,7 +100,8 @@ def test_files_lost_since_a_record_leave_no_base_to_compare_with(live):
 )
 def test_where_somebody_replaced_the_files_only_the_rows_themselves_can_tell(live):
     found = plan(("a1", "a2"), [A], live, [a_snapshot(*entries("a1", "a2"))])
-    assert found.broken.what.startswith("somebody replaced its files since run A (A.new ")
+    assert found.broken.code is Code.OVERWRITTEN_SINCE
+    assert "run A (A.new " in found.broken.what
     assert (names(found.base), found.links) == (["a1", "a2"], ())
 
 
@@ -107,20 +109,20 @@ def test_an_overwrite_between_two_runs_breaks_the_proof():
     other = an_effect("B", ("theirs",), ("B.new",))
     holders = [a_snapshot(*entries("a1", "a2")), a_snapshot(*entries("theirs"))]
     found = plan(("a1", "a2"), [A, other], a_snapshot(*entries("B.new")), holders)
-    assert found.broken.what == "somebody replaced its files since run A (A.new is gone)"
+    assert found.broken.code is Code.OVERWRITTEN_SINCE
     assert names(found.base) == ["a1", "a2"]
 
 
 def test_an_overwrite_between_a_record_and_a_run_breaks_the_proof():
     found = plan(("r1",), [A], a_snapshot(*entries("A.new")), [a_snapshot(*entries("a1", "a2"))])
-    assert found.broken.what == "the backup is not what it was: r1 is gone"
+    assert found.broken.code is Code.BACKUP_CHANGED
     assert found.base is None
 
 
 @pytest.mark.parametrize("holder", [a_snapshot(*entries("a1")), a_snapshot(*entries("a1", "a2", mtime_ms=7))], ids=["lost", "touched"])
 def test_a_backup_that_is_not_what_it_was_proves_nothing(holder):
     found = plan(("a1", "a2"), [A], a_snapshot(*entries("A.new")), [holder])
-    assert "the backup is not what it was: a" in found.broken.what
+    assert found.broken.code is Code.BACKUP_CHANGED
     assert found.base is None
 
 
@@ -155,7 +157,8 @@ def test_a_file_that_came_into_a_backup_late_is_named_and_is_no_arrival():
 def test_a_file_that_a_later_run_found_with_another_length_was_replaced_although_its_backup_is_gone():
     changed = replace(B, before=tuple(replace(file, length=9) if file.name == "A.new" else file for file in B.before))
     found = plan(("a1", "a2"), [A, changed], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
-    assert "before run B (A.new is gone or was changed)" in found.broken.what
+    assert found.broken.code is Code.OVERWRITTEN_SINCE
+    assert "run B (A.new " in found.broken.what
 
 
 def test_a_hidden_file_between_two_runs_is_no_arrival():

@@ -1,6 +1,7 @@
 import pytest
 
 from hivekeeper.model import Snapshot
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile, Seen
 from support.builders import a_directory, a_file, a_snapshot
@@ -26,24 +27,25 @@ def test_a_new_complete_file_is_late_and_named():
 
 
 @pytest.mark.parametrize(
-    ("entries", "why"),
+    ("entries", "code", "name"),
     [
-        ([A], "b is gone"),
-        ([A, a_file("b", length=7)], "b was changed"),
-        ([A, a_file("b", mtime_ms=7)], "b was changed"),
-        ([A, a_file("b", file_id=7)], "b was changed"),
-        ([A, a_file("b", is_open=True)], "b is open for writing"),
-        ([A, B, a_directory("_temporary")], "_temporary appeared: a writer is at work"),
-        ([A, B, a_directory("part=x")], "part=x appeared: a writer is at work"),
-        ([A, B, a_file("_SUCCESS")], "_SUCCESS appeared: a writer is at work"),
-        ([A, B, a_file("c", is_open=True)], "c appeared: a writer is at work"),
-        ([A, a_directory("b")], "b appeared: a writer is at work"),
+        ([A], Code.CHANGED_MEANWHILE, "b"),
+        ([A, a_file("b", length=7)], Code.CHANGED_MEANWHILE, "b"),
+        ([A, a_file("b", mtime_ms=7)], Code.CHANGED_MEANWHILE, "b"),
+        ([A, a_file("b", file_id=7)], Code.CHANGED_MEANWHILE, "b"),
+        ([A, a_file("b", is_open=True)], Code.OPEN_FILE, "b"),
+        ([A, B, a_directory("_temporary")], Code.WRITER_AT_WORK, "_temporary"),
+        ([A, B, a_directory("part=x")], Code.WRITER_AT_WORK, "part=x"),
+        ([A, B, a_file("_SUCCESS")], Code.WRITER_AT_WORK, "_SUCCESS"),
+        ([A, B, a_file("c", is_open=True)], Code.WRITER_AT_WORK, "c"),
+        ([A, a_directory("b")], Code.WRITER_AT_WORK, "b"),
     ],
 )
-def test_anything_else_spoils(entries, why):
+def test_anything_else_spoils(entries, code, name):
     judgement = manifests.judge(MANIFEST, entries)
     assert judgement.seen is Seen.SPOILED
-    assert judgement.why.what == why
+    assert judgement.why.code is code
+    assert judgement.why.what.startswith(f"{name} ")
 
 
 def untouched(mark, now, clock_ms=5000):

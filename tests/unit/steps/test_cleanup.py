@@ -70,7 +70,7 @@ def test_a_backup_of_which_a_part_was_deleted_is_left_to_a_person(desk):
     desk.world.files.before_step = act
     result = desk.cleanup()
     assert result.code is Exit.ASK
-    assert "a part of its backup was deleted" in result.tables[0].problem.what
+    assert result.tables[0].problem.code is Code.BACKUP_HALF_DELETED
 
 
 def test_a_rollback_that_is_not_allowed_says_why_and_leaves_everything(desk):
