@@ -314,7 +314,7 @@ class StageDigests:
 class Selection:
     """The tables that a command line names; `where` is the text of --where."""
 
-    database: Optional[str] = None
+    databases: Tuple[str, ...] = ()
     tables: Tuple[str, ...] = ()
     exclude: Tuple[str, ...] = ()
     where: Optional[str] = None

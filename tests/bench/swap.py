@@ -117,7 +117,7 @@ def time_bare_renames(files: Any, place: str, times: int) -> List[float]:
 
 def compact(cluster: Any) -> List[float]:
     settings = Settings(min_quiet_ms=0, backup_table=False)
-    (table,) = compact_swap(a_context(cluster, Selection(database=DATABASE), "20260101t020304z-0000", settings)).tables
+    (table,) = compact_swap(a_context(cluster, Selection(databases=(DATABASE,)), "20260101t020304z-0000", settings)).tables
     if table.problem:
         raise SystemExit(f"bench: {table.problem}")
     return [unit.gap_ms for unit in table.units if unit.gap_ms is not None]

@@ -96,7 +96,7 @@ def after_program(words: List[str]) -> List[str]:
 def test_every_command_line_of_an_example_is_one_that_the_program_takes(words, monkeypatch):
     monkeypatch.delenv("HIVEKEEPER_CONF_DIR", raising=False)
     parsed = parser.build_parser().parse_args(words)
-    assert command_line.read_selection(parsed).database == "sales"
+    assert command_line.read_selection(parsed).databases == ("sales",)
     if not parsed.config_file:
         assert command_line.load_config(parsed)
 

@@ -154,6 +154,8 @@ def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
     codes = {table["table"]: table["exit_code"] for table in document["tables"]}
     assert (done.returncode, document["exit_code"], codes) == (6, 6, {"demo.events_flat": 0, "demo.bucketed": 3})
     assert any(is_log(line) and "table=demo.events_flat" in line for line in done.stderr.split("\n"))
+    (told,) = (line for line in done.stderr.split("\n") if "step=metastore embedded" in line)
+    assert "level=WARNING" in told and f"place='{place.home}/metastore'" in told
     large = place.data_files()
     assert (len(small), len(large)) == (4, 1)
 
@@ -177,6 +179,17 @@ def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
     assert any(is_log(line) and "table=demo.events_flat" in line for line in done.stderr.split("\n"))
 
 
+@pytest.mark.parametrize("way", ["by_python", "by_spark_submit"])
+def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_the_log(place, way):
+    read, write = os.pipe()
+    os.close(read)
+    command = getattr(place, way)("analyze", "--table", "demo.events_flat", "--json")
+    with os.fdopen(write, "wb") as closed:
+        done = subprocess.run(command, check=False, env=place.environ, cwd=place.home, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def read_properties(text):
     return dict(line.partition("=")[::2] for line in text.splitlines())
 
@@ -194,21 +207,22 @@ def test_properties_take_the_place_of_the_answer_or_go_into_a_file(place):
     assert "demo.bucketed: " in refused.stdout
 
 
-def test_a_driver_with_a_place_for_its_answer_sends_all_of_it_there(place):
-    """As in YARN's cluster mode. Answers that nobody has fetched for a week go, other files stay."""
-    answers = place.home / "answers"
-    answers.mkdir()
+def test_a_driver_with_a_place_for_its_output_sends_all_of_it_there(place):
+    """As in YARN's cluster mode. Output that nobody has fetched for a week goes, other files stay."""
+    outputs = place.home / "outputs"
+    outputs.mkdir()
     week_ago = time.time() - 8 * 86_400
     for name in ("20200101t000000z-0123456789abcdef.json", "notes.txt"):
-        (answers / name).touch()
-        os.utime(answers / name, (week_ago, week_ago))
+        (outputs / name).touch()
+        os.utime(outputs / name, (week_ago, week_ago))
     asked = place.home / "elsewhere" / "report.json"
+    asked.parent.mkdir()
     words = ["compact-swap", "--dry-run", "--table", "demo.bucketed", "--json", "--report-file", str(asked)]
-    done = place.run(place.by_spark_submit(*words), HIVEKEEPER_DRIVER_OUTPUT=f"file:{answers}/run1.json")
+    done = place.run(place.by_spark_submit(*words), HIVEKEEPER_DRIVER_OUTPUT=f"file:{outputs}/run1.json")
     assert done.returncode == 3, done.stderr
-    answer = json.loads((answers / "run1.json").read_text())
-    assert (answer["code"], answer["text"]) == (3, done.stdout)
-    assert json.loads(answer["files"][str(asked)]) == read_document(done.stdout)
-    assert [line for line in answer["log"].split("\n") if line and line not in done.stderr] == []
-    assert sorted(path.name for path in answers.iterdir() if not path.name.startswith(".")) == ["notes.txt", "run1.json"]
+    sent = json.loads((outputs / "run1.json").read_text())
+    assert (sent["code"], sent["text"]) == (3, done.stdout)
+    assert json.loads(sent["files"][str(asked)]) == read_document(done.stdout)
+    assert [line for line in sent["log"].split("\n") if line and line not in done.stderr] == []
+    assert sorted(path.name for path in outputs.iterdir() if not path.name.startswith(".")) == ["notes.txt", "run1.json"]
     assert not asked.exists()

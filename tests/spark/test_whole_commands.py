@@ -98,7 +98,7 @@ def names_below(directory: Path) -> list:
 
 
 def compact(cluster, database, settings=QUIET, run=1, **selected):
-    selected = selected or {"database": database}
+    selected = selected or {"databases": (database,)}
     return compact_swap(a_context(cluster, Selection(**selected), f"20260101t0203{run:02d}z-0000", settings))
 
 
@@ -169,9 +169,9 @@ def test_hives_own_reader_and_sparks_see_the_same_rows_as_before(spark, cluster,
 def test_analyze_predicts_what_compaction_does_and_writes_nothing(spark, cluster, database, storage):
     place = make_table(spark, database, "t", "parquet", storage, [{"v": "1"}, {"v": "2"}])
     before = storage.tree(storage.root)
-    observed = analyze(a_context(cluster, Selection(database=database), "r")).tables[0].observed
+    observed = analyze(a_context(cluster, Selection(databases=(database,)), "r")).tables[0].observed
     assert storage.tree(storage.root) == before
-    dry = compact_swap(a_context(cluster, Selection(database=database), "20260101t020301z-0000", dry_run=True))
+    dry = compact_swap(a_context(cluster, Selection(databases=(database,)), "20260101t020301z-0000", dry_run=True))
     assert [unit.outcome.code for unit in dry.tables[0].units] == ["planned", "planned"]
     assert storage.tree(storage.root) == before
     compact(cluster, database)
@@ -257,7 +257,7 @@ def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, data
         compact(cluster, database)
     monkeypatch.undo()
     assert not storage.exists(place)
-    result = recover(a_context(cluster, Selection(database=database), "20260101t020309z-0000"))
+    result = recover(a_context(cluster, Selection(databases=(database,)), "20260101t020309z-0000"))
     assert dict(result.tables[0].recovered) == {"20260101t020301z-0000": {Outcome.SWAPPED: 1}}
     assert read_rows(storage.copy(place), "parquet") == before
     assert count_files(storage.copy(place)) == 1

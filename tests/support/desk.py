@@ -48,8 +48,8 @@ class Desk:
     def analyze(self) -> CommandResult:
         return analyze.analyze(self._context())
 
-    def backup(self) -> CommandResult:
-        return backup.back_up(self._context())
+    def backup(self, where: Optional[str] = None) -> CommandResult:
+        return backup.back_up(self._context(where))
 
     def verify(self, against: Optional[str] = None, level: str = "digest", where: Optional[str] = None) -> CommandResult:
         return verify.verify(self._context(where), against, level)
@@ -64,8 +64,8 @@ class Desk:
     def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
         return cleanup.clean_up(self._context(settings=replace(rules, discard=how), dry_run=dry_run))
 
-    def history(self, files_of: Optional[str] = None, at: Optional[int] = None) -> CommandResult:
-        return history.show_history(self._context(), files_of, at)
+    def history(self, files_of: Optional[str] = None, at: Optional[int] = None, where: Optional[str] = None) -> CommandResult:
+        return history.show_history(self._context(where), files_of, at)
 
     def pin(self, run: str, pinned: bool = True) -> CommandResult:
         return pin.pin(self._context(), run, pinned)

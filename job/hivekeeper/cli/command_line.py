@@ -52,7 +52,7 @@ def read_selection(parsed: argparse.Namespace) -> Selection:
         tables += [name.strip() for name in listed.split(",") if name.strip()]
     if parsed.tables_file:
         tables += _read_tables_file(parsed.tables_file)
-    selected = Selection(parsed.database, tuple(dict.fromkeys(tables)), tuple(parsed.exclude), getattr(parsed, "where", None))
+    selected = Selection(tuple(dict.fromkeys(parsed.database)), tuple(dict.fromkeys(tables)), tuple(parsed.exclude), parsed.where)
     check_selection(selected, required=parsed.command != "doctor")
     check_together(parsed, selected)
     return selected
@@ -69,7 +69,7 @@ def _read_tables_file(path: str) -> List[str]:
 
 def check_selection(selection: Selection, required: bool = True) -> None:
     """Raise UsageError for a selection that no cluster could satisfy."""
-    if required and not selection.database and not selection.tables:
+    if required and not selection.databases and not selection.tables:
         raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
     for name in selection.tables:
         if not names.TABLE.fullmatch(name):
@@ -82,7 +82,9 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
         raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
     if parsed.command == "history" and parsed.files and parsed.at is not None:
         raise UsageError("--files and --at cannot be combined", next="give one of them")
-    if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.database):
+    if parsed.command == "history" and parsed.at is not None and parsed.where:
+        raise UsageError("--at and --where cannot be combined: a version of the log is of the whole table", next="leave one of them out")
+    if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.databases):
         raise UsageError(
             "--sort-columns takes exactly one --table",
             next="name one table, or set sort_columns per table in the configuration under tables:",

@@ -38,6 +38,7 @@ def print_submit_options(words: Sequence[str]) -> Exit:
         # Here too: a launcher that finds no ticket never starts the run.
         output.forget_properties(parsed.properties_out)
         command_line.read_selection(parsed)
+        output.require_writable_outputs(parsed)
     run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
     shipped = find_shipped(getattr(parsed, "tables_file", None), config, os.environ)
     launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped)

@@ -61,6 +61,7 @@ def run_words(words: List[str]) -> int:
     output.forget_properties(parsed.properties_out)
     config = command_line.load_config(parsed)
     command_line.read_selection(parsed)
+    output.require_writable_outputs(parsed)
     output.set_up_log(config.log_level, output.find_stderr())
     require_packed_python(config, os.getcwd(), sys.prefix)
     return on_cluster.run_on_cluster(parsed, config)

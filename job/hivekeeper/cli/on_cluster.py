@@ -41,7 +41,8 @@ def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) 
 
     with connect({}, signals, config.log_level) as cluster:
         remote = [path for path in (parsed.report_file, parsed.properties_out) if path and output_files.is_remote(path)]
-        output_files.refuse_directories(cluster.files, remote)
+        for path in remote:
+            output_files.require_writable(cluster.files, path)
         if parsed.properties_out in remote:
             output_files.forget_remote(cluster.files, parsed.properties_out)
         confirm = partial(ask_for_rollback, parsed)

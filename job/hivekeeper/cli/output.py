@@ -90,6 +90,13 @@ def forget_properties(path: Optional[str]) -> None:
         output_files.forget_local(path)
 
 
+def require_writable_outputs(parsed: argparse.Namespace) -> None:
+    """Raise UsageError where a file of this machine that was asked for cannot be written. Those on the cluster wait until it is open."""
+    for path in (parsed.report_file, parsed.properties_out):
+        if path and path != "-" and not output_files.is_remote(path):
+            output_files.require_writable_here(path)
+
+
 def find_stderr() -> TextIO:
     """Where the log and errors go: never into the answer, which spark-submit would do with our own stderr."""
     from hivekeeper.cluster import console

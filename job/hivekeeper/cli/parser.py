@@ -6,6 +6,7 @@ Contacts nothing; wrong usage is a UsageError.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any, Dict, NoReturn, Optional, Sequence
 
 from hivekeeper import __version__, names
@@ -25,7 +26,16 @@ EXIT_CODES = """exit codes:
   8  the cluster is not usable now: retry later
   128+n  killed by signal n; the next run recovers by itself"""
 
-PROPERTIES_HELP = "write a few Java properties for a scheduler, less than 2 KB (docs/schedulers.md); - prints them instead of the answer"
+PROPERTIES_HELP = "write a few Java properties for a scheduler, less than 2 KB (docs/schedulers.md); - prints them instead of the text"
+
+
+class Once(argparse.Action):
+    """An option of the selection that is given twice: one of the two would be dropped without a word."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Optional[str] = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option} is given twice")
+        setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
@@ -79,9 +89,8 @@ def _add_analyze(commands: Any) -> None:
         "find the tables and partitions worth compacting, and predict the gain",
         "Reads metadata only and writes nothing. To act on what it finds: hivekeeper compact-swap.",
     )
-    _add_selection(parser)
-    _add_where(parser, "look at")
-    parser.add_argument("--partitions", action="store_true", help="show every partition, the most profitable first")
+    _add_selection(parser, where="look at")
+    parser.add_argument("--partitions", action="store_true", help="show every partition, those with the greatest gain first")
     _add_common(parser)
 
 
@@ -94,8 +103,7 @@ def _add_compact_swap(commands: Any) -> None:
         "An interrupted run of the same table is finished or undone first.",
         aliases=["compact"],
     )
-    _add_selection(parser)
-    _add_where(parser, "compact")
+    _add_selection(parser, where="compact")
     _add_common(parser)
 
 
@@ -103,11 +111,11 @@ def _add_backup(commands: Any) -> None:
     parser = _add_command(
         commands,
         "backup",
-        "take the record of a table as it is now, and a backup table over it",
-        "No file is copied: until compact-swap has set old files aside, another writer that deletes them deletes them for good.\n"
-        "compact-swap uses the newest record that still describes the table, else it takes its own.",
+        "record what a table holds now, and put a backup table over it; copies no file",
+        "It does not protect from writers: until compact-swap has set the old files aside, files that another job deletes are gone.\n"
+        "compact-swap uses the newest record that still describes the table; without one it takes its own.",
     )
-    _add_selection(parser)
+    _add_selection(parser, where="record")
     _add_common(parser)
 
 
@@ -115,12 +123,11 @@ def _add_verify(commands: Any) -> None:
     parser = _add_command(
         commands,
         "verify",
-        "prove again that live holds what a backup holds, plus what came later",
-        "Reads the old and the new files; writes nothing. Exit code 5 where something differs.",
+        "prove again that the table holds what a backup holds, plus what was written later",
+        "Reads the old and the new files; writes nothing. Exit code 5 if something differs.",
     )
-    _add_selection(parser)
-    _add_where(parser, "verify")
-    _add_run(parser, "the run whose backup is meant, not each unit's newest")
+    _add_selection(parser, where="verify")
+    _add_run(parser, "compare with the backup of this run (default: the newest one of each unit)")
     levels = "count: rows by the footers; digest: the content (default); rows: row by row, and which ones differ"
     parser.add_argument("--level", choices=["count", "digest", "rows"], default="digest", help=levels)
     _add_common(parser)
@@ -130,13 +137,14 @@ def _add_rollback(commands: Any) -> None:
     parser = _add_command(
         commands,
         "rollback",
-        "put the old files back that a run set aside, and keep what came later",
+        "put back the old files that a run set aside, and keep what was written later",
         "Without --run the newest compaction is undone. Later runs on the same partitions are undone first. What a rollback sets\n"
-        "aside stays until cleanup, so a rollback can be undone too: name it with --run.",
+        "aside stays until cleanup, so a rollback can itself be undone: name it with --run.\n"
+        "At a terminal it shows the plan and asks; in a script it does not ask.",
     )
-    _add_selection(parser)
-    _add_where(parser, "roll back")
-    _add_run(parser, "get back to what was before this run")
+    _add_selection(parser, where="roll back")
+    _add_run(parser, "go back to the state before this run")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
     _add_common(parser)
 
 
@@ -144,10 +152,10 @@ def _add_cleanup(commands: Any) -> None:
     parser = _add_command(
         commands,
         "cleanup",
-        "discard old backups",
-        "Discards what every rule that is set lets go; pinned backups stay. Deletes only files that are what the backup's manifest says.",
+        "delete old backups",
+        "Deletes the backups that no rule keeps; pinned backups stay. Before a file is deleted it is compared with the backup's manifest.",
     )
-    _add_selection(parser)
+    _add_selection(parser, no_where="a backup goes as a whole, with all partitions of its run")
     _add_common(parser)
 
 
@@ -158,17 +166,17 @@ def _add_history(commands: Any) -> None:
         "list the runs and backups of a table",
         "Reads the table's log; writes nothing.",
     )
-    _add_selection(parser)
+    _add_selection(parser, where="show")
     parser.add_argument("--files", action="store_true", help="with --run: the files that the run took out of the table and put into it")
-    _add_run(parser, "the run that --files is about")
-    parser.add_argument("--at", metavar="VERSION", type=_version, help="the files and tombstones that the log knows at a version")
+    _add_run(parser, "the run for --files")
+    parser.add_argument("--at", metavar="VERSION", type=_version, help="the files and tombstones that the log knows at this version")
     _add_common(parser)
 
 
 def _add_pins(commands: Any) -> None:
-    for name, does in (("pin", "protect a backup from every cleanup"), ("unpin", "let a pinned backup go again")):
+    for name, does in (("pin", "protect a backup from every cleanup"), ("unpin", "let cleanup delete a pinned backup again")):
         parser = _add_command(commands, name, does, "Writes an entry into the table's log, nothing else.")
-        _add_selection(parser)
+        _add_selection(parser, no_where="the backup of a run is kept or deleted as a whole")
         _add_run(parser, "the run whose backup is meant", required=True)
         _add_common(parser)
 
@@ -189,10 +197,10 @@ def _add_recover(commands: Any) -> None:
     parser = _add_command(
         commands,
         "recover",
-        "bring interrupted runs to their end or back to their start",
-        "Every writing command does this first by itself. Starts no new work.",
+        "finish or undo interrupted runs",
+        "Every command that writes does this first. Starts no new work.",
     )
-    _add_selection(parser)
+    _add_selection(parser, no_where="an interrupted run is finished or undone as a whole")
     _add_common(parser)
 
 
@@ -200,15 +208,15 @@ def _add_doctor(commands: Any) -> None:
     parser = _add_command(
         commands,
         "doctor",
-        "check all that a run needs, and say what to fix",
-        "Asks the cluster; below the root of each table named it tries in a scratch directory, removed again, what a run will do.\n"
+        "check everything that a run needs, and say what to fix",
+        "Below the root of each table named it makes a scratch directory, tries there what a run will do, and removes it.\n"
         "bin/hivekeeper-doctor checks this machine first, before any Java is started. docs/doctor.md explains each check.\n"
-        "Exit code 2 where this machine or the configuration must be fixed, 8 where only the cluster must.",
+        "Exit code 2: fix this machine or the configuration; 8: only the cluster needs fixing.",
     )
-    parser.add_argument("named", metavar="D.T", nargs="*", help="a table whose rights, quotas and space are to be checked")
-    _add_selection(parser)
+    parser.add_argument("named", metavar="D.T", nargs="*", help="a table whose rights, quotas and space are checked")
+    _add_selection(parser, no_where="rights, quotas and space are those of a whole table")
     _add_common(parser)
-    parser.add_argument("--edge-only", action="store_true", help="only what bin/hivekeeper-doctor has found on this machine")
+    parser.add_argument("--edge-only", action="store_true", help="only this machine, as checked by bin/hivekeeper-doctor")
     parser.add_argument("--edge-check", action="append", default=[], help=argparse.SUPPRESS)
 
 
@@ -223,17 +231,25 @@ def _add_config(commands: Any) -> None:
     _add_common(parser, has_outcome=False)
 
 
-def _add_selection(parser: Parser) -> None:
+def _add_selection(parser: Parser, where: str = "", no_where: str = "") -> None:
+    """`where`: what is done with the partitions that --where selects; `no_where`: why the command takes none."""
     group = parser.add_argument_group("selection")
-    group.add_argument("--database", metavar="D", help="all tables of a database; unfit ones are reported and left alone")
-    group.add_argument("--table", metavar="D.T", action="append", default=[], help="a table; may be given again")
-    group.add_argument("--tables", metavar="D.T,D.U", action="append", default=[], help="several tables")
-    group.add_argument("--tables-file", metavar="F", help="a file with one table a line; # begins a comment")
-    group.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="leave out tables that match; may be given again")
+    databases = "all tables of a database; unfit ones are reported and left alone; may be repeated"
+    group.add_argument("--database", metavar="D", action="append", default=[], help=databases)
+    group.add_argument("--table", metavar="D.T", action="append", default=[], help="a table; may be repeated")
+    group.add_argument("--tables", metavar="D.T,D.U", action="append", default=[], help="several tables; may be repeated")
+    group.add_argument("--tables-file", metavar="F", action=Once, help="a file with one table per line; # begins a comment")
+    group.add_argument("--exclude", metavar="GLOB", action="append", default=[], help="leave out tables that match; may be repeated")
+    if where:
+        example = f"partitions to {where}, by partition columns, such as \"dt >= '2026-01-01'\""
+        group.add_argument("--where", metavar="PREDICATE", action=Once, help=example)
+    else:
+        parser.description = f"{parser.description}\nTakes no --where: {no_where}."
+        group.add_argument("--where", type=partial(_refuse_where, parser.prog.split()[-1], no_where), help=argparse.SUPPRESS)
 
 
-def _add_where(parser: Parser, verb: str) -> None:
-    parser.add_argument("--where", metavar="PREDICATE", help=f"partitions to {verb}, by partition columns: \"dt >= '2026-01-01'\"")
+def _refuse_where(command: str, why: str, _predicate: str) -> NoReturn:
+    raise UsageError(f"{command} takes no --where: {why}", next="leave --where out")
 
 
 def _add_run(parser: Parser, meaning: str, required: bool = False) -> None:
@@ -270,15 +286,13 @@ def find_flags(options: argparse.Namespace) -> Dict[str, Any]:
 def _add_common(parser: Parser, has_outcome: bool = True) -> None:
     _add_settings(parser, parser.prog.split()[-1])
     group = parser.add_argument_group("common")
-    group.add_argument("-c", "--config-file", metavar="F", action="append", default=[], help="a configuration file; later ones win")
-    group.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], dest="sets", help="one configuration value; may be given again"
-    )
+    files = "a configuration file; may be repeated, later ones win"
+    group.add_argument("-c", "--config-file", metavar="F", action="append", default=[], help=files)
+    group.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="sets", help="set one key; may be repeated")
     group.add_argument("--json", action="store_true", help="print one JSON document instead of text (docs/json.md)")
-    group.add_argument("--report-file", metavar="F", help="write the same document to a file as well, local or HDFS")
     if has_outcome:
+        group.add_argument("--report-file", metavar="F", help="also write this document to a file, local or on HDFS")
         group.add_argument("--properties-out", metavar="F", help=PROPERTIES_HELP)
-    group.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def find_properties_out(words: Sequence[str]) -> Optional[str]:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
+import os
+import re
 import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -19,8 +22,20 @@ from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Storage, Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
+log = logging.getLogger(__name__)
+
 # How long the list of a database's table locations is believed: it finds mistakes of set-up, not races.
 KEEP_ROOTS_S = 300.0
+
+
+# What Hive uses where nothing is configured.
+DEFAULT_EMBEDDED = "jdbc:derby:;databaseName=metastore_db;create=true"
+
+
+def place_of_embedded(url: str) -> str:
+    """Where an embedded metastore keeps its tables: Derby's directory, or the database server without what may be secret."""
+    derby = re.fullmatch(r"jdbc:derby:(?:;databaseName=)?([^;]+).*", url)
+    return os.path.abspath(derby[1]) if derby else re.split("[?;]", url)[0]
 
 
 class HiveMetastore:
@@ -34,6 +49,10 @@ class HiveMetastore:
             _ask(connection.connect)
         except (MetastoreUnavailable, MetastoreRefused) as error:
             raise _unusable(str(error)) from error
+        if not gateway.hadoop_conf.get("hive.metastore.uris"):
+            url = gateway.hadoop_conf.get("javax.jdo.option.ConnectionURL") or DEFAULT_EMBEDDED
+            reason = "hive.metastore.uris is not set: no hive-site.xml was found, or it has no metastore server"
+            log.warning("step=metastore embedded place=%r reason=%r", place_of_embedded(url), reason)
         self._reader, self._writer, self._backups, self._lock = (
             gateway.helper(name, connection) for name in ("MetastoreReader", "MetastoreWriter", "BackupTables", "HiveLock")
         )

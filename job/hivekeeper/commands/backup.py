@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from hivekeeper.commands import per_table
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, settle_table
 from hivekeeper.config.settings import Settings
@@ -29,14 +29,17 @@ def back_up(context: Context) -> CommandResult:
 
 def back_up_table(context: Context, table: Table) -> TableOutcome:
     cluster, settings = context.cluster, context.settings_for(table.full_name)
-    observed = observe_table(cluster, table, settings)
+    wanted = selection.wanted_in(table, context.selection.where)
+    observed = observe_table(cluster, table, settings, wanted)
     if observed.reason:
         return per_table.refused(table, observed.reason, observed)
     with table_lock.hold_table(cluster, observed.table, observed.control, context.run) as lock:
         recovered = settle_table(cluster, observed.table, observed.control, lock, context.run)
-        observed = observe_table(cluster, observed.table, settings)
+        observed = observe_table(cluster, observed.table, settings, wanted)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
+        if wanted and not observed.units:
+            return TableOutcome(table.full_name, recovered=recovered)
         return _record(cluster, observed, settings, context.run, lock, recovered)
 
 

@@ -140,7 +140,7 @@ def _examine_metastore(probes: Probes) -> Check:
 
 def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterator[Check]:
     selected = subject.selection
-    if not selected.tables and not selected.database:
+    if not selected.tables and not selected.databases:
         return
     if not possible:
         yield Check("table", SKIP, f"needs {', '.join(NEEDED_FOR_TABLES)}")

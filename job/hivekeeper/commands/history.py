@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from dataclasses import replace
+from typing import Optional, Protocol, Sequence, Tuple, TypeVar
 
-from hivekeeper.commands import per_table
+from hivekeeper import quoting
+from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control
 from hivekeeper.config.settings import Settings
@@ -21,6 +23,7 @@ from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import absolute
+from hivekeeper.steps.observe import Wanted
 
 
 def show_history(context: Context, files_of: Optional[RunId] = None, at: Optional[int] = None) -> CommandResult:
@@ -31,18 +34,41 @@ def show_history(context: Context, files_of: Optional[RunId] = None, at: Optiona
 def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Optional[int]) -> TableOutcome:
     cluster = context.cluster
     table, control = find_control(cluster, table)
+    wanted = selection.wanted_in(table, context.selection.where)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
     if files_of is not None:
         entry = history.find(files_of)
         if entry is None:
             raise per_table.unknown_run(name, files_of)
+        entry = replace(entry, units=_of_wanted(entry.units, wanted), effects=_of_wanted(entry.effects, wanted))
         return TableOutcome(name, log=(entry,), changes=entry.effects)
     if at is not None:
         return _show_version(cluster, name, control, history, at)
-    backups = tuple(BackupOutcome(backup, BackupState.THERE) for backup in retention.list_backups(history))
     quarantined = find_quarantined(cluster, table, history, context.settings_for(name))
-    return TableOutcome(name, log=history.runs, backups=backups, quarantined=quarantined)
+    runs, backups = history.runs, retention.list_backups(history)
+    if wanted:
+        # Entries about no partition, such as pins, are left out.
+        runs = tuple(replace(run, units=units) for run in runs for units in [_of_wanted(run.units, wanted)] if units)
+        backups = tuple(replace(one, effects=effects) for one in backups for effects in [_of_wanted(one.effects, wanted)] if effects)
+        quarantined = tuple(one for one in quarantined if _of_wanted([one.streak], wanted))
+    shown = tuple(BackupOutcome(backup, BackupState.THERE) for backup in backups)
+    return TableOutcome(name, log=runs, backups=shown, quarantined=quarantined)
+
+
+class OfPartition(Protocol):
+    """What the log says about one partition."""
+
+    @property
+    def partition(self) -> str: ...
+
+
+About = TypeVar("About", bound=OfPartition)
+
+
+def _of_wanted(each: Sequence[About], wanted: Optional[Wanted]) -> Tuple[About, ...]:
+    """What is about partitions that --where selects; everything without it."""
+    return tuple(one for one in each if wanted is None or wanted(tuple(quoting.partition_values(one.partition).values())))
 
 
 def find_quarantined(cluster: Cluster, table: Table, history: History, settings: Settings) -> Tuple[Quarantine, ...]:

@@ -23,9 +23,8 @@ def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> T
     for name in selection.tables:
         database, table = name.lower().split(".")
         wanted.setdefault(database, []).append(table)
-    if selection.database:
-        database = selection.database.lower()
-        inside = _tables_in(cluster, selection.database, backup_prefix)
+    for database in dict.fromkeys(name.lower() for name in selection.databases):
+        inside = _tables_in(cluster, database, backup_prefix)
         wanted[database] = list(dict.fromkeys([*wanted.get(database, ()), *inside]))
     tables: List[Table] = []
     missing: List[str] = []
@@ -40,7 +39,7 @@ def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> T
 
 def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]:
     try:
-        found = cluster.metastore.table_names(database.lower())
+        found = cluster.metastore.table_names(database)
     except KeyError as error:
         raise Refused(
             f"the database {database} does not exist", code=Code.NO_SUCH_DATABASE, next="look at the spelling; SHOW DATABASES lists them"

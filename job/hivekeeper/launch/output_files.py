@@ -1,6 +1,7 @@
 """The files that a command line asks for (--report-file, --properties-out), here or on the cluster.
 
-They are written when the work is done, so that one which cannot be written is said in the log and changes nothing else.
+One that cannot be written is found before the work begins. They are written when it is done: what fails then is said in the log and
+changes nothing else.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ import contextlib
 import logging
 import os
 import secrets
-from typing import Iterable
 
 from hivekeeper.errors import UsageError
-from hivekeeper.ports import Files, FilesError
+from hivekeeper.ports import Files, FilesError, FilesUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +22,43 @@ def is_remote(path: str) -> bool:
     return "://" in path or path.startswith(("hdfs:", "file:"))
 
 
-def refuse_directories(files: Files, paths: Iterable[str]) -> None:
-    """Raise UsageError where an output on the cluster is a directory. A file that is there will be replaced; a directory, which may
-    be a table's, must never be.
-    """
-    for path in paths:
-        found = files.stat(files.qualify(path))
-        if found is not None and found.is_dir:
-            raise UsageError(f"{path} is a directory", next="give --report-file and --properties-out the name of a file")
+def require_writable_here(path: str) -> None:
+    """Raise UsageError where a file of this machine cannot be written: tried with a file beside it, which is removed again."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise _cannot_write(path, "it is not a file")
+    aside = _aside(path)
+    try:
+        with open(aside, "x", encoding="utf-8"):
+            os.unlink(aside)
+    except OSError as error:
+        raise _cannot_write(path, error.strerror or str(error)) from None
+
+
+def require_writable(files: Files, path: str) -> None:
+    """The same on the cluster. A file that is there will be replaced; a directory, which may be a table's, must never be."""
+    _refuse_directory(files, path)
+    aside = _aside(files.qualify(path))
+    try:
+        files.write_new(aside, "")
+    except FilesUnavailable:
+        raise
+    except FilesError as error:
+        raise _cannot_write(path, str(error)) from None
+    files.delete_tree(aside)
+
+
+def _refuse_directory(files: Files, path: str) -> None:
+    found = files.stat(files.qualify(path))
+    if found is not None and found.is_dir:
+        raise _cannot_write(path, "it is a directory")
+
+
+def _cannot_write(path: str, why: str) -> UsageError:
+    return UsageError(f"{path} cannot be written: {why}", next="give --report-file and --properties-out a file that can be written")
+
+
+def _aside(path: str) -> str:
+    return f"{path}.{secrets.token_hex(4)}"
 
 
 def write(files: Files, path: str, text: str) -> None:
@@ -38,10 +67,10 @@ def write(files: Files, path: str, text: str) -> None:
         write_local(path, text)
         return
     try:
-        refuse_directories(files, [path])
+        _refuse_directory(files, path)
         # hdfs:///… names no NameNode, which a rename asks for.
         target = files.qualify(path)
-        aside = f"{target}.{secrets.token_hex(4)}"
+        aside = _aside(target)
         files.write_new(aside, text + "\n")
         forget_remote(files, path)
         files.rename_exact(aside, target)
@@ -50,7 +79,7 @@ def write(files: Files, path: str, text: str) -> None:
 
 
 def write_local(path: str, text: str) -> None:
-    aside = f"{path}.{secrets.token_hex(4)}"
+    aside = _aside(path)
     try:
         with open(aside, "w", encoding="utf-8") as file:
             file.write(text + "\n")

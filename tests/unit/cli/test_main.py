@@ -68,6 +68,14 @@ def run(capsys, monkeypatch):
         (["pin", "--table", "d.t", "--run", "20260101"], "is not the id of a run"),
         (["history", "--table", "d.t", "--files"], "--files and --run belong together"),
         (["history", "--table", "d.t", "--run", RUN], "--files and --run belong together"),
+        (["history", "--table", "d.t", "--at", "1", "--where", "dt = '1'"], "--at and --where cannot be combined"),
+        (["compact-swap", "--table", "d.t", "--where", "a = 1", "--where", "b = 1"], "--where is given twice"),
+        (["analyze", "--tables-file", "a", "--tables-file", "b"], "--tables-file is given twice"),
+        (["cleanup", "--table", "d.t", "--where", "dt = '1'"], "cleanup takes no --where: a backup goes as a whole"),
+        (["compact-swap", "--table", "d.t", "--yes"], "unrecognized arguments: --yes"),
+        (["analyze", "--table", "d.t", "--report-file", "/nowhere/report.json"], "/nowhere/report.json cannot be written: No such file"),
+        (["analyze", "--table", "d.t", "--properties-out", "/nowhere/p"], "/nowhere/p cannot be written: No such file"),
+        (["submit-options", "--", "analyze", "--table", "d.t", "--report-file", "/nowhere/r"], "/nowhere/r cannot be written"),
         (["history", "--table", "d.t", "--at", "-1"], "--at"),
         (["history", "--table", "d.t", "--at", "newest"], "'newest' is not the number of a log entry"),
         (["history", "--table", "d.t", "--at", "²"], "is not the number of a log entry"),
@@ -226,6 +234,22 @@ def test_a_tables_file_has_one_table_a_line(tmp_path):
     listed.write_text("# nightly\nsales.events\n\nsales.orders # big\nsales.events\n")
     parsed = parser.build_parser().parse_args(["analyze", "--tables-file", str(listed), "--tables", "a.b, a.c", "--table", "x.y"])
     assert command_line.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
+
+
+def test_several_databases_are_all_selected():
+    parsed = parser.build_parser().parse_args(["analyze", "--database", "a", "--database", "b", "--database", "a"])
+    assert command_line.read_selection(parsed).databases == ("a", "b")
+
+
+@pytest.mark.parametrize("command", sorted({*dispatch.COMMANDS, "doctor"}))
+def test_every_command_on_tables_takes_where_or_says_why_not(command):
+    run_id = ["--run", RUN] if command in ("pin", "unpin") else []
+    words = [command, "--table", "d.t", "--where", "dt = '1'", *run_id]
+    if command in ("cleanup", "pin", "unpin", "recover", "doctor"):
+        with pytest.raises(UsageError, match=f"{command} takes no --where: "):
+            parser.build_parser().parse_args(words)
+    else:
+        assert command_line.read_selection(parser.build_parser().parse_args(words)).where == "dt = '1'"
 
 
 def test_config_shows_each_value_and_where_it_comes_from(run, tmp_path, monkeypatch):

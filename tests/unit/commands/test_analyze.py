@@ -1,5 +1,7 @@
 """analyze on the fakes: what it finds, and that it changes nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper.commands.analyze import analyze
@@ -32,7 +34,7 @@ def statuses(result):
 
 
 def test_a_database_shows_each_table_with_one_word_and_leaves_backups_out(world):
-    result = run(world, database="sales")
+    result = run(world, databases=("sales",))
     assert statuses(result) == {"sales.events": "compact", "sales.big": "fine", "sales.a_view": "refused"}
     assert result.code is Exit.DONE
 
@@ -49,7 +51,7 @@ def test_where_chooses_partitions(world):
 
 def test_nothing_is_written(world):
     before = world.picture()
-    run(world, database="sales")
+    run(world, databases=("sales",))
     assert world.picture() == before
     assert world.files.steps == 0
 
@@ -68,17 +70,24 @@ def test_a_table_that_does_not_exist_is_refused_and_the_others_are_shown(world):
 
 def test_a_database_that_does_not_exist_is_refused(world):
     with pytest.raises(Refused, match="the database nowhere does not exist"):
-        run(world, database="nowhere")
+        run(world, databases=("nowhere",))
+
+
+def test_several_databases_are_one_selection(world):
+    world.catalog.databases.add("hr")
+    people = replace(a_table(name="people", location="hdfs://nn/warehouse/hr/people"), database="hr")
+    world.add_table(people, {"": [1000] * 3})
+    assert {"hr.people", "sales.events"} <= set(statuses(run(world, databases=("sales", "hr", "Sales"))))
 
 
 def test_an_empty_database_is_nothing_to_do(world):
     world.catalog.databases.add("empty")
-    assert run(world, database="empty").code is Exit.DONE
+    assert run(world, databases=("empty",)).code is Exit.DONE
 
 
 def test_where_on_an_unpartitioned_table_is_refused_and_inside_a_database_no_error(world):
     assert run(world, tables=("sales.big",), where="dt = '1'").code is Exit.REFUSED
-    assert run(world, database="sales", where="dt = '1'").code is Exit.DONE
+    assert run(world, databases=("sales",), where="dt = '1'").code is Exit.DONE
 
 
 def test_a_where_that_cannot_be_read_is_wrong_usage(world):
@@ -86,12 +95,12 @@ def test_a_where_that_cannot_be_read_is_wrong_usage(world):
 
 
 def test_exclude_leaves_tables_out(world):
-    assert set(statuses(run(world, database="sales", exclude=("a_*", "sales.b*")))) == {"sales.events"}
+    assert set(statuses(run(world, databases=("sales",), exclude=("a_*", "sales.b*")))) == {"sales.events"}
 
 
 def test_two_tables_in_one_directory_are_both_refused(world):
     world.catalog.add_table(a_table(name="fake", location=a_table().location + "/dt=1"))
-    result = run(world, database="sales")
+    result = run(world, databases=("sales",))
     assert statuses(result)["sales.events"] == statuses(result)["sales.fake"] == "refused"
 
 

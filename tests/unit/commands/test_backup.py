@@ -52,6 +52,19 @@ def test_the_record_names_every_file_and_the_definition(desk):
     assert desk.log().runs[0].parameters == {"units": 3, "files": 6, "bytes": 6000}
 
 
+def test_where_records_some_partitions_and_a_compaction_of_others_takes_its_own_record(desk):
+    assert outcomes(desk.backup(where="dt = '1'")) == {"dt=1": "recorded"}
+    desk.compact(where="dt = '1'")
+    assert record_used(desk) == desk.runs[0]
+    desk.compact(where="dt = '2'")
+    assert record_used(desk) == desk.runs[-1]
+
+
+def test_where_that_selects_nothing_records_nothing(desk):
+    result = desk.backup(where="dt = '9'")
+    assert (result.code, outcomes(result), desk.log().runs) == (Exit.DONE, {}, ())
+
+
 def test_only_metadata_are_written(desk, world):
     before = world.picture()
     desk.backup()

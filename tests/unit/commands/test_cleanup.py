@@ -411,7 +411,7 @@ def test_a_whole_database_is_cleaned_table_by_table(world, desk):
     other = Desk(world, "sales.events_2")
     desk.compact()
     other.compact()
-    result = cleanup_command.clean_up(a_context(world.cluster, Selection(database="sales"), "20270101t000000z-0000", EVERYTHING))
+    result = cleanup_command.clean_up(a_context(world.cluster, Selection(databases=("sales",)), "20270101t000000z-0000", EVERYTHING))
     found = {table.table: [one.state.code for one in table.backups] for table in result.tables}
     assert result.code is Exit.DONE
     assert found == {"sales.events": ["discarded"], "sales.events_2": ["discarded"], "sales.events_archive": []}

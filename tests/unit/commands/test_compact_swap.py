@@ -346,7 +346,7 @@ def test_one_locked_one_refused_and_one_broken_table_leave_the_others_to_be_done
     world.add_table(a_table(name="acid", parameters={"transactional": "true"}), {"": [1000] * 3})
     world.files.another_client().hold(control_of(world, "sales.locked").lock, "run X of bob on edge2")
     world.files.writer.add(control_of(world, "sales.broken").log + "/" + names.log_entry(0), "no JSON")
-    result = compact(world, database="sales")
+    result = compact(world, databases=("sales",))
     codes = {table.table.partition(".")[2]: table.code for table in result.tables}
     assert codes == {
         "acid": Exit.REFUSED,
@@ -371,7 +371,7 @@ def test_a_locked_table_says_who_holds_it(world):
 
 def test_backups_of_the_predecessor_are_never_selected_by_database(world):
     world.add_table(a_table(name="__bkp_events_20260101_020304"), {"": [1000] * 3})
-    assert [table.table for table in compact(world, database="sales").tables] == ["sales.events"]
+    assert [table.table for table in compact(world, databases=("sales",)).tables] == ["sales.events"]
     assert files_in(world, table="sales.__bkp_events_20260101_020304") == 3
 
 
@@ -663,7 +663,7 @@ def test_an_interrupted_run_is_finished_first_and_reported(world):
 
 def test_a_database_that_does_not_exist_is_refused(world):
     with pytest.raises(Refused, match="the database nowhere does not exist"):
-        compact(world, database="nowhere")
+        compact(world, databases=("nowhere",))
 
 
 def test_a_unit_of_which_nothing_was_written_keeps_its_files(world):

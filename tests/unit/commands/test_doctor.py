@@ -165,7 +165,7 @@ def test_a_table_that_is_not_there_is_a_wrong_configuration(world):
 
 
 def test_a_database_that_is_not_there_is_told_and_the_rest_stands(world):
-    subject = Subject(Selection(database="nowhere"), lambda _table: QUIET, PREFIX, RUN)
+    subject = Subject(Selection(databases=("nowhere",)), lambda _table: QUIET, PREFIX, RUN)
 
     @contextmanager
     def open_probes():

@@ -52,6 +52,19 @@ def test_a_cleanup_shows_when_it_began_and_what_it_left(desk):
     assert [line.rstrip().endswith("begun") for line in lines if "cleanup" in line] == [True, False]
 
 
+def test_where_chooses_what_is_about_partitions(desk):
+    desk.compact()
+    desk.rollback(where="dt = '2'")
+    desk.pin(desk.runs[0])
+    (one,) = desk.history(where="dt = '1'").tables
+    assert [(entry.run, [unit.partition for unit in entry.units]) for entry in one.log] == [(desk.runs[0], ["dt=1"])]
+    (shown,) = one.backups
+    assert (shown.backup.run, [effect.partition for effect in shown.backup.effects]) == (desk.runs[0], ["dt=1"])
+    (changed,) = desk.history(files_of=desk.runs[0], where="dt = '2'").tables[0].changes
+    assert changed.partition == "dt=2"
+    assert desk.history(where="dt = '9'").tables[0].log == ()
+
+
 def test_the_files_of_one_run_are_those_it_took_and_those_it_put(desk):
     desk.compact()
     (first, second) = desk.history(files_of=desk.runs[0]).tables[0].changes

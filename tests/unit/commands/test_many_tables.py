@@ -95,7 +95,7 @@ def control_of(world: World, number: int) -> ControlPaths:
 
 
 def compact(world: World, cluster: Any = None, run: int = 1, dry_run: bool = False, settings: Settings = QUIET, **selected: Any):
-    selection = Selection(**(selected or {"database": "sales"}))
+    selection = Selection(**(selected or {"databases": ("sales",)}))
     run_id = f"20260201t0203{run:02d}z-0000"
     return compact_swap(a_context(cluster or world.cluster, selection, run_id, settings, dry_run=dry_run))
 

@@ -29,14 +29,40 @@ def test_a_report_that_cannot_be_written_to_the_cluster_is_logged_and_raises_not
     assert "step=report-file failed path='hdfs:///nowhere/out.json'" in caplog.text
 
 
+def test_a_file_that_can_be_written_is_tried_without_a_trace(files, tmp_path):
+    output_files.write(files, PLACE, "old")
+    for path in (PLACE, "hdfs:///reports/other.json"):
+        output_files.require_writable(files, path)
+    (tmp_path / "old.json").write_text("old")
+    for name in ("old.json", "new.json"):
+        output_files.require_writable_here(str(tmp_path / name))
+    assert files.contents() == {PLACE: "old\n"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.json": "old"}
+
+
+def test_a_file_that_cannot_be_written_to_the_cluster_is_refused_before_the_work(files):
+    with pytest.raises(UsageError, match="hdfs:///nowhere/out.json cannot be written: "):
+        output_files.require_writable(files, "hdfs:///nowhere/out.json")
+
+
 def test_a_directory_is_refused_before_the_run_and_left_alone_after_it(files, caplog):
     files.writer.add("/sales/events/part-0", "rows")
-    with pytest.raises(UsageError, match="is a directory"):
-        output_files.refuse_directories(files, ["hdfs:///reports/none", "hdfs:///sales/events"])
+    with pytest.raises(UsageError, match="cannot be written: it is a directory"):
+        output_files.require_writable(files, "hdfs:///sales/events")
     output_files.forget_remote(files, "hdfs:///sales/events")
     output_files.write(files, "hdfs:///sales/events", "{}")
     assert "step=report-file failed" in caplog.text
     assert files.contents() == {"hdfs://nn/sales/events/part-0": "rows"}
+
+
+@pytest.mark.parametrize(
+    ("path", "why"), [("nowhere/out.json", "No such file or directory"), ("taken", "it is not a file"), ("file/out", "Not a directory")]
+)
+def test_a_file_that_cannot_be_written_here_is_refused_before_the_work(tmp_path, path, why):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=f"cannot be written: {why}"):
+        output_files.require_writable_here(str(tmp_path / path))
 
 
 def test_a_local_report_that_cannot_be_written_is_logged_and_raises_nothing(files, tmp_path, caplog):

@@ -30,7 +30,7 @@ def a_world() -> World:
 
 
 def analyze_text(partitions: bool = False, width: int = 120, **selected: object) -> str:
-    selected = selected or {"database": "sales"}
+    selected = selected or {"databases": ("sales",)}
     result = analyze(a_context(a_world().cluster, Selection(**selected), RUN))
     return screen.render(result, partitions, width)
 
