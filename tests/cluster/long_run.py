@@ -11,7 +11,7 @@ from typing import Callable, List, Optional
 from cluster.edge import Edge
 
 # A run on this machine, with all that Hadoop's clients try again.
-RUNS_WITHIN_SECONDS = 400
+RUNS_WITHIN_SECONDS = 1200
 
 
 class LongRun:

@@ -20,9 +20,9 @@ DAYS = ("1", "2", "3")
 IN_THE_GAP = "/retired/u"
 BEFORE_THE_FIRST_RENAME = "/ready/u"
 HOLDER = r"another run holds the table \(run \d{8}t\d{6}z-[0-9a-f]{4} of etl\S* on \S+ \(\S+\) since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"
-# HDFS gives the file of a holder that is silent for 60 s to the next who asks, after a recovery of some seconds.
+# HDFS gives the file of a holder that is silent for 60 s to the next who asks, after a recovery of some seconds, minutes on a busy machine.
 LEASE_SECONDS = 60
-RECOVERY_SECONDS = 30
+RECOVERY_SECONDS = 240
 
 Start = Callable[..., LongRun]
 

@@ -23,7 +23,7 @@ NAMES_LEFT = 3
 BYTES_LEFT = 4096
 NO_QUOTA = (1 << 63) - 1
 RESET = -1
-WITHIN_SECONDS = 60
+WITHIN_SECONDS = 600
 
 
 class Administrator:

@@ -18,7 +18,7 @@ from support.storage import Storage
 
 YARN = {"master": "yarn", "num_executors": 1, "executor_memory": "600m", "executor_cores": 1, "driver_memory": "800m"}
 CLUSTER = {**YARN, "deploy_mode": "cluster"}
-RUNS_WITHIN_SECONDS = 240
+RUNS_WITHIN_SECONDS = 1200
 
 
 def run_hadoop(edge: Edge, class_name: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SPARK_HOME = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
 APPLICATION = "import sys\n\nfrom hivekeeper.cli.main import main\n\nsys.exit(main())\n"
 QUESTION = "roll back? [y/N] "
-STARTS_WITHIN_SECONDS = 180
+STARTS_WITHIN_SECONDS = 900
 
 
 class Place:

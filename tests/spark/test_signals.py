@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 TABLE = "demo.events_by_date_ref"
 PARTITIONS = 36
 
-STARTS_WITHIN_SECONDS = 300
-ENDS_WITHIN_SECONDS = 90
+STARTS_WITHIN_SECONDS = 900
+ENDS_WITHIN_SECONDS = 900
 
 # The driver, with a file system that does not come back from a rename to a directory of backups while the file `slow` is there.
 APPLICATION = f"""
