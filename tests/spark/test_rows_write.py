@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hivekeeper.cluster.hash_partitioning import murmur3
-from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.cluster.rows import Place, SparkRows
 from hivekeeper.model import StageBatch, StageUnit
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
@@ -246,7 +246,7 @@ def test_a_row_of_a_file_that_we_do_not_know_stops_the_job(rows, tmp_path):
     session = rows._session("parquet", form)
     schema = rows._schema(session, "parquet", form, files[0].path)
     # A directory in place of a file stands for anything that Spark lists otherwise than we do.
-    data = rows._read_placed(session, "parquet", schema, [(f"file:{tmp_path}/u", 1, 0, 0)])
+    data = rows._read_placed(session, "parquet", schema, [Place(f"file:{tmp_path}/u", 1)])
     with pytest.raises(Exception, match="rows of an unknown file"):
         data.collect()
 

@@ -74,6 +74,10 @@ class SparkRows:
         self.gateway = gateway
 
     @cached_property
+    def _footers(self) -> Any:
+        return self.gateway.helper("Footers", self.gateway.hadoop_conf)
+
+    @cached_property
     def stage_files(self) -> Any:
         return self.gateway.helper("StageFiles", self.gateway.hadoop_conf)
 
@@ -83,7 +87,7 @@ class SparkRows:
         keys = list(sets)
         paths = {str(index): [file.path for file in sets[key] if file.length > 0] for index, key in enumerate(keys)}
         with _rows_errors():
-            answer = json.loads(self.gateway.helper("Footers", self.gateway.hadoop_conf).read(format, json.dumps(paths)))
+            answer = json.loads(self._footers.read(format, json.dumps(paths)))
         return {keys[int(index)]: _unit_footers(said) for index, said in answer.items()}
 
     # ---- writing
