@@ -239,9 +239,22 @@ class Code(Coded):
     WRONG_USAGE = (
         Topic.COMMAND,
         Exit.USAGE,
-        "the command line or the configuration is wrong",
-        "read the message; it names the option or key",
+        "the command line is wrong",
+        "read the message; it names the option",
     )
+    WRONG_CONFIGURATION = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "a value or key of the configuration is wrong",
+        "`config` shows what is in force, and from where",
+    )
+    WRONG_PYTHON = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "the driver does not run on the packed Python",
+        "[python-env.md](python-env.md#is-it-the-one-that-runs)",
+    )
+    NO_TABLE_SELECTED = Topic.COMMAND, Exit.USAGE, "no table is named", "give `--table`, `--tables`, `--tables-file` or `--database`"
     WRONG_FILTER = Topic.COMMAND, Exit.USAGE, "`--where` cannot be read", "correct it; the message names the partition columns"
     LOCAL_FILE = (
         Topic.COMMAND,

@@ -23,7 +23,7 @@ ALLOWED: Dict[str, Set[str]] = {
     "quoting": set(),
     "schemas": SHARED,
     "ports": SHARED,
-    "config": {"errors"},
+    "config": {"errors", "reasons"},
     "launch": {"errors", "codes", "reasons", "ports", "config"},
     "stop_conditions": {"errors", "reasons", "ports", "launch", "config"},
     "runlog": SHARED | {"ports"},

@@ -15,6 +15,7 @@ from hivekeeper.config import files, layers
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
 from hivekeeper.stop_conditions import refuse_local_files
 
 # Words that bin/hivekeeper begins with when it needs something; those of the operator follow a --.
@@ -70,7 +71,9 @@ def _read_tables_file(path: str) -> List[str]:
 def check_selection(selection: Selection, required: bool = True) -> None:
     """Raise UsageError for a selection that no cluster could satisfy."""
     if required and not selection.databases and not selection.tables:
-        raise UsageError("no table is selected", next="give --table DATABASE.TABLE, --tables, --tables-file or --database")
+        raise UsageError(
+            "no table is selected", code=Code.NO_TABLE_SELECTED, next="give --table DATABASE.TABLE, --tables, --tables-file or --database"
+        )
     for name in selection.tables:
         if not names.TABLE.fullmatch(name):
             raise UsageError(f"{name!r} is not a table's name", next="write DATABASE.TABLE, with one dot")

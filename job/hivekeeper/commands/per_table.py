@@ -58,8 +58,8 @@ def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[Tabl
         began = cluster.clock.monotonic_ms()
         outcome = attempt(cluster, table, work)
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
-        reason = f" reason={outcome.problem.code.code}" if outcome.problem else ""
-        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, reason, outcome.seconds)
+        code = f" code={outcome.problem.code.code}" if outcome.problem else ""
+        log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
         outcomes.append(outcome)
     return outcomes
 

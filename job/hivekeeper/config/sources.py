@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 from hivekeeper.config.definitions import PREFIX, Setting
 from hivekeeper.config.settings import list_settings
 from hivekeeper.errors import UsageError
+from hivekeeper.reasons import Code
 
 CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
@@ -204,4 +205,4 @@ def _texts(node: Any, path: KeyPath, where: str) -> Union[str, List[str]]:
 
 
 def wrong(what: str, next: str = "correct it; `hivekeeper config --template` shows every key") -> UsageError:
-    return UsageError("".join(char if char.isprintable() else repr(char)[1:-1] for char in what), next=next)
+    return UsageError("".join(char if char.isprintable() else repr(char)[1:-1] for char in what), code=Code.WRONG_CONFIGURATION, next=next)

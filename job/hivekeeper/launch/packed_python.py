@@ -7,6 +7,7 @@ import os
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import spark_submit
+from hivekeeper.reasons import Code
 
 
 def require_packed_python(config: Config, directory: str, prefix: str) -> None:
@@ -16,5 +17,6 @@ def require_packed_python(config: Config, directory: str, prefix: str) -> None:
         return
     raise UsageError(
         f"spark.python_env is {config.spark.python_env}, but the driver runs on the Python in {prefix}, not on the one in ./{home}",
+        code=Code.WRONG_PYTHON,
         next="look for a Spark property (spark.extra_conf, spark-defaults.conf) that names another Python; docs/python-env.md",
     )

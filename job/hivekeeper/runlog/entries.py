@@ -49,7 +49,7 @@ class UnitResult:
     @property
     def for_log(self) -> str:
         """What a line of a run's log says of it."""
-        code = f" reason={self.why.code.code}" if self.why else ""
+        code = f" code={self.why.code.code}" if self.why else ""
         gap = f" gap_ms={self.gap_ms:.1f}" if self.gap_ms is not None else ""
         return f"outcome={self.outcome.code}{code}{gap}"
 
