@@ -100,7 +100,7 @@ leave_driver_output() {
 @test "cluster mode: an interrupt leaves the application, says so and how to stop it, and is 128+n" {
   local pid code=0
   stub_yarn "echo 'Submitted application $ID' >&2; trap 'exit 143' TERM; touch \"\$ARGV.started\"; while :; do sleep 0.05; done"
-  "$RUN" analyze --database sales "${CLUSTER[@]}" 2>"$WORLD/err" 3>&- &
+  heeding_signals "$RUN" analyze --database sales "${CLUSTER[@]}" 2>"$WORLD/err" 3>&- &
   pid=$!
   wait_for "$ARGV.started"
   kill -s TERM "$pid"

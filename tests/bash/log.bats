@@ -70,7 +70,7 @@ setup() {
 @test "log: a signal reaches the driver, and its last words are in the file" {
   local pid code=0
   stub_spark 'trap "echo last words >&2; exit 143" TERM; touch "$ARGV.started"; while :; do sleep 0.05; done'
-  "$RUN" analyze --database sales "${LOGGED[@]}" 2>/dev/null 3>&- &
+  heeding_signals "$RUN" analyze --database sales "${LOGGED[@]}" 2>/dev/null 3>&- &
   pid=$!
   wait_for "$ARGV.started"
   kill -s TERM "$pid"

@@ -736,7 +736,9 @@ def test_column_statistics_of_partitions_and_tables_survive_new_sizes(real):
 
 def test_the_hive_lock_is_kept_alive_by_heartbeats(real):
     def find_locks() -> Any:
-        return real.client.showLocks(real.hive.metastore.api.ShowLocksRequest()).getLocks()
+        ours = real.hive.metastore.api.ShowLocksRequest()
+        ours.setDbname(real.database)
+        return real.client.showLocks(ours).getLocks()
 
     def has_beaten() -> bool:
         lock = find_locks().get(0)
