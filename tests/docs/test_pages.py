@@ -10,6 +10,7 @@ import pytest
 
 from hivekeeper.plan.analysis import Status
 from hivekeeper.plan.recover import STATES
+from hivekeeper.reasons import Code
 from hivekeeper.report import command_text, screen
 from unit.test_layout import ALLOWED, MODULES, SHARED, part_of
 
@@ -122,6 +123,19 @@ def test_every_target_of_make_that_a_page_names_exists():
     named = {name for page in PAGES for name in command.findall(page.read_text("utf-8"))}
     assert {"demo", "test", "release"} <= named
     assert named <= targets
+
+
+def test_every_code_of_an_error_that_a_page_shows_is_in_the_catalogue():
+    shown = {code for page in PAGES for code in re.findall(r"^hivekeeper: .* \[([a-z-]+)\]$", page.read_text("utf-8"), re.MULTILINE)}
+    assert shown
+    assert shown <= {code.code for code in Code}
+
+
+def test_every_message_that_an_answer_quotes_is_one_of_the_programs():
+    text = "\n".join(SOURCES.values())
+    for message in ("readers may find it absent", "another run took over"):
+        assert message in WHAT_IF
+        assert message in text
 
 
 # -- what-if.md -------------------------------------------------------------------------------------------------
