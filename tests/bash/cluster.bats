@@ -94,7 +94,7 @@ leave_driver_output() {
   touch "$ARGV.container"
   run --separate-stderr "$RUN" analyze --database sales "${CLUSTER[@]}"
   [ "$status" -eq 143 ]
-  [[ $stderr == *"hivekeeper: $ID was killed in YARN"* ]]
+  [[ $stderr == *"hivekeeper: $ID was killed on YARN"* ]]
 }
 
 @test "cluster mode: an interrupt leaves the application, says so and how to stop it, and is 128+n" {

@@ -7,10 +7,12 @@ from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from hivekeeper.cluster.hash_partitioning import murmur3
 from hivekeeper.cluster.rows import Place, SparkRows
+from hivekeeper.config import codecs
 from hivekeeper.model import StageBatch, StageUnit
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
@@ -123,7 +125,7 @@ def test_a_stage_inside_a_hidden_control_directory_is_read_back(spark, rows, tmp
     assert rows.read_stage(batch).units[1].rows == 60
 
 
-CODECS = [("parquet", "gzip"), ("parquet", "none"), ("parquet", "zstd"), ("orc", "zlib"), ("orc", "none"), ("orc", "snappy")]
+CODECS = [(format, codec) for format in codecs.SINCE for codec in codecs.list_writable(format, pyspark.__version__)]
 
 
 @pytest.mark.parametrize(("format", "codec"), CODECS)

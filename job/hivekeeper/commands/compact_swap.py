@@ -49,7 +49,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
     """A table with records is looked at once, after its recovery; one without must have work to do before anything is made there."""
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     wanted = selection.wanted_in(table, context.selection.where)
-    unfit = eligibility.refuse_table(table)
+    unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version)
     if unfit:
         return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
     table, control = find_control(cluster, table)
@@ -117,7 +117,7 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
             break
         per_table.require_time(cluster, table)
         read = read_candidates(cluster, observed, chosen)
-        taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, table, settings, engine)]
+        taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, table, engine)]
         candidates += read
     if waiting and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)

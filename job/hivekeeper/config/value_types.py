@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Mapping, Sequence, Union
 
+from hivekeeper.config.codecs import list_codecs
+
 SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 TIMES_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -157,5 +159,5 @@ PROPERTY = ValueType("a text", _parse_property)
 NAME = _pattern("letters, digits and _, not beginning with a digit", r"[A-Za-z_]\w*")
 MEMORY = _pattern("a size as Spark writes it, such as 512m or 4g", r"[1-9]\d*[kmgtKMGT][bB]?")
 MASTER = _pattern("local, local[N], local[*] or yarn", r"local|local\[(?:[1-9]\d*|\*)\]|yarn")
-CODEC = choice("source", "table", "none", "uncompressed", "snappy", "gzip", "zlib", "zstd", "lz4", "lz4_raw")
+CODEC = choice("source", "table", *list_codecs())
 WORDS = replace(TEXT, allowed="a list of words", is_list=True)

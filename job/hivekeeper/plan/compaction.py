@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.config.codecs import SAME_AS, list_writable
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Attributes, Digest, FileInfo, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
 from hivekeeper.names import RunId, RunPaths, UnitNumber
@@ -84,7 +85,7 @@ def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
     return replace(footers, groups=tuple(group for group in groups if group.rows))
 
 
-def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, engine: Engine) -> Optional[Reason]:
+def refuse_candidate(candidate: Candidate, table: Table, engine: Engine) -> Optional[Reason]:
     """Why a unit's files, some of which hold rows, cannot be rewritten together, or not faithfully."""
     footers, leave_out = candidate.footers, "leave the unit out with --where"
     if candidate.unfit:
@@ -99,7 +100,7 @@ def refuse_candidate(candidate: Candidate, table: Table, settings: Settings, eng
         return Reason(Code.MIXED_FORMS, f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
     format = _format(table)
     unfaithful = fidelity.unfaithful(footers.groups[0].form, format, engine.spark_version, engine.time_zone) or candidate.hazard
-    return Reason(Code.NOT_FAITHFUL, unfaithful, leave_out) if unfaithful else refuse_codec(_codec(candidate, table, settings), format)
+    return Reason(Code.NOT_FAITHFUL, unfaithful, leave_out) if unfaithful else None
 
 
 def describe_difference(groups: Sequence[FooterGroup]) -> str:
@@ -123,8 +124,8 @@ def plan_compaction(
     run: RunId, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
 ) -> CompactionPlan:
     """Number the units, group those of one form into batches, refuse what cannot be kept."""
-    fit = [candidate for candidate in candidates if is_fit(candidate, table, settings, engine)]
-    reasons = [(one.analysis.unit, refuse_candidate(one, table, settings, engine)) for one in candidates if not one.is_rowless]
+    fit = [candidate for candidate in candidates if is_fit(candidate, table, engine)]
+    reasons = [(one.analysis.unit, refuse_candidate(one, table, engine)) for one in candidates if not one.is_rowless]
     units: List[PlannedUnit] = []
     batches: List[StageBatch] = []
     sources, attributes = {}, {}
@@ -144,9 +145,9 @@ def plan_compaction(
     return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, refused, rowless)
 
 
-def is_fit(candidate: Candidate, table: Table, settings: Settings, engine: Engine) -> bool:
+def is_fit(candidate: Candidate, table: Table, engine: Engine) -> bool:
     """Whether a unit will be compacted, as far as its footers tell."""
-    return not candidate.is_rowless and refuse_candidate(candidate, table, settings, engine) is None
+    return not candidate.is_rowless and refuse_candidate(candidate, table, engine) is None
 
 
 def _format(table: Table) -> str:
@@ -164,32 +165,30 @@ def _plan_unit(number: UnitNumber, candidate: Candidate) -> Tuple[PlannedUnit, S
     return planned, staged
 
 
-CODECS = {
-    eligibility.PARQUET: frozenset(["none", "snappy", "gzip", "zstd", "lz4", "lz4_raw"]),
-    eligibility.ORC: frozenset(["none", "snappy", "zlib", "zstd", "lz4"]),
-}
-
-
-def refuse_codec(codec: str, format: str) -> Optional[Reason]:
-    if codec in CODECS.get(format, ()):
+def refuse_compression(table: Table, settings: Settings, spark_version: str) -> Optional[Reason]:
+    """Why no unit of a table can be written with the codec that the configuration or the table asks for."""
+    codec, format = _wished_codec(table, settings), _format(table)
+    writable = list_writable(format, spark_version)
+    if codec is None or codec in writable:
         return None
     return Reason(
         Code.CODEC_NOT_WRITABLE,
-        f"Spark cannot write {format} with the codec {codec}",
-        f"set compression to one of {', '.join(sorted(CODECS[format]))}",
+        f"Spark {spark_version} cannot write {format} with the codec {codec}",
+        f"set compression to one of {', '.join(sorted(writable))}",
     )
 
 
-def _codec(candidate: Candidate, table: Table, settings: Settings) -> str:
-    """`source`: as the files have it; `table`: as the table's properties say, else as the files; or a name."""
-    source = candidate.footers.groups[0].form.codec
-    if settings.compression == "source":
-        return source
-    if settings.compression == "table":
+def _wished_codec(table: Table, settings: Settings) -> Optional[str]:
+    """The codec that is named by the setting, or by the table's properties where it says `table`; None for that of the files."""
+    name: Optional[str] = settings.compression
+    if name == "table":
         stated = {key.lower(): value.lower() for key, value in {**table.storage.serde_parameters, **table.parameters}.items()}
-        name = stated.get("parquet.compression") or stated.get("orc.compress") or stated.get("compression") or source
-        return "none" if name == "uncompressed" else name
-    return "none" if settings.compression == "uncompressed" else settings.compression
+        name = stated.get("parquet.compression") or stated.get("orc.compress") or stated.get("compression")
+    return None if name is None or name == "source" else SAME_AS.get(name, name)
+
+
+def _codec(candidate: Candidate, table: Table, settings: Settings) -> str:
+    return _wished_codec(table, settings) or candidate.footers.groups[0].form.codec
 
 
 def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) -> List[Tuple[str, List[Candidate]]]:

@@ -7,9 +7,10 @@ measured change of values or of what another engine reads.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional, Sequence, Tuple
+from typing import Iterable, Optional, Sequence
 
 from hivekeeper import names
+from hivekeeper.config.codecs import list_writable, read_version
 from hivekeeper.model import Form
 from hivekeeper.schemas import (
     ORC,
@@ -29,7 +30,6 @@ _IDLE_KEYS = frozenset(["writer.model.name"])
 _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
 # Hive 3.1.2 and later read dates and timestamps by them; Spark cannot write them.
 _TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
-_CODECS = {PARQUET: ("none", "snappy", "gzip", "zstd", "lz4", "lz4_raw"), ORC: ("none", "snappy", "zlib", "zstd", "lz4")}
 _UTC = frozenset(["UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "Z"])
 _ACID = ("operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row")
 _ORC_PLAIN = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp"])
@@ -48,15 +48,10 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
     return f"its format is {format}"
 
 
-def _version(text: str) -> Tuple[int, int]:
-    major, minor = (re.findall(r"\d+", text) + ["0", "0"])[:2]
-    return int(major), int(minor)
-
-
 def _refuse_codec(form: Form, format: str, spark_version: str) -> Optional[str]:
     if "+" in form.codec:
         return f"one file mixes the codecs {form.codec.replace('+', ' and ')}"
-    if form.codec not in _CODECS[format] or (form.codec == "lz4_raw" and _version(spark_version) < (3, 5)):
+    if form.codec not in list_writable(format, spark_version):
         return f"Spark {spark_version} cannot write the codec {form.codec}"
     return None
 
@@ -163,7 +158,7 @@ def _refuse_leaf(field: ParquetField, spark_version: str) -> Optional[str]:
     if (field.physical, field.annotation) not in _FAITHFUL_LEAVES:
         what = f"{field.physical} {field.annotation}".strip()
         return f"the column {field.name} is of the type {what}, which Spark does not write back as it is"
-    if field.annotation.endswith(",false)") and _version(spark_version) < (3, 4):
+    if field.annotation.endswith(",false)") and read_version(spark_version) < (3, 4):
         return f"the column {field.name} is a timestamp without time zone, which Spark {spark_version} would shift"
     return None
 
@@ -232,7 +227,7 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
 def _refuse_orc(form: Form, spark_version: str, time_zone: str) -> Optional[str]:
     text, *attributes = form.schema.split(" /")
     for attribute in attributes:
-        if not re.fullmatch(r"\d+\.spark\.sql\.catalyst\.type=\w+", attribute) or _version(spark_version) < (3, 4):
+        if not re.fullmatch(r"\d+\.spark\.sql\.catalyst\.type=\w+", attribute) or read_version(spark_version) < (3, 4):
             return f"its columns carry attributes that Spark may not write back ({attribute})"
     root = parse_orc(text)
     if root.kind != "struct":

@@ -739,3 +739,12 @@ def test_a_unit_that_is_given_up_keeps_its_reason_where_its_copy_cannot_be_dropp
     world.files.before_step = meet
     unit = next(unit for unit in compact(world).tables[0].units if unit.name == "dt=1")
     assert (unit.outcome, unit.why.code) == (Outcome.GIVEN_UP, Code.CHANGED_MEANWHILE)
+
+
+def test_a_codec_that_spark_cannot_write_refuses_the_table_once_before_anything_is_touched(world):
+    before = world.picture()
+    world.cluster = replace(world.cluster, spark_version="3.3.2")
+    result = compact(world, replace(QUIET, compression="lz4_raw"))
+    assert (result.code, outcomes(result)) == (Exit.REFUSED, {})
+    assert result.tables[0].problem.code is Code.CODEC_NOT_WRITABLE
+    assert world.picture() == before

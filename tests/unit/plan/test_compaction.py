@@ -92,11 +92,28 @@ def test_the_codec_is_that_of_the_files_of_the_table_or_a_named_one(compression,
     assert [batch.codec for batch in planned.batches] == [codec]
 
 
-def test_a_codec_that_spark_cannot_write_is_refused_with_those_that_it_can():
-    planned = plan(a_candidate(), settings=replace(SETTINGS, compression="lzo"))
-    assert planned.units == ()
-    assert planned.refused[0][1].code is Code.CODEC_NOT_WRITABLE
-    assert planned.refused[0][1].next == "set compression to one of gzip, lz4, lz4_raw, none, snappy, zstd"
+@pytest.mark.parametrize(
+    ("compression", "properties", "spark", "codec"),
+    [
+        ("lz4_raw", {}, "3.3.2", "lz4_raw"),
+        ("table", {"parquet.compression": "LZO"}, "3.5.9", "lzo"),
+        ("zlib", {}, "4.0.1", "zlib"),
+        ("lz4_raw", {}, "3.5.9", None),
+        ("lz4_raw", {}, "4.0.1", None),
+        ("uncompressed", {}, "3.3.2", None),
+        ("table", {"parquet.compression": "UNCOMPRESSED"}, "3.3.2", None),
+        ("table", {}, "3.3.2", None),
+        ("source", {"parquet.compression": "LZO"}, "3.3.2", None),
+    ],
+)
+def test_a_codec_that_spark_cannot_write_is_refused_for_the_table(compression, properties, spark, codec):
+    reason = compaction.refuse_compression(a_table(["dt"], parameters=properties), replace(SETTINGS, compression=compression), spark)
+    assert (reason and reason.what) == (codec and f"Spark {spark} cannot write parquet with the codec {codec}")
+
+
+def test_a_refused_codec_comes_with_those_that_can_be_written():
+    reason = compaction.refuse_compression(a_table(["dt"]), replace(SETTINGS, compression="lz4_raw"), "3.3.2")
+    assert reason.next == "set compression to one of gzip, lz4, none, snappy, zstd"
 
 
 def test_a_refused_unit_does_not_leave_a_hole_in_the_numbers():
@@ -106,7 +123,7 @@ def test_a_refused_unit_does_not_leave_a_hole_in_the_numbers():
 
 def test_many_unreadable_files_are_counted_and_the_first_is_named():
     footers = UnitFooters((), (("hdfs://nn/t/a", "no magic"), ("hdfs://nn/t/b", "gone")))
-    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), a_table(["dt"]), Settings(), ENGINE)
+    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), a_table(["dt"]), ENGINE)
     assert reason.what == "2 files cannot be read (first: a: no magic)"
 
 
@@ -117,7 +134,7 @@ def test_an_unreadable_file_refuses_a_unit_even_if_the_others_hold_no_rows():
 
 
 def test_a_hazard_refuses_a_unit():
-    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), a_table(["dt"]), Settings(), ENGINE)
+    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), a_table(["dt"]), ENGINE)
     assert (reason.code, reason.what) == (Code.NOT_FAITHFUL, "nanoseconds")
 
 

@@ -1,0 +1,37 @@
+"""Which codecs Spark writes, by format, and since which of its versions. The one list: settings and plans go by it.
+
+Pure. tests/spark writes files with each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Mapping, Tuple
+
+Version = Tuple[int, int]
+
+# Hivekeeper needs Spark 3.3: what that version writes, all write.
+_ALWAYS: Version = (3, 3)
+
+SINCE: Mapping[str, Mapping[str, Version]] = {
+    "parquet": {**dict.fromkeys(("none", "snappy", "gzip", "zstd", "lz4"), _ALWAYS), "lz4_raw": (3, 5)},
+    "orc": dict.fromkeys(("none", "snappy", "zlib", "zstd", "lz4"), _ALWAYS),
+}
+
+# Other names, as tables and settings have them.
+SAME_AS = {"uncompressed": "none"}
+
+
+def list_codecs() -> Tuple[str, ...]:
+    """Every name of a codec that some version writes in some format."""
+    return tuple(dict.fromkeys([*(codec for codecs in SINCE.values() for codec in codecs), *SAME_AS]))
+
+
+def list_writable(format: str, spark_version: str) -> Tuple[str, ...]:
+    return tuple(codec for codec, since in SINCE.get(format, {}).items() if read_version(spark_version) >= since)
+
+
+def read_version(text: str) -> Version:
+    """Major and minor of a version of Spark, whatever a distribution adds to it."""
+    major, minor = (re.findall(r"\d+", text) + ["0", "0"])[:2]
+    return int(major), int(minor)
