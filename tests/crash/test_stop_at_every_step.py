@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import RunSettings
 from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
@@ -174,7 +175,13 @@ def test_tables_that_were_not_begun_say_so():
     world.add_table(a_table([], name="one"), {"": [1000] * 3})
     world.add_table(a_table([], name="two"), {"": [1000] * 3})
     desk = Desk(world, "sales.one")
-    desk._selected = lambda where=None: replace(Desk._selected(desk, where), tables=("sales.one", "sales.two"))
+    one = Desk._context
+
+    def both(*given: object, **more: object) -> Context:
+        context = one(desk, *given, **more)
+        return replace(context, selection=replace(context.selection, tables=("sales.one", "sales.two")))
+
+    desk._context = both
     watch(desk)
 
     def stop(what: str) -> None:
