@@ -21,7 +21,7 @@ class Exit(IntEnum):
     LOCKED = 4
     DIFFERENT = 5
     PARTIAL = 6
-    ASK = 7
+    INVESTIGATE = 7
     UNUSABLE = 8
 
 

@@ -45,7 +45,7 @@ class Stopped(HivekeeperError):
     usual_code = Code.STOP_ASKED
 
 
-class AskAPerson(HivekeeperError):
+class NeedsInvestigation(HivekeeperError):
     """A state that recovery does not understand: nothing more is touched."""
 
 

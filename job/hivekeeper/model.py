@@ -109,7 +109,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Storage:
-    """How the metastore says that files are to be read."""
+    """How the metastore says to read the files."""
 
     input_format: str
     output_format: str

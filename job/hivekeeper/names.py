@@ -141,7 +141,7 @@ class RunPaths:
 
     @property
     def clock(self) -> str:
-        """Made anew whenever the NameNode's time is asked for."""
+        """Created again each time the NameNode's time is read."""
         return join(self.top, "clock")
 
     def certificates(self, batch: int) -> str:

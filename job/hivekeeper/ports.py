@@ -110,7 +110,7 @@ class Files(Protocol):
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         """Rename live to aside; and incoming to live, if aside has the id and the time of `mark`. Gives None where both were done.
 
-        Else the status of aside, with the old directory there: it differs, or somebody has made live anew. Three NameNode steps, in one
+        Else the status of aside, with the old directory there: it differs, or somebody has created live again. Three NameNode steps, in one
         gateway call because readers find nothing at live in between. Raises as rename_exact does, after any of them.
         """
 
@@ -138,7 +138,7 @@ class Files(Protocol):
         """Create, write, sync to disk, close. Not atomic: a kill may leave a part of the file.
 
         Raises TargetExists, and SourceMissing where the parent is missing: a run whose directory was taken
-        from it must not make it anew (FileSystem.createNonRecursive).
+        from it must not create it again (FileSystem.createNonRecursive).
         """
 
     def hold(self, path: str, holder: str) -> Lock:
@@ -293,13 +293,13 @@ class Stopping(Protocol):
         """Number of the signal that asked for it, 0 where none did."""
 
     def why(self) -> str:
-        """Why nothing more is to be begun, "" where there is no reason. Waits for the end of a pause."""
+        """Why nothing more may be started, "" where there is no reason. Waits for the end of a pause."""
 
     def is_asked(self) -> bool:
         """Whether `why` would wait or give a reason. Never waits."""
 
     def at_once(self) -> ContextManager[None]:
-        """Let a signal end the process at once while the body runs: a person is asked, and nothing is in hand."""
+        """Let a signal end the process at once while the body runs: an operator is asked, and nothing is in progress."""
 
 
 class NeverStops:

@@ -28,7 +28,7 @@ class Topic(Coded):
 
 _LEAVE_OUT = "leave it out of the selection"
 _WHERE = "leave the unit out with `--where`"
-_DECIDES = "[a person decides](runbook.md#a-person-decides)"
+_INVESTIGATE = "[stop and investigate](runbook.md#stop-and-investigate)"
 _HISTORY = "`bin/hivekeeper history --table sales.events` lists them"
 
 
@@ -41,7 +41,7 @@ class Code(Coded):
     UNKNOWN_TABLE_TYPE = Topic.TABLES, Exit.REFUSED, "neither an external nor a managed table", _LEAVE_OUT
     NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT
     BACKUP_TABLE = Topic.TABLES, Exit.REFUSED, "its files are another table's backup (`hivekeeper.backup-of`)", "name that table"
-    SKIP_PROPERTY = Topic.TABLES, Exit.REFUSED, "the owner set `hivekeeper.skip=true`", "unset the property if the table is to be compacted"
+    SKIP_PROPERTY = Topic.TABLES, Exit.REFUSED, "the owner set `hivekeeper.skip=true`", "unset the property to have the table compacted"
     TRANSACTIONAL = Topic.TABLES, Exit.REFUSED, "Hive compacts transactional (ACID) tables itself", "`ALTER TABLE … COMPACT` in Hive"
     OTHER_ENGINE = (
         Topic.TABLES,
@@ -138,7 +138,7 @@ class Code(Coded):
 
     ALREADY_ROLLED_BACK = Topic.ROLLBACK, None, "the run was undone before; typed twice, a rollback does nothing", "nothing"
     SUPERSEDED = Topic.ROLLBACK, None, "a later run took the place of this one on the unit", "nothing, or name the later run"
-    TABLE_MADE_ANEW = Topic.ROLLBACK, None, "the table was dropped and created again: the old files are another table's", "nothing"
+    TABLE_CREATED_AGAIN = Topic.ROLLBACK, None, "the table was dropped and created again: the old files are another table's", "nothing"
     DROPPED = Topic.ROLLBACK, None, "the metastore does not have it any more", "nothing: the old files stay in the backup until cleanup"
     MOVED = Topic.ROLLBACK, None, "its location in the metastore was changed", "compare the two locations by hand"
     OVERWRITTEN_SINCE = (
@@ -301,14 +301,19 @@ class Code(Coded):
         "this run stalled too long (a stopped machine, a long pause), and another one settled what it had begun",
         "look at the other run's result",
     )
-    UNKNOWN_FILES = Topic.COMMAND, Exit.ASK, "an interrupted run holds files or directories that its plan does not explain", _DECIDES
-    UNREADABLE_LOG = Topic.COMMAND, Exit.ASK, "the table's log, or the record of a run, is damaged or incomplete", _DECIDES
-    NOT_AS_PROVED = Topic.COMMAND, Exit.ASK, "somebody else writes below the control directory", _DECIDES
-    RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.ASK, "the file system refuses a rename again and again", _DECIDES
-    RE_CREATED_AGAIN = Topic.COMMAND, Exit.ASK, "a job re-creates the unit's directory over and over", _DECIDES
-    NO_CERTIFICATE = Topic.COMMAND, Exit.ASK, "the unit left live, and the proof of its new files is gone", _DECIDES
-    NO_FREE_NAME = Topic.COMMAND, Exit.ASK, "every name that a file or a log entry could get is taken", _DECIDES
-    BACKUP_HALF_DELETED = Topic.COMMAND, Exit.ASK, "a part of a backup was deleted and the rest could not be", _DECIDES
+    UNKNOWN_FILES = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "an interrupted run holds files or directories that its plan does not explain",
+        _INVESTIGATE,
+    )
+    UNREADABLE_LOG = Topic.COMMAND, Exit.INVESTIGATE, "the table's log, or the record of a run, is damaged or incomplete", _INVESTIGATE
+    NOT_AS_PROVED = Topic.COMMAND, Exit.INVESTIGATE, "somebody else writes below the control directory", _INVESTIGATE
+    RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.INVESTIGATE, "the file system refuses a rename again and again", _INVESTIGATE
+    RE_CREATED_AGAIN = Topic.COMMAND, Exit.INVESTIGATE, "a job re-creates the unit's directory over and over", _INVESTIGATE
+    NO_CERTIFICATE = Topic.COMMAND, Exit.INVESTIGATE, "the unit left live, and the proof of its new files is gone", _INVESTIGATE
+    NO_FREE_NAME = Topic.COMMAND, Exit.INVESTIGATE, "every name that a file or a log entry could get is taken", _INVESTIGATE
+    BACKUP_HALF_DELETED = Topic.COMMAND, Exit.INVESTIGATE, "a part of a backup was deleted and the rest could not be", _INVESTIGATE
     CLUSTER_UNUSABLE = (
         Topic.COMMAND,
         Exit.UNUSABLE,

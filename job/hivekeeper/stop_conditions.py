@@ -18,7 +18,7 @@ from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
 
-# Commands that are asked to end, and do so in good order. The others only read, are short, or mend what was interrupted.
+# Commands that are asked to end, and do so in good order. The others only read, are short, or finish what was interrupted.
 HEEDFUL = frozenset(["compact-swap", "compact", "rollback", "cleanup"])
 
 LOOK_EVERY_MS = 1000

@@ -81,7 +81,7 @@ def test_every_message_that_a_recipe_explains_is_one_of_the_programs(message):
 
 
 def test_a_person_is_told_what_every_directory_of_a_unit_holds():
-    told = set(re.findall(r"^\| `runs/RUN/(\w+)/u", section("A person decides"), re.MULTILINE))
+    told = set(re.findall(r"^\| `runs/RUN/(\w+)/u", section("Stop and investigate"), re.MULTILINE))
     states = {state for of_operation in STATES.values() for state in of_operation}
     assert told == states - {"stage", "backup_table"}
 

@@ -144,7 +144,7 @@ def decide_in_oozie(name: str, code: int) -> str:
 def follow_oozie(code: int) -> str:
     target = decide_in_oozie("after-compact", code)
     if target == "recover":
-        assert (decide_in_oozie("after-recover", 0), decide_in_oozie("after-recover", 7)) == ("later", "person")
+        assert (decide_in_oozie("after-recover", 0), decide_in_oozie("after-recover", 7)) == ("later", "manual")
         return "recover, then again"
     return {"later": "again"}.get(target, target)
 
@@ -162,7 +162,7 @@ def follow_control_m(code: int) -> str:
         return "recover, then again"
     if action["Type"] == "Action:Rerun":
         assert int(job["RerunLimit"]["Times"]) >= 1
-    return {"Action:SetToOK": "end", "Action:Rerun": "again", "Action:Notify": "person"}[action["Type"]]
+    return {"Action:SetToOK": "end", "Action:Rerun": "again", "Action:Notify": "manual"}[action["Type"]]
 
 
 def follow_systemd(code: int) -> str:
@@ -171,7 +171,7 @@ def follow_systemd(code: int) -> str:
     if code == 0 or code in [int(word) for word in service["SuccessExitStatus"].split()]:
         assert code == 0 or code in prevents
         return "end"
-    return "person" if code in prevents else {"on-failure": "again"}[service["Restart"]]
+    return "manual" if code in prevents else {"on-failure": "again"}[service["Restart"]]
 
 
 @pytest.mark.parametrize("code", TABLE)
@@ -207,7 +207,7 @@ def nightly(tmp_path):
     return run
 
 
-CALLS = {"end": 1, "person": 1, "again, once": 2, "again": 3}
+CALLS = {"end": 1, "manual": 1, "again, once": 2, "again": 3}
 
 
 @pytest.mark.parametrize("code", TABLE)

@@ -16,7 +16,7 @@ JOB = Path(__file__).parents[2] / "job" / "hivekeeper"
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in JOB.rglob("*.py") if path.name != "reasons.py"}
 
 # Error → its exit code. Those in the second group have a code of their own where none is given.
-NEED_A_CODE = {"Refused": Exit.REFUSED, "Locked": Exit.LOCKED, "Fenced": Exit.LOCKED, "AskAPerson": Exit.ASK}
+NEED_A_CODE = {"Refused": Exit.REFUSED, "Locked": Exit.LOCKED, "Fenced": Exit.LOCKED, "NeedsInvestigation": Exit.INVESTIGATE}
 MAY_HAVE_A_CODE = {"UsageError": Exit.USAGE, "Stopped": Exit.PARTIAL, "Unusable": Exit.UNUSABLE, "HivekeeperError": Exit.BUG}
 
 

@@ -22,7 +22,7 @@ EXIT_CODES = """exit codes:
   4  another run holds the table
   5  verification found a difference
   6  some units done, some not; each one consistent: run again
-  7  a state that we do not understand: a person decides
+  7  a state that is not understood: stop and investigate
   8  the cluster is not usable now: retry later
   128+n  killed by signal n; the next run recovers by itself"""
 

@@ -1,4 +1,4 @@
-"""Finds the standard error and the terminal of the command that a person or scheduler started.
+"""Finds the standard error and the terminal of the command that an operator or scheduler started.
 
 Under spark-submit these are the JVM's: it merges the driver's own stderr into stdout (Spark's PythonRunner redirects
 the one into the other), where it would stand in the middle of the answer, and gives the driver a stdin of its own.

@@ -134,7 +134,7 @@ def files_error(causes: Sequence[Cause]) -> FilesError:
             return FilesUnavailable(message)
         if meaning is not None:
             return meaning(message)
-    # Threads of ours and Hadoop's wrap what happened in exceptions of their own.
+    # Our threads and Hadoop's wrap what happened in exceptions of their own.
     said = next((cause for cause in reversed(causes) if cause.message.strip()), causes[0])
     return FilesUnavailable(f"{said.short_name}: {message}")
 

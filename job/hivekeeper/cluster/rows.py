@@ -46,7 +46,7 @@ from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
 _READS_PER_JOB = 40
 # The observed digest travels by Spark's event bus, which drops events when it is overrun.
 _METRICS_TIMEOUT_S = 120
-# A session of ours has them set for jobs that write or return a few rows.
+# Our sessions have them set for jobs that write or return a few rows.
 _FOR_LARGE_SHUFFLES = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 _UNIT = names.UNIT_COLUMN

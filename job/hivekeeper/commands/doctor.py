@@ -192,7 +192,7 @@ def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List
     except HivekeeperError as error:
         return [Check(name, FIX, error.reason.what, error.reason.next, CLUSTER, table)]
     except (FilesError, MetastoreUnavailable) as error:
-        return [Check(name, FIX, str(error), "mend the cause, then check again", CLUSTER, table)]
+        return [Check(name, FIX, str(error), "fix the cause, then check again", CLUSTER, table)]
 
 
 def _is_fit(checks: Sequence[Check], name: str) -> bool:

@@ -103,7 +103,7 @@ def _why_not(history: History, table: Table, run: RunId, name: str) -> Reason:
     """Why a unit that a run changed has nothing of it left to undo."""
     effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
     if effect.table_id != table_id(table):
-        return Reason(Code.TABLE_MADE_ANEW, "the table was dropped and created again since", KEEP)
+        return Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since", KEEP)
     undoer = next((later.run for later in history.effects if later.undoes == effect.key), None)
     if undoer:
         return Reason(Code.ALREADY_ROLLED_BACK, f"it was rolled back already, by run {undoer}", "nothing to do")

@@ -28,7 +28,7 @@ from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, absolute
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
-MADE_ANEW = Reason(Code.TABLE_MADE_ANEW, "the table was dropped and created again since")
+CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
 def compare(
     cluster: Cluster, table: Table, control: ControlPaths, subjects: List[Subject], units: Mapping[str, Unit], level: str
 ) -> List[UnitOutcome]:
-    """List what is to be compared in one call, then read it in few."""
+    """List what to compare in one call, then read it in few."""
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
     proofs = {
@@ -95,7 +95,7 @@ def compare(
 
 
 def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:
-    """What is to be compared: the units of the run that is named, else each unit's newest run in force."""
+    """What to compare: the units of the run that is named, else each unit's newest run in force."""
     stacks = rollback.read_stacks(history, table_id(table))
     wanted = selection.wanted_in(table, context.selection.where)
     if against is None:
@@ -122,7 +122,7 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
     for effect in entry.effects:
         stack = stacks.get(effect.partition)
         chain = tuple(reversed(stack.chain(entry.run))) if stack else ()
-        why = None if chain else Reason(Code.ALREADY_ROLLED_BACK, "it was rolled back") if stack else MADE_ANEW
+        why = None if chain else Reason(Code.ALREADY_ROLLED_BACK, "it was rolled back") if stack else CREATED_AGAIN
         manifest = chain[0].before if chain else ()
         subject = Subject(effect.partition, absolute(effect.live, table.location), manifest, chain, entry.run, why)
         subjects.setdefault(effect.partition, subject)
@@ -140,8 +140,8 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
     stacks = rollback.read_stacks(history, table_id(table))
     subjects = []
     for unit in plan.units:
-        name, anew = unit.name, entry.table_id != table_id(table)
-        why = MADE_ANEW if anew else None
+        name, created_again = unit.name, entry.table_id != table_id(table)
+        why = CREATED_AGAIN if created_again else None
         since = _find_since(unit, entry.version, history, stacks.get(name, Stack()))
         subjects.append(Subject(name, unit.live, unit.manifest, since, entry.run, why))
     return subjects
@@ -170,7 +170,7 @@ def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optio
 
 
 def _explain(proof: Proof, compared: Compared) -> Optional[Reason]:
-    """What is to be said of a comparison; the code is that of the first thing."""
+    """What to say of a comparison; the code is that of the first thing."""
     notes = [compared.why or compared.note]
     if proof.is_discarded and not proof.broken:
         notes.append(Reason(Code.SAME_ROWS, "its backup was discarded: compared with the run's certificate"))

@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from hivekeeper.config.value_types import ValueType
 
-# Before the name of every environment variable of ours.
+# Before the name of each of Hivekeeper's environment variables.
 PREFIX = "HIVEKEEPER_"
 
 EVERY_COMMAND = ()

@@ -26,7 +26,7 @@ MEMORY = ("-103", "-104")
 REFUSAL = re.compile(r"Exception in thread \"main\" (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
 CAUSE = re.compile(r"Caused by: (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
 
-# Reasons that no later try mends: the configuration is wrong.
+# Reasons that no later try removes: the configuration is wrong.
 CONFIGURED = re.compile(
     r"unknown queue|permission to submit|cannot submit applications?|Login failure|Unable to obtain password|is above the max threshold"
     r"|FileNotFoundException|0\.0\.0\.0:80\d\d"

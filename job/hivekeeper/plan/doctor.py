@@ -1,6 +1,6 @@
 """Decide what the facts of a check-up mean: facts in, one finding each out.
 
-Pure. A finding says what is, and where it must be mended, what to do.
+Pure. A finding says what is, and what to do where something must be fixed.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def read_edge_check(text: str) -> Check:
 
 
 def code_of_checks(checks: Iterable[Check]) -> Exit:
-    """2 where this machine or the configuration must be mended first, 8 where only the cluster must."""
+    """2 where this machine or the configuration must be fixed first, 8 where only the cluster must."""
     places = {check.place for check in checks if check.level is FIX}
     if MACHINE in places:
         return Exit.USAGE
@@ -237,7 +237,7 @@ def judge_trials(table: str, facts: TrialFacts, owner_setting: str) -> List[Chec
     """What was tried in a scratch directory below the table's control directory."""
     remedies = {
         "control": "let this user write and enter the table's root (for an unpartitioned table: its parent)",
-        "write": "mend what HDFS says; quota and space are below",
+        "write": "fix what HDFS reports; quota and space are below",
         "rename": "let this user write to the table's root and to the parents of its partitions",
         "group": "make this user a member of the table's group, or set owner: try",
         "set-acl": "see the check acls, or let this user own the table's directories",

@@ -29,7 +29,7 @@ FORMATS: Mapping[Tuple[str, str, str], str] = {
     ): ORC,
 }
 
-# The table property that marks a backup table of ours and names the table it belongs to.
+# The table property that marks one of our backup tables and names the table it belongs to.
 BACKUP_OF = "hivekeeper.backup-of"
 
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
@@ -44,7 +44,7 @@ def format_of(storage: Storage) -> Optional[str]:
 
 
 def refuse_kind(table: Table) -> Optional[Reason]:
-    """Why there can be no records of ours for it. Whatever else a table has become, what was done to it can be undone."""
+    """Why there can be no records for it in our log. Whatever else a table has become, what was done to it can be undone."""
     if "VIEW" in table.kind:
         return Reason(Code.VIEW, "it is a view", "name the table behind it")
     if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):
@@ -64,7 +64,7 @@ def refuse_table(table: Table) -> Optional[Reason]:
         return reason
     parameters = {key.lower(): value for key, value in table.parameters.items()}
     if parameters.get("hivekeeper.skip", "").lower() == "true":
-        return Reason(Code.SKIP_PROPERTY, "its property hivekeeper.skip is true", "unset the property if it is to be compacted")
+        return Reason(Code.SKIP_PROPERTY, "its property hivekeeper.skip is true", "unset the property to have it compacted")
     if parameters.get("transactional", "").lower() == "true":
         return Reason(Code.TRANSACTIONAL, "it is transactional (ACID)", "let Hive compact it: ALTER TABLE … COMPACT")
     other_engine = _other_engine(parameters)
@@ -254,7 +254,7 @@ def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
 
 
 def marker_files(snapshot: Snapshot) -> Tuple[str, ...]:
-    """Empty hidden files such as `_SUCCESS`, for which schedulers wait: they are made anew beside the output."""
+    """Empty hidden files such as `_SUCCESS`, for which schedulers wait: they are created again beside the output."""
     return tuple(sorted(entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0))
 
 

@@ -24,7 +24,7 @@ from hivekeeper.schemas import (
     timestamp_encoding,
 )
 
-# Keys that say nothing about how values are to be read.
+# Keys that say nothing about how to read values.
 _IDLE_KEYS = frozenset(["writer.model.name"])
 # Spark writes its own row metadata again, from the schema that it took from one of the files.
 _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
@@ -216,7 +216,7 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
         if key in _IDLE_KEYS or key.startswith(_KEPT_KEYS) or (key in _TIME_KEYS and not timed):
             continue
         if key in _TIME_KEYS:
-            return f"its footers say by {key} how dates and timestamps are to be read, which Spark cannot write"
+            return f"its footers say by {key} how to read dates and timestamps, which Spark cannot write"
         return f"its footers carry metadata that Spark would drop ({key})"
     return None
 

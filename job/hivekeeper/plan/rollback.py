@@ -53,7 +53,7 @@ class Stack:
 
 
 def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
-    """By partition. A table made anew under the same name begins anew: its predecessor's files are not its own."""
+    """By partition. A table created again under the same name starts with an empty history: its predecessor's files are not its own."""
     stacks: Dict[str, Stack] = {}
     for effect in history.effects:
         if effect.table_id == table_id:

@@ -32,7 +32,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Proof:
-    """What is to be compared for one unit, oldest link first.
+    """What to compare for one unit, oldest link first.
 
     `base` are the backup's own files, None where they are gone. `broken` says why the claims do not lead from the backup to
     live; then only the rows themselves can be compared, `base` with all of `live`. `is_discarded`: the backup itself is gone;

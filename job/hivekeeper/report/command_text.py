@@ -1,4 +1,4 @@
-"""What backup, verify, rollback, cleanup, history and pin say to a person.
+"""What backup, verify, rollback, cleanup, history and pin say to operators.
 
 Pure: a table's outcome in, lines out; `screen.py` puts them together.
 """

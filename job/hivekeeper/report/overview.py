@@ -28,7 +28,7 @@ HEADS: Mapping[Exit, str] = {
     Exit.DIFFERENT: "the proof failed",
     Exit.USAGE: "wrong usage",
     Exit.BUG: "a bug",
-    Exit.ASK: "a person decides",
+    Exit.INVESTIGATE: "stop and investigate",
 }
 
 Finding = Tuple[Exit, str]

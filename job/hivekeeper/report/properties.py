@@ -27,12 +27,12 @@ STOPPED = {"meaning": "stopped", "retry": "later"}
 RETRIES: Mapping[int, str] = {
     Exit.DONE: "none",
     Exit.BUG: "recover",
-    Exit.USAGE: "person",
-    Exit.REFUSED: "person",
+    Exit.USAGE: "manual",
+    Exit.REFUSED: "manual",
     Exit.LOCKED: "later",
-    Exit.DIFFERENT: "person",
+    Exit.DIFFERENT: "manual",
     Exit.PARTIAL: "later",
-    Exit.ASK: "person",
+    Exit.INVESTIGATE: "manual",
     Exit.UNUSABLE: "later",
 }
 

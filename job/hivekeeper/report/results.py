@@ -20,8 +20,8 @@ from hivekeeper.reasons import Reason
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 
-# Which code wins when tables end differently: what needs a person first.
-SEVERITY = (Exit.ASK, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
+# Which code wins when tables end differently: what needs an operator first.
+SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class BackupOutcome:
 class TableOutcome:
     """What became of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were finished first.
 
-    `declined`: a person was asked and said no. `log`, `files` and `changes` are what history was asked for: all entries, the
+    `declined`: an operator was asked and said no. `log`, `files` and `changes` are what history was asked for: all entries, the
     files at a version, what one run took and put; `quarantined` goes with all entries.
     """
 

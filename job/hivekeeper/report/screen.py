@@ -1,4 +1,4 @@
-"""Results as text for a person.
+"""Results as text for operators.
 
 Pure: a result and a width in, text out.
 """

@@ -108,7 +108,7 @@ def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapp
 
 
 def table_id(table: Table) -> str:
-    """Tells a table from one that was dropped and made anew under its name. (Metastores before 4 give no id of their own.)"""
+    """Tells a table from one that was dropped and created again under its name. (Metastores before 4 give no id of their own.)"""
     return f"{table.full_name}@{table.create_time}"
 
 

@@ -54,7 +54,7 @@ class Extent:
 
 
 def is_marker(file: ManifestFile) -> bool:
-    """An empty hidden file such as _SUCCESS: holds no rows, and every writer makes it anew."""
+    """An empty hidden file such as _SUCCESS: holds no rows, and every writer creates its own."""
     return file.length == 0 and names.is_hidden(file.name)
 
 

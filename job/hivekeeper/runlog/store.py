@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import names
-from hivekeeper.errors import AskAPerson, Refused
+from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, SourceMissing
@@ -26,7 +26,7 @@ from hivekeeper.runlog.run_files import (
 
 
 def read_history(cluster: Cluster, control: ControlPaths) -> History:
-    """The log as it is now. Raises Refused for one that a newer version wrote, AskAPerson for one that cannot be read.
+    """The log as it is now. Raises Refused for one that a newer version wrote, NeedsInvestigation for one that cannot be read.
 
     An entry never changes and names every file of its units, so each is read and parsed once per process.
     """
@@ -57,7 +57,7 @@ def _explained(control: ControlPaths) -> Iterator[None]:
             f"{control.log}: {error}", code=Code.NEWER_LOG, next="use the version of Hivekeeper that wrote it, or a later one"
         ) from error
     except UnreadableRecord as error:
-        raise AskAPerson(
+        raise NeedsInvestigation(
             f"{control.log}: {error}",
             code=Code.UNREADABLE_LOG,
             next="look at the entry; do not delete it: it says where the old files are",
@@ -83,13 +83,13 @@ def run_of(directory: str) -> RunId:
 
 
 def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
-    """A run's plan; None where there is none. Raises AskAPerson for one that cannot be read."""
+    """A run's plan; None where there is none. Raises NeedsInvestigation for one that cannot be read."""
     try:
         return plan_from_text(files.read_text(paths.plan), table.location, paths.plan)
     except SourceMissing:
         return None
     except UnreadableRecord as error:
-        raise AskAPerson(
+        raise NeedsInvestigation(
             str(error),
             code=Code.UNREADABLE_LOG,
             state=f"the run in {paths.top} is unfinished",

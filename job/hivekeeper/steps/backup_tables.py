@@ -53,7 +53,7 @@ def describes(known: RunPlan, plan: RunPlan) -> bool:
 
 
 def _definition(table: Table) -> Tuple[object, ...]:
-    """What a person would call the table's definition; statistics and times of its parameters change with every write."""
+    """What an operator would call the table's definition; statistics and times of its parameters change with every write."""
     return table_id(table), table.kind, table.location, table.columns, table.partition_columns, table.storage
 
 
@@ -90,7 +90,7 @@ def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> No
         _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))
 
 
-def mend_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
+def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
     """Let every backup table of a table show what the log says, and drop those that show no backup any more.
 
     Whatever was missed before is made up for: a call that failed, a run that was killed or taken over.
@@ -99,7 +99,7 @@ def mend_tables(cluster: Cluster, table: Table, control: ControlPaths, history: 
     unused = backup_tables.find_unused(history, showings)
     present = _find_present(cluster, table, [*showings, *unused])
     for name in showings.keys() & present.keys():
-        _attempt(table, "mend", name, partial(_mend, cluster, table, name, present[name], showings[name]))
+        _attempt(table, "correct", name, partial(_correct, cluster, table, name, present[name], showings[name]))
     for name in present.keys() & set(unused):
         _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, _marks(table)))
 
@@ -120,7 +120,7 @@ def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[
     found.update({one.full_name: one for one in cluster.metastore.tables(database, bases).values()})
 
 
-def _mend(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
+def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
     metastore, qualify = cluster.metastore, cluster.files.qualify
     shown = {"": qualify(backup_table.location)}
     if backup_table.partitioned:
@@ -139,7 +139,7 @@ def drop_table(run: Run, table: str) -> bool:
 
 
 def _marks(table: Table) -> Dict[str, str]:
-    """What a backup table of ours carries, so that no other table is ever altered or dropped."""
+    """What each of our backup tables carries, so that no other table is ever altered or dropped."""
     return {BACKUP_OF: table.full_name}
 
 

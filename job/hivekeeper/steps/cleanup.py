@@ -18,7 +18,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.run_directory import Run, fenced
-from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, require_answers
+from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
 def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitResult:
     """Go on from where the backup lies."""
     if tries >= MOST_TRIES:
-        raise ask_person(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
+        raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
     source, held, doomed = _places(run, unit)
     seen = run.files.look([run.paths.top, source, held, doomed])
     if not seen[run.paths.top].exists:
@@ -67,7 +67,9 @@ def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     source, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed])
     if seen[doomed].exists and manifests.judge(unit.manifest, seen[doomed].entries).seen is manifests.Seen.SPOILED:
-        raise ask_person(run, unit, Code.BACKUP_HALF_DELETED, f"a part of its backup was deleted, the rest could not be ({why.what})")
+        raise needs_investigation(
+            run, unit, Code.BACKUP_HALF_DELETED, f"a part of its backup was deleted, the rest could not be ({why.what})"
+        )
     for place in (held, doomed):
         if seen[place].exists:
             run.files.rename_exact(place, source)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Mapping, Optional, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import AskAPerson
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
 from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
@@ -19,7 +19,7 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import Checked, check_often, look_at_leaving
 from hivekeeper.steps.exchange import Picture
 from hivekeeper.steps.run_directory import Run, fenced
-from hivekeeper.steps.unfinished import ask_person
+from hivekeeper.steps.unfinished import needs_investigation
 
 MOST_ASIDES = 100
 
@@ -101,7 +101,7 @@ class DirectoryExchange:
                 set_aside(self.run, self.unit)
                 if with_recreated:
                     merge_recreated(self.run, self.unit, source)
-        raise ask_person(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
+        raise needs_investigation(self.run, self.unit, Code.RE_CREATED_AGAIN, "somebody keeps re-creating its directory")
 
 
 def set_aside(run: Run, unit: PlannedUnit) -> None:
@@ -114,7 +114,7 @@ def set_aside(run: Run, unit: PlannedUnit) -> None:
             continue
         except SourceMissing:
             return
-    raise ask_person(run, unit, Code.NO_FREE_NAME, "too many directories were set aside")
+    raise needs_investigation(run, unit, Code.NO_FREE_NAME, "too many directories were set aside")
 
 
 def move_file(files: Files, source: str, directory: str) -> str:
@@ -128,7 +128,7 @@ def move_file(files: Files, source: str, directory: str) -> str:
             return candidate
         except TargetExists:
             continue
-    raise AskAPerson(
+    raise NeedsInvestigation(
         f"{source}: no name is free in {directory}", code=Code.NO_FREE_NAME, state="the file is where it was", next="move it by hand"
     )
 

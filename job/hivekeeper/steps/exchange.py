@@ -19,7 +19,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked
 from hivekeeper.steps.run_directory import Run
-from hivekeeper.steps.unfinished import MOST_TRIES, ask_person, interrupted, require_answers
+from hivekeeper.steps.unfinished import MOST_TRIES, interrupted, needs_investigation, require_answers
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
 
 def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitResult:
     if tries >= MOST_TRIES:
-        raise ask_person(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
+        raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
     holds = picture.live is not None and exchange.expected is not None and manifests.holds(exchange.expected, picture.live)
     move = next_move(picture.left, picture.incoming, holds)
@@ -144,7 +144,7 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
     if move is Move.CANCEL:
         return _end_cancelled(exchange, cancelled, cause)
     if exchange.expected is None:
-        raise ask_person(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
+        raise needs_investigation(exchange.run, exchange.unit, Code.NO_CERTIFICATE, "it was retired without a certificate")
     if move is Move.OVERWRITTEN:
         return _overwritten(exchange, f"somebody replaced or removed its files after the {exchange.words.after}")
     if move is Move.DECIDE:

@@ -108,7 +108,7 @@ def finish_run(
 def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
     """Let backup tables and the directories of finished runs be as the log says."""
     history = store.read_history(cluster, control)
-    backup_tables.mend_tables(cluster, table, control, history)
+    backup_tables.correct_tables(cluster, table, control, history)
     sweep_finished(cluster.files, control, history)
 
 
@@ -135,7 +135,7 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
 def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> None:
     """Never as a tree: a directory that got a backup back since it was listed, from a run that took over, stays.
 
-    One that holds anything that no run of ours makes stays whole.
+    One that holds anything that no run makes stays whole.
     """
     kept = [entry for entry in entries if entry.name in KEPT_STATES]
     if not all(recover.is_known_in_run(entry) for entry in entries):

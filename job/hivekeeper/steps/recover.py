@@ -1,7 +1,7 @@
 """Bring what former runs left unfinished to its end or back to its start.
 
 Deletes only stages, proved copies whose old files are live, and what a cleanup had begun to discard; what it does not
-understand it leaves to a person.
+understand it leaves alone and reports.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequence, Tuple
 
-from hivekeeper.errors import AskAPerson, Stopped
+from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import recover
@@ -101,7 +101,7 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
     try:
         certificates = store.read_certificates(run.files, run.paths)
     except UnreadableRecord as error:
-        raise AskAPerson(
+        raise NeedsInvestigation(
             str(error),
             code=Code.UNREADABLE_LOG,
             state=f"the run in {run.paths.top} is unfinished",
@@ -111,7 +111,7 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
 
 
 def refuse_strangers(run: Run, plan: RunPlan) -> None:
-    """Raise AskAPerson where the run's directory holds what its plan does not explain."""
+    """Raise NeedsInvestigation where the run's directory holds what its plan does not explain."""
     numbers = {unit.number for unit in plan.units}
     states = [state for state in recover.STATES.get(plan.operation, ()) if state != "stage"]
     places = [run.paths.top, *(run.paths.state(state) for state in states)]
@@ -121,7 +121,7 @@ def refuse_strangers(run: Run, plan: RunPlan) -> None:
     if plan.operation not in recover.STATES:
         strangers = [run.paths.plan]
     if strangers:
-        raise AskAPerson(
+        raise NeedsInvestigation(
             f"{run.table.full_name}: an interrupted run holds what we do not understand: {strangers[0]}",
             code=Code.UNKNOWN_FILES,
             state=f"nothing in {run.paths.top} was touched",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List
 
 from hivekeeper import __version__, names
-from hivekeeper.errors import AskAPerson, Locked
+from hivekeeper.errors import Locked, NeedsInvestigation
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
@@ -75,7 +75,7 @@ def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
 def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, name: RunId, operation: str) -> Run:
     """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
 
-    One that lost its lock meanwhile may have made them anew after the takeover, which fencing cannot see: so the lock is
+    One that lost its lock meanwhile may have created them again after the takeover, which fencing cannot see: so the lock is
     asked for afterwards. Whoever takes over later finds the directories and renames them.
     """
     run = Run(cluster, table, control, control.run(name), lock)
@@ -149,7 +149,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
             unanswered += 1
             if unanswered >= MOST_UNANSWERED:
                 raise
-    raise AskAPerson(
+    raise NeedsInvestigation(
         f"{run.control.log}: no number is free",
         code=Code.NO_FREE_NAME,
         state="the table is consistent",

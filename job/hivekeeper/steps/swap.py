@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Iterable, Optional
 
-from hivekeeper.errors import AskAPerson
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -49,10 +49,10 @@ def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
 
 
 def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
-    """Raise AskAPerson where what is to go live is not what was proved: nobody but us writes there."""
+    """Raise NeedsInvestigation where what is to go live is not what was proved: nobody but us writes there."""
     if certificate is None or not manifests.holds_exactly(certificate.files, entries):
         require_own_directory(run)
-        raise AskAPerson(
+        raise NeedsInvestigation(
             f"{unit.label}: {run.paths.unit('ready', unit.number)} does not hold what was proved",
             code=Code.NOT_AS_PROVED,
             state="live is untouched",

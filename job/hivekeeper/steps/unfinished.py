@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hivekeeper.errors import AskAPerson, Unusable
+from hivekeeper.errors import NeedsInvestigation, Unusable
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -14,7 +14,7 @@ UNIT_STATES = ("ready", "retired", "restoring", "held", "discarding")
 
 
 def require_answers(error: FilesError, tries: int) -> None:
-    """Raise an error again that trying has not mended, if HDFS does not answer or takes no writes: that is no question for a person."""
+    """Raise the error again once retrying has not helped and HDFS does not answer: there is nothing for an operator to decide then."""
     if tries >= MOST_TRIES and isinstance(error, FilesUnavailable):
         raise error
 
@@ -29,13 +29,13 @@ def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: boo
     )
 
 
-def ask_person(run: Run, unit: PlannedUnit, code: Code, why: str) -> AskAPerson:
+def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str) -> NeedsInvestigation:
     """The error of a unit that cannot be brought to an end: what lies where."""
     states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
     places = [unit.live, *states, run.paths.state("recreated")]
     seen = run.files.look(places)
     there = [place for place in places if seen[place].exists]
-    return AskAPerson(
+    return NeedsInvestigation(
         f"{unit.label}: {why}",
         code=code,
         state="these directories are there: " + "; ".join(there),

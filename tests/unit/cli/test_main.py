@@ -111,7 +111,7 @@ def test_wrong_usage_writes_the_properties_too_as_far_as_the_words_say_where(run
     code, out, err = run("analyze", "--tabel", "d.t", "--properties-out", str(out_file))
     written = properties_of(out_file.read_text("ascii"))
     assert (code, out) == (2, "")
-    assert (written["hivekeeper.exit_code"], written["hivekeeper.retry"], written["hivekeeper.command"]) == ("2", "person", "analyze")
+    assert (written["hivekeeper.exit_code"], written["hivekeeper.retry"], written["hivekeeper.command"]) == ("2", "manual", "analyze")
     assert written["hivekeeper.error"] in err
     assert [path.name for path in tmp_path.iterdir()] == ["out.properties"]
 

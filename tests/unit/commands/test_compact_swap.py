@@ -350,12 +350,12 @@ def test_one_locked_one_refused_and_one_broken_table_leave_the_others_to_be_done
     codes = {table.table.partition(".")[2]: table.code for table in result.tables}
     assert codes == {
         "acid": Exit.REFUSED,
-        "broken": Exit.ASK,
+        "broken": Exit.INVESTIGATE,
         "good": Exit.DONE,
         "locked": Exit.LOCKED,
         "zz_good": Exit.DONE,
     }
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
     left = {name: files_in(world, table=f"sales.{name}") for name in codes}
     assert left == {"acid": 3, "broken": 3, "good": 1, "locked": 3, "zz_good": 1}
 
@@ -611,7 +611,7 @@ def test_an_interrupted_run_that_is_not_understood_is_left_to_a_person(world, hu
     hurt(world, run)
     before, rows = world.picture(), Counter(world.rows_of("sales.events"))
     result = compact(world, run=2)
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
     problem = result.tables[0].problem
     assert problem.state
     assert problem.next
@@ -630,7 +630,7 @@ def test_a_log_that_is_not_understood_stops_everything(world, text):
     world.files.writer.add(control_of(world).log + "/" + names.log_entry(0), text)
     before = world.picture()
     result = compact(world)
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
     assert result.tables[0].problem.code is Code.UNREADABLE_LOG
     assert "log entry 0" in result.tables[0].problem.what
     assert result.tables[0].problem.state == "nothing was changed"
@@ -646,7 +646,7 @@ def test_a_missing_log_entry_stops_everything(world):
     world.add_file(f"{live_of(world, 'dt=1')}/new.parquet", ["x"])
     world.files.namespace.advance(HOUR_MS)
     result = compact(world, run=2)
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
     assert result.tables[0].problem.code is Code.UNREADABLE_LOG
     assert files_in(world, "dt=1") == 2
 

@@ -214,7 +214,7 @@ def test_with_an_entry_that_cannot_be_read_every_command_asks_a_person_and_chang
     world.files.writer.add(names.join(desk.control.log, names.log_entry(1)), broken)
     before = without_lock(world.picture())
     result = command(desk)
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
     assert result.tables[0].problem.code is Code.UNREADABLE_LOG
     assert without_lock(world.picture()) == before
 
@@ -225,7 +225,7 @@ def test_with_an_entry_missing_every_command_asks_a_person_and_changes_nothing(d
     desk.pin(desk.runs[0])
     world.files.writer.delete(names.join(desk.control.log, names.log_entry(0)))
     before = without_lock(world.picture())
-    assert command(desk).code is Exit.ASK
+    assert command(desk).code is Exit.INVESTIGATE
     assert without_lock(world.picture()) == before
 
 

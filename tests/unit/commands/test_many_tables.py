@@ -105,7 +105,7 @@ EXPECTED: Dict[int, Exit] = {
     **dict.fromkeys(LOCKED, Exit.LOCKED),
     BREAKS: Exit.UNUSABLE,
     FAILS: Exit.PARTIAL,
-    ASKS: Exit.ASK,
+    ASKS: Exit.INVESTIGATE,
 }
 
 
@@ -122,7 +122,7 @@ def test_each_table_has_its_own_code_and_the_gravest_is_the_commands(night):
     _, _, result = night
     codes = {table.table: table.code for table in result.tables}
     assert codes == {full(number): EXPECTED.get(number, Exit.DONE) for number in range(TABLES)}
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
 
 
 def test_every_table_that_is_fit_was_done_and_no_row_of_any_is_lost_or_doubled(night):
@@ -162,7 +162,7 @@ def test_the_text_has_a_line_for_each_table_done_and_ends_with_what_needs_a_hand
     done = [line for line in lines if ": compacted 1 unit: 3 → 1 file" in line]
     assert len(done) == len({line.partition(":")[0] for line in done}) == TABLES - len(EXPECTED) - len(FINE) - len(KILLED)
     heads = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert heads == ["refused", "not all done, run again", "held by another run", "the cluster could not be used", "a person decides"]
+    assert heads == ["refused", "not all done, run again", "held by another run", "the cluster could not be used", "stop and investigate"]
     assert f"{name_of(ASKS)}/log: log entry 0 cannot be read" in " ".join(lines[-5:])
     assert lines[-1].startswith("200 tables: ")
     assert lines[-1].endswith("; exit code 7")

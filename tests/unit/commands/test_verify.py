@@ -428,7 +428,7 @@ def test_a_table_that_was_made_anew_is_not_compared_with_its_predecessors_backup
     assert "differs" not in outcomes(desk.verify()).values()
     named = desk.verify(desk.runs[0])
     assert named.code is Exit.DONE
-    assert {unit.why.code for unit in named.tables[0].units} == {Code.TABLE_MADE_ANEW}
+    assert {unit.why.code for unit in named.tables[0].units} == {Code.TABLE_CREATED_AGAIN}
 
 
 def test_a_compaction_that_was_interrupted_is_not_taken_for_an_overwriter(desk):

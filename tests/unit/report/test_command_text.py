@@ -1,4 +1,4 @@
-"""What the commands around backups say to a person."""
+"""What the commands around backups say to operators."""
 
 from __future__ import annotations
 

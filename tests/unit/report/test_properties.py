@@ -204,9 +204,9 @@ def test_each_outcome_is_counted_once():
 
 
 def test_the_error_told_is_one_of_those_that_the_exit_code_stands_for():
-    refused, asks = a_problem("d.t: a view", Exit.REFUSED), a_problem("d.u: not understood", Exit.ASK, "look")
+    refused, asks = a_problem("d.t: a view", Exit.REFUSED), a_problem("d.u: not understood", Exit.INVESTIGATE, "look")
     read = read_properties(properties.render(a_result(TableOutcome("d.t", problem=refused), TableOutcome("d.u", problem=asks))))
-    assert (read["hivekeeper.exit_code"], read["hivekeeper.retry"]) == ("7", "person")
+    assert (read["hivekeeper.exit_code"], read["hivekeeper.retry"]) == ("7", "manual")
     assert (read["hivekeeper.error"], read["hivekeeper.next"]) == ("d.u: not understood", "look")
 
 

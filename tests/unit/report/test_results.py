@@ -59,7 +59,7 @@ def a_table(code=DONE, swapped=False):
         ([a_table(LOCKED), a_table(REFUSED)], False, LOCKED),
         ([a_table(LOCKED)], True, LOCKED),
         ([a_table(DIFFERENT), a_table(swapped=True)], True, DIFFERENT),
-        ([a_table(Exit.ASK), a_table(DIFFERENT)], True, Exit.ASK),
+        ([a_table(Exit.INVESTIGATE), a_table(DIFFERENT)], True, Exit.INVESTIGATE),
         ([a_table(Exit.UNUSABLE)], True, Exit.UNUSABLE),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_backup_of_which_a_part_was_deleted_is_left_to_a_person(desk):
 
     desk.world.files.before_step = act
     result = desk.cleanup()
-    assert result.code is Exit.ASK
+    assert result.code is Exit.INVESTIGATE
     assert result.tables[0].problem.code is Code.BACKUP_HALF_DELETED
 
 
