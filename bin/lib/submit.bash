@@ -36,18 +36,27 @@ show_subcommands() {
   (find_archive && find_python && printf '\n' && "$PYTHON" "$ARCHIVE" --help) 2>/dev/null || true
 }
 
-# Fill SUBMIT_OPTIONS with the options that the job wants for spark-submit, one element each, and set what else it
-# says; empty where it is not configured. The job separates words with NUL, so no quoting has to be undone.
+# Write the options that the job wants for spark-submit to WORK. The job separates words with NUL, so no quoting has to be undone.
+# [OPTIONS]
+ask_launch_words() {
+  "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$WORK/words"
+}
+
+# The same; if it is refused, end with the code and the answer to what was asked for: the document of an error, or its properties.
+# [OPTIONS]
+require_launch_words() {
+  local status=0
+  ask_launch_words "$@" || status=$?
+  [[ $status -ne 0 ]] || return 0
+  cat -- "$WORK/words"
+  exit "$status"
+}
+
+# Fill SUBMIT_OPTIONS from the answer, one element each, and set what else it says; empty where it is not configured.
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
-  local word status=0 options=no list="$WORK/words"
+  local word options=no
   MASTER='' DEPLOY_MODE='' SUBMITTED='' DRIVER_OUTPUT='' PRINCIPAL='' KEYTAB='' PROXY_USER='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
-  "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$list" || status=$?
-  if [[ $status -ne 0 ]]; then
-    # No words then, but an answer to what was asked for: the document of an error, or its properties.
-    cat -- "$list"
-    exit "$status"
-  fi
   SUBMIT_OPTIONS=()
   while IFS= read -r -d '' word; do
     if [[ $options == yes ]]; then
@@ -69,7 +78,7 @@ read_launch_words() {
       spark_home=*) export SPARK_HOME="${word#*=}" ;;
       java_home=*) export JAVA_HOME="${word#*=}" ;;
     esac
-  done <"$list"
+  done <"$WORK/words"
   [[ ${#SUBMIT_OPTIONS[@]} -gt 0 ]] || die 1 "the job gave no options for spark-submit" "this is a bug: report it with the output of hivekeeper config"
 }
 

@@ -24,7 +24,7 @@ ALLOWED: Dict[str, Set[str]] = {
     "schemas": SHARED,
     "ports": SHARED,
     "config": {"errors", "reasons"},
-    "launch": {"errors", "codes", "reasons", "ports", "config"},
+    "launch": {"errors", "codes", "reasons", "ports", "config", "plan"},
     "stop_conditions": {"errors", "reasons", "ports", "launch", "config"},
     "runlog": SHARED | {"ports"},
     "plan": SHARED | {"runlog", "config", "schemas"},

@@ -21,11 +21,12 @@ from hivekeeper.stop_conditions import refuse_local_files
 # Words that bin/hivekeeper begins with when it needs something; those of the operator follow a --.
 SUBMIT_OPTIONS = "submit-options"
 RECEIVE_DRIVER_OUTPUT = "receive-driver-output"
+EDGE_CHECKS = "edge-checks"
 
 
 def find_operators_words(words: List[str]) -> List[str]:
     """The words without those of the launcher."""
-    if words[:1] not in ([SUBMIT_OPTIONS], [RECEIVE_DRIVER_OUTPUT]):
+    if words[:1] not in ([SUBMIT_OPTIONS], [RECEIVE_DRIVER_OUTPUT], [EDGE_CHECKS]):
         return words
     return words[words.index("--") + 1 :] if "--" in words else words[1:]
 

@@ -10,10 +10,11 @@ import os
 import secrets
 import sys
 import time
-from typing import Sequence
+from typing import List, Sequence, Tuple
 
 from hivekeeper.cli import command_line, output
 from hivekeeper.config import files, reference
+from hivekeeper.config.layers import Config
 from hivekeeper.errors import Exit
 from hivekeeper.launch import spark_submit
 from hivekeeper.launch.shipped_files import find_shipped
@@ -32,6 +33,16 @@ def print_config(parsed: argparse.Namespace) -> Exit:
 
 def print_submit_options(words: Sequence[str]) -> Exit:
     """What bin/hivekeeper has to know, each word ended by NUL, so that nothing needs quoting."""
+    config, shipped = load_for_launch(words)
+    run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
+    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped)
+    with output.despite_closed_stdout():
+        sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
+    return Exit.DONE
+
+
+def load_for_launch(words: Sequence[str]) -> Tuple[Config, List[str]]:
+    """The configuration of a run, and the files of this machine that go with it. Raises UsageError for whatever prevents a launch."""
     parsed = command_line.parse(words)
     config = command_line.load_config(parsed)
     if parsed.command != "config":
@@ -39,9 +50,4 @@ def print_submit_options(words: Sequence[str]) -> Exit:
         output.forget_properties(parsed.properties_out)
         command_line.read_selection(parsed)
         output.require_writable_outputs(parsed)
-    run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
-    shipped = find_shipped(getattr(parsed, "tables_file", None), config, os.environ)
-    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped)
-    with output.despite_closed_stdout():
-        sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
-    return Exit.DONE
+    return config, find_shipped(getattr(parsed, "tables_file", None), config, os.environ)

@@ -16,8 +16,8 @@ from hivekeeper.commands import analyze, backup, cleanup, compact_swap, doctor, 
 from hivekeeper.commands.context import Context
 from hivekeeper.config.layers import Config
 from hivekeeper.model import Selection
-from hivekeeper.plan.doctor import read_edge_check
 from hivekeeper.ports import Clock, Cluster
+from hivekeeper.report import document
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.stop_conditions import HEEDFUL, Watch
 
@@ -48,8 +48,7 @@ def examine(
         new_run_id(),
         spark.queue,
         tuple(path.partition("#")[0] for path in shipped if "://" in path and not path.startswith("file:")),
-        tuple(read_edge_check(text) for text in parsed.edge_check),
-        parsed.edge_only,
+        document.read_checks(parsed.edge_checks),
     )
     return doctor.check_up(open_probes, clock, subject)
 

@@ -55,6 +55,10 @@ def run_words(words: List[str]) -> int:
         return cluster_mode.receive_driver_output(words[1:])
     if words[:1] == [command_line.SUBMIT_OPTIONS]:
         return configuration.print_submit_options(command_line.find_operators_words(words))
+    if words[:1] == [command_line.EDGE_CHECKS]:
+        from hivekeeper.cli import edge_checks
+
+        return edge_checks.check_edge_node(words)
     parsed = command_line.parse(words)
     if parsed.command == "config":
         return configuration.print_config(parsed)

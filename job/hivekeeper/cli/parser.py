@@ -216,8 +216,8 @@ def _add_doctor(commands: Any) -> None:
     parser.add_argument("named", metavar="D.T", nargs="*", help="a table whose rights, quotas and space are checked")
     _add_selection(parser, no_where="rights, quotas and space are those of a whole table")
     _add_common(parser)
-    parser.add_argument("--edge-only", action="store_true", help="only this machine, as checked by bin/hivekeeper-doctor")
-    parser.add_argument("--edge-check", action="append", default=[], help=argparse.SUPPRESS)
+    # The findings of bin/hivekeeper-doctor on this machine, which come first in the document.
+    parser.add_argument("--edge-checks", default="[]", help=argparse.SUPPRESS)
 
 
 def _add_config(commands: Any) -> None:

@@ -60,7 +60,7 @@ class Probes(Protocol):
 class Subject:
     """What to check. No cluster is open yet, and perhaps none can be opened.
 
-    `shipped`: paths on the cluster that the configuration ships with the job. `found`: the launcher's findings.
+    `shipped`: paths on the cluster that the configuration ships with the job. `found`: the findings on this machine.
     """
 
     selection: Selection
@@ -70,13 +70,12 @@ class Subject:
     queue: Optional[str] = None
     shipped: Tuple[str, ...] = ()
     found: Tuple[Check, ...] = ()
-    edge_only: bool = False
 
 
 def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, subject: Subject) -> CommandResult:
     """All findings; those of this machine first."""
     started, began = clock.now_ms(), clock.monotonic_ms()
-    checks = [*subject.found, *([] if subject.edge_only else examine_cluster(open_probes, subject))]
+    checks = [*subject.found, *examine_cluster(open_probes, subject)]
     seconds = (clock.monotonic_ms() - began) / 1000
     return CommandResult("doctor", subject.run, started, seconds, named=False, checks=tuple(checks))
 

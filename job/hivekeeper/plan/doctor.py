@@ -15,7 +15,7 @@ from hivekeeper.reasons import Reason
 
 
 class Level(Coded):
-    """How grave a finding is. bin/hivekeeper-doctor writes the same words."""
+    """How grave a finding is. bin/lib/doctor.bash writes the same words."""
 
     OK = "nothing to do"
     WARN = "look at it"
@@ -150,8 +150,8 @@ class RoomFacts:
     remaining_bytes: int = 0
 
 
-def read_edge_check(text: str) -> Check:
-    """What bin/hivekeeper-doctor found on this machine: `LEVEL NAME WHAT` and, after an arrow, what to do."""
+def read_bash_check(text: str) -> Check:
+    """What bin/lib/doctor.bash found on this machine: `LEVEL NAME WHAT` and, after an arrow, what to do."""
     level, name, rest = text.split(" ", 2)
     what, _, remedy = rest.partition(" → ")
     return Check(name, Level.of_code(level), what, remedy, MACHINE)

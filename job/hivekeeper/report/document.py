@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import __version__
 from hivekeeper.config.layers import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
-from hivekeeper.plan.doctor import Check
+from hivekeeper.plan.doctor import Check, Level, Place
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
@@ -71,6 +71,17 @@ def _reason(problem: Reason) -> Json:
 
 def _code(why: Optional[Reason]) -> str:
     return why.code.code if why else ""
+
+
+def build_checks(checks: Iterable[Check]) -> str:
+    """The findings on this machine, for a driver that adds those on the cluster. ASCII: on YARN the driver's locale may be C."""
+    return json.dumps([_check(check) for check in checks])
+
+
+def read_checks(text: str) -> Tuple[Check, ...]:
+    """What `build_checks` has written."""
+    found = json.loads(text)
+    return tuple(Check(**{**each, "level": Level.of_code(each["level"]), "place": Place.of_code(each["place"])}) for each in found)
 
 
 def _check(check: Check) -> Json:

@@ -11,7 +11,7 @@ from typing import List, Mapping, Optional, Sequence
 from hivekeeper.config.layers import Config
 from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
-from hivekeeper.plan.doctor import Level
+from hivekeeper.plan.doctor import Check, Level
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
 from hivekeeper.report import command_text, overview, text
@@ -204,14 +204,14 @@ def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]
 
 
 def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
-    """One line a finding, in the columns of bin/lib/doctor.bash, whose lines stand above ours."""
-    lines = []
-    for check in result.checks:
-        about = f"{check.table}: " if check.table else ""
-        lines.append(f"{check.level.code:<5} {check.name:<16} {about}{check.what}")
-        if check.next and check.level is not Level.OK:
-            lines.append(f"      → {check.next}")
-    return lines
+    return [render_check(check) for check in result.checks]
+
+
+def render_check(check: Check) -> str:
+    """One finding, in the columns of bin/lib/doctor.bash, whose lines stand above ours."""
+    about = f"{check.table}: " if check.table else ""
+    line = f"{check.level.code:<5} {check.name:<16} {about}{check.what}"
+    return f"{line}\n      → {check.next}" if check.next and check.level is not Level.OK else line
 
 
 def _counts(counts: Mapping[Outcome, int]) -> str:

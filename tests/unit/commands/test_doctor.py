@@ -16,6 +16,7 @@ from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, WARN, Check, ProbeFailed
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, screen
+from hivekeeper.report.results import CommandResult
 from support.builders import a_table
 from support.contexts import PREFIX, QUIET
 from support.world import World
@@ -227,17 +228,27 @@ def test_files_on_the_cluster_that_are_not_there_are_named(world):
     assert (check.level, check.what) == (FIX, "not there: hdfs:///gone.tar.gz")
 
 
-def test_the_findings_of_the_edge_node_come_first_and_may_be_all():
-    edge = (doctor.read_edge_check("fix java 11 does not fit → set JAVA_HOME"), doctor.read_edge_check("skip cluster not asked"))
-    result = run(lambda: pytest.fail("no cluster may be opened"), found=edge, edge_only=True)
-    assert result.checks == edge
+def test_the_findings_on_this_machine_come_first_and_count_for_more(world):
+    keytab = Check("keytab", FIX, "/k is open", "chmod 600 /k", MACHINE)
+    result = examine(HealthyProbes(world, {"login": ProbeFailed("no", "do")}), found=(keytab,))
+    assert [check.name for check in result.checks] == ["keytab", *CLUSTER_CHECKS]
     assert result.code is Exit.USAGE
 
 
 def test_a_person_reads_one_line_a_finding_and_what_to_do_below():
-    edge = (doctor.read_edge_check("ok bash 5.2"), doctor.read_edge_check("fix hadoop-conf it is a file → set it"))
-    shown = screen.render(run(lambda: pytest.fail("no cluster may be opened"), found=edge, edge_only=True))
-    assert shown.splitlines() == ["ok    bash             5.2", "fix   hadoop-conf      it is a file", "      → set it"]
+    checks = (Check("bash", OK, "5.2"), Check("hadoop-conf", FIX, "it is a file", "set it"), Check("write", OK, "allowed", table="d.t"))
+    shown = screen.render(CommandResult("doctor", RUN, 0, 1.0, named=False, checks=checks))
+    assert shown.splitlines() == [
+        "ok    bash             5.2",
+        "fix   hadoop-conf      it is a file",
+        "      → set it",
+        "ok    write            d.t: allowed",
+    ]
+
+
+def test_findings_that_are_handed_over_are_read_back_whole():
+    checks = (Check("keytab", FIX, "/k ü → x", "chmod 600 /k", MACHINE), Check("write", SKIP, "not tried", table="d.t"))
+    assert document.read_checks(document.build_checks(checks)) == checks
 
 
 def test_a_program_reads_every_finding_with_its_place(world):

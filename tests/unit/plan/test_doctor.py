@@ -33,8 +33,8 @@ def test_the_code_tells_where_to_mend_first(checks, code):
         ("fix keytab /k is open → chmod 600 /k", Check("keytab", FIX, "/k is open", "chmod 600 /k", MACHINE)),
     ],
 )
-def test_a_finding_of_the_edge_node_is_read_back(text, check):
-    assert doctor.read_edge_check(text) == check
+def test_a_finding_of_the_launcher_is_read_back(text, check):
+    assert doctor.read_bash_check(text) == check
 
 
 def test_a_user_without_proof_is_told_only_where_proof_is_asked_for():
