@@ -54,7 +54,7 @@ def test_an_example_is_what_oozies_own_schema_asks_for(schema, path):
         ("shell/workflow.xml", '<ok to="after-compact"/>', ""),
         ("shell/workflow.xml", "<exec>hivekeeper-action</exec>", ""),
         ("shell/workflow.xml", "<capture-output/>", "<captured-output/>"),
-        ("shell/workflow.xml", '<default to="person"/>', ""),
+        ("shell/workflow.xml", '<default to="manual"/>', ""),
         ("spark/workflow.xml", "<master>yarn</master>", ""),
         ("spark/workflow.xml", "<arg>compact-swap</arg>", "<argument>compact-swap</argument>"),
         ("spark/workflow.xml", "uri:oozie:spark-action:1.0", "uri:oozie:spark-action:1.1"),

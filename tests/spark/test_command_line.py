@@ -202,7 +202,7 @@ def test_properties_take_the_place_of_the_answer_or_go_into_a_file(place):
 
     refused = place.run(place.by_python("compact-swap", "--table", "demo.bucketed", "--properties-out", "out.properties"))
     read = read_properties((place.home / "out.properties").read_text("ascii"))
-    assert (refused.returncode, read["hivekeeper.exit_code"], read["hivekeeper.retry"]) == (3, "3", "person")
+    assert (refused.returncode, read["hivekeeper.exit_code"], read["hivekeeper.retry"]) == (3, "3", "manual")
     assert read["hivekeeper.error"].startswith("demo.bucketed: ")
     assert "demo.bucketed: " in refused.stdout
 
