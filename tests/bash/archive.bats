@@ -25,7 +25,6 @@ find_old_python() {
   run "$PYTHON" -m zipfile -l "$ARCHIVE"
   [ "$status" -eq 0 ]
   [[ $output == *site-packages/yaml/LICENSE* ]]
-  [[ $output == *site-packages/hivekeeper/defaults.yaml* ]]
   [[ $output == *site-packages/hivekeeper/log4j2.properties* ]]
   [[ $output != *.so\ * ]]
   [[ $output != *.pyc* ]]
