@@ -90,7 +90,7 @@ def test_an_application_that_is_killed_is_143_with_what_to_do(edge: Edge):
     )
     assert killed.returncode == 0, killed.stderr
     assert process.wait(RUNS_WITHIN_SECONDS) == 143, stderr.read_text()
-    assert f"hivekeeper: {find_application(stderr.read_text())} was killed in YARN" in stderr.read_text()
+    assert f"hivekeeper: {find_application(stderr.read_text())} was killed on YARN" in stderr.read_text()
     assert (edge.home / "stdout").read_text() == ""
 
 
