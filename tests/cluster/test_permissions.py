@@ -105,7 +105,7 @@ def test_an_owner_that_only_a_superuser_could_give_stops_the_run_unless_it_is_no
     for day in DAYS:
         hdfs.give(day, "loader", "data", "775")
     found = compact(spark, f"{database}.events")
-    assert found["problem"].code is Exit.REFUSED
+    assert found["problem"].exit is Exit.REFUSED
     assert "owner: try" in found["problem"].next
     assert hdfs.status("dt=1").getOwner() == "loader"
     assert outcomes(compact(spark, f"{database}.events", owner="try")) == dict.fromkeys(DAYS, "swapped")
@@ -116,7 +116,7 @@ def test_an_owner_that_only_a_superuser_could_give_stops_the_run_unless_it_is_no
 
 def test_a_parent_that_may_not_be_written_refuses_the_table_and_leaves_nothing(spark, hdfs, database):
     hdfs.give("", "loader", "data", "755")
-    assert compact(spark, f"{database}.events")["problem"].code is Exit.REFUSED
+    assert compact(spark, f"{database}.events")["problem"].exit is Exit.REFUSED
     assert [path.getName() for path in hdfs.children("")] == list(DAYS)
 
 

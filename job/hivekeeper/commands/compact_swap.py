@@ -68,8 +68,10 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         if observed is None or history.runs:
-            # Nobody has worked on the table since it was looked at, unless its log says so.
             observed = observe_lifted(cluster, table, history, settings, wanted)
+        else:
+            # Nobody has worked on the table since it was looked at; the lock has made the control directory.
+            observed = replace(observed, has_control=True)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         return _compact_held(cluster, observed, history, settings, context.run, lock, recovered)
