@@ -1,4 +1,4 @@
-"""Both ends of a run in YARN's cluster mode: the driver sends its output away, the launcher shows it and exits as the driver did."""
+"""Both ends of a run in YARN cluster mode: the driver sends its output, the launcher shows it and exits with the driver's exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int])
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         code = run(near)
-    # For those who read the container's log.
+    # So that the container's log holds the answer too.
     output.print_answer(text.getvalue(), end="")
     files = {asked: Path(beside).read_text("utf-8") for asked, beside in asked_for.items() if os.path.exists(beside)}
     kept = Path(driver_output.LOG)
@@ -30,13 +30,13 @@ def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int])
     try:
         send(place, driver_output.write(driver_output.DriverOutput(code, text.getvalue(), its_log, files)))
     except Unusable as error:
-        # What was done is done: the code still comes back, by what spark-submit prints.
+        # The work is already done, and the exit code still reaches the launcher through spark-submit's output.
         output.show_error(error, [])
     return code
 
 
 def receive_driver_output(words: List[str]) -> int:
-    """What bin/hivekeeper calls after a run in cluster mode: print, write and exit as the driver would have done here."""
+    """Print, write and exit as the driver would have done here; bin/hivekeeper calls this after a run in cluster mode."""
     end = words.index("--")
     place, submit_log, container_log, status = (*map(Path, words[: end - 1]), int(words[end - 1]))
     asked = words[end + 1 :]
@@ -47,7 +47,7 @@ def receive_driver_output(words: List[str]) -> int:
     sys.stderr.write(received.log)
     output.print_answer(received.text, end="")
     for path in driver_output.bring_near(asked)[1]:
-        # Only files that were asked for here, whatever the document says.
+        # Write only files requested on this command line, whatever the document says.
         if path in received.files:
             output_files.write_local(path, received.files[path].removesuffix("\n"))
     if received.code and application:
@@ -56,7 +56,7 @@ def receive_driver_output(words: List[str]) -> int:
 
 
 def show_fate(fate: driver_failure.Fate, container_log: str, asked: List[str]) -> int:
-    """Say what became of a run without output, and the lines of its log that matter."""
+    """Print how a run without output ended, and the relevant lines of its log."""
     output.forget_properties(parser.find_properties_out(asked))
     for line in driver_failure.pick_lines(container_log):
         print(line, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""From words to what they mean: the parsed options, the tables that they select, the configuration that is in force.
+"""Turns the command line into parsed options, the selected tables and the effective configuration.
 
 Contacts nothing; wrong usage is a UsageError.
 """
@@ -18,14 +18,14 @@ from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from hivekeeper.stop_conditions import refuse_local_files
 
-# Words that bin/hivekeeper begins with when it needs something; those of the operator follow a --.
+# bin/hivekeeper puts one of these words first for its own requests; the operator's words follow a --.
 SUBMIT_OPTIONS = "submit-options"
 RECEIVE_DRIVER_OUTPUT = "receive-driver-output"
 EDGE_CHECKS = "edge-checks"
 
 
 def find_operators_words(words: List[str]) -> List[str]:
-    """The words without those of the launcher."""
+    """The operator's words, without the launcher's own."""
     if words[:1] not in ([SUBMIT_OPTIONS], [RECEIVE_DRIVER_OUTPUT], [EDGE_CHECKS]):
         return words
     return words[words.index("--") + 1 :] if "--" in words else words[1:]
@@ -41,7 +41,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def load_config(parsed: argparse.Namespace) -> Config:
-    """The merged configuration that a command line asks for."""
+    """The merged configuration for a command line."""
     config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)
     if config.spark.deploy_mode == "cluster":
         refuse_local_files(config)

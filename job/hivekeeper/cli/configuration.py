@@ -1,4 +1,4 @@
-"""Prints the configuration: for the operator (`config`), and as options of spark-submit for bin/hivekeeper.
+"""Prints the configuration: for the operator (`config`), and as spark-submit options for bin/hivekeeper.
 
 Contacts no cluster.
 """
@@ -32,7 +32,7 @@ def print_config(parsed: argparse.Namespace) -> Exit:
 
 
 def print_submit_options(words: Sequence[str]) -> Exit:
-    """What bin/hivekeeper has to know, each word ended by NUL, so that nothing needs quoting."""
+    """Print what bin/hivekeeper needs to know, each word terminated by NUL so that nothing needs quoting."""
     config, shipped = load_for_launch(words)
     run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
     launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped)
@@ -42,11 +42,11 @@ def print_submit_options(words: Sequence[str]) -> Exit:
 
 
 def load_for_launch(words: Sequence[str]) -> Tuple[Config, List[str]]:
-    """The configuration of a run, and the files of this machine that go with it. Raises UsageError for whatever prevents a launch."""
+    """The configuration of a run, and the local files to ship with it. Raises UsageError for anything that prevents a launch."""
     parsed = command_line.parse(words)
     config = command_line.load_config(parsed)
     if parsed.command != "config":
-        # Here too: a launcher that finds no ticket never starts the run.
+        # Removed here as well as in the run: if the launcher finds no ticket, the run never starts.
         output.forget_properties(parsed.properties_out)
         command_line.read_selection(parsed)
         output.require_writable_outputs(parsed)

@@ -1,6 +1,6 @@
-"""From parsed words and the configuration to a command's context, and its result.
+"""Builds a command's context from the parsed options and the configuration, and runs the command.
 
-Decides nothing else; loaded only when a command really runs.
+Decides nothing else; loaded only when a command actually runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def new_run_id() -> names.RunId:
 def examine(
     parsed: argparse.Namespace, config: Config, selected: Selection, clock: Clock, open_probes: Callable[[], ContextManager[doctor.Probes]]
 ) -> CommandResult:
-    """doctor: the one command that also runs where no cluster can be opened."""
+    """Run doctor, the only command that also works when no cluster can be opened."""
     spark = config.spark
     shipped = [*spark.archives, *spark.extra_files, *spark.py_files, spark.python_env or "", spark.archive or ""]
     subject = doctor.Subject(

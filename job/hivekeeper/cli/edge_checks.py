@@ -1,4 +1,4 @@
-"""The checks of this machine, for bin/hivekeeper-doctor: prints them, and hands them over where the cluster is checked next.
+"""Checks this machine for bin/hivekeeper-doctor: prints the findings, and hands them over if the cluster is checked next.
 
 Starts no JVM and contacts no cluster.
 """
@@ -23,7 +23,7 @@ from hivekeeper.report.results import CommandResult
 
 @dataclass(frozen=True)
 class Request:
-    """What the launcher asks for, NAME=VALUE before the `--`. `hand_over`: a file for the findings, if the cluster may be checked."""
+    """The launcher's request, NAME=VALUE before the `--`. `hand_over`: the file that receives the findings if the cluster can be checked."""
 
     launcher: LauncherFacts
     edge_only: bool
@@ -46,7 +46,7 @@ def read_request(words: Sequence[str]) -> Request:
 
 
 def check_edge_node(words: List[str]) -> Exit:
-    """0 if there is nothing to fix on this machine, else 2. A file that was handed over says that the cluster can be checked."""
+    """Return 0 if there is nothing to fix on this machine, else 2. Writes the hand-over file only if the cluster can be checked."""
     request = read_request(words)
     started_ms, began = time.time_ns() // 1_000_000, time.monotonic()
     checks = []
@@ -67,7 +67,7 @@ def check_edge_node(words: List[str]) -> Exit:
 
 
 def _show(check: Check, request: Request) -> None:
-    """The launcher has printed its own."""
+    """Print a check, except those the launcher has already printed."""
     if not request.as_json and check.name not in BASH_CHECKS:
         output.print_answer(screen.render_check(check))
 

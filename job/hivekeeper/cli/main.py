@@ -1,4 +1,4 @@
-"""Words in, exit code out: which program is meant, and what each error becomes. Only cli/ prints or exits."""
+"""Entry point: selects the program to run and turns each error into a message and an exit code. Only cli/ prints or exits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("hivekeeper")
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """Run a command line; gives the exit code."""
+    """Run a command line and return its exit code."""
     words = list(sys.argv[1:] if words is None else words)
     signal.signal(signal.SIGTERM, _on_terminate)
     place = os.environ.get(DRIVER_OUTPUT)
@@ -35,7 +35,7 @@ def _on_terminate(number: int, _frame: object) -> NoReturn:
 
 
 def run(words: List[str]) -> int:
-    """The exit code of the words; an error is shown."""
+    """Run the words, show any error, and return the exit code."""
     try:
         return int(run_words(words))
     except HivekeeperError as error:

@@ -1,6 +1,6 @@
-"""Runs one command on the cluster: opens it, runs, writes the files that were asked for, prints the answer.
+"""Runs one command on the cluster: opens it, runs, writes the requested files, prints the answer.
 
-What needs a JVM is imported when it is needed, so that help, configuration and wrong usage answer at once.
+Modules that need a JVM are imported on use, so that help, configuration and usage errors answer at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     if parsed.command == "doctor":
         return run_doctor(parsed, config)
     from hivekeeper.cluster.signals import Signals
@@ -34,7 +34,7 @@ def run_on_cluster(parsed: argparse.Namespace, config: Config) -> int:
 
 
 def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) -> CommandResult:
-    """The result of a command on an open cluster, written to the files that were asked for."""
+    """Run a command on an open cluster, write the requested files, and return the result."""
     from hivekeeper.cli import dispatch
     from hivekeeper.cluster.connect import connect
     from hivekeeper.report import document, properties
@@ -55,7 +55,7 @@ def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) 
 
 
 def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
-    """A cluster that cannot be opened is a finding. What is asked for is written to local files: there may be no others."""
+    """Run doctor; a cluster that cannot be opened is a finding. Output files must be local: the cluster may be down."""
     from hivekeeper.cli import dispatch
     from hivekeeper.cluster.connect import WallClock, open_probes
     from hivekeeper.report import document, properties
@@ -74,7 +74,7 @@ def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
 
 
 def ask_for_rollback(parsed: argparse.Namespace, planned: TableOutcome) -> bool:
-    """Show what a rollback will do and, at a terminal, ask; a script that runs it has decided already."""
+    """Show what a rollback will do and, at a terminal, ask for confirmation; a script has already decided."""
     from hivekeeper.cluster import console
     from hivekeeper.report import screen
 

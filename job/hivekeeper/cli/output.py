@@ -1,4 +1,4 @@
-"""What the operator sees: the answer on stdout, the log and errors on stderr, and the files that were asked for of a failed run."""
+"""What the operator sees: the answer on stdout, the log and errors on stderr, and the requested files of a failed run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger("hivekeeper")
 
 
 def print_result(parsed: argparse.Namespace, result: CommandResult) -> None:
-    """As text, as a JSON document or as properties."""
+    """Print the result as text, as a JSON document or as properties."""
     from hivekeeper.report import document, properties, screen
 
     if parsed.json:
@@ -41,16 +41,16 @@ def print_answer(text: str, end: str = "\n") -> None:
 
 @contextmanager
 def despite_closed_stdout() -> Iterator[None]:
-    """A reader that has gone (`| head`) is no failure of the run, whose own exit code counts."""
+    """Ignore a closed stdout (`| head`): the run did not fail, and its own exit code counts."""
     try:
         yield
     except BrokenPipeError:
-        # Python flushes again when it ends.
+        # Python flushes stdout again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_error(error: HivekeeperError, words: List[str]) -> int:
-    """Print an error once, in its three lines; gives its exit code."""
+    """Print an error once, in its three lines, and return its exit code."""
     return show_reason(error.reason, error.reason.exit, words)
 
 
@@ -71,7 +71,7 @@ def print_problem(reason: Reason) -> None:
 
 
 def _write_properties_of_error(reason: Reason, exit: Exit, words: List[str]) -> None:
-    """The properties of a run without a result. A file of the cluster is not written: the error may be that there is none."""
+    """Write the properties of a run without a result. A file on the cluster is skipped: the cluster may be what failed."""
     from hivekeeper.report import properties
 
     path = parser.find_properties_out(words)
@@ -85,27 +85,27 @@ def _write_properties_of_error(reason: Reason, exit: Exit, words: List[str]) -> 
 
 
 def forget_properties(path: Optional[str]) -> None:
-    """See `output_files.forget_local`; "-" is no file, and one on the cluster is forgotten when that is open."""
+    """Remove a local properties file (see `output_files.forget_local`); one on the cluster is removed once the cluster is open."""
     if path and path != "-" and not output_files.is_remote(path):
         output_files.forget_local(path)
 
 
 def require_writable_outputs(parsed: argparse.Namespace) -> None:
-    """Raise UsageError where a file of this machine that was asked for cannot be written. Those on the cluster wait until it is open."""
+    """Raise UsageError if a requested local file cannot be written. Files on the cluster are checked once it is open."""
     for path in (parsed.report_file, parsed.properties_out):
         if path and path != "-" and not output_files.is_remote(path):
             output_files.require_writable_here(path)
 
 
 def find_stderr() -> TextIO:
-    """Where the log and errors go: never into the answer, which spark-submit would do with our own stderr."""
+    """The stream for the log and errors, kept apart from the answer: spark-submit merges a driver's stderr into stdout."""
     from hivekeeper.cluster import console
 
     return console.find_stderr(copy=driver_output.LOG if os.environ.get(DRIVER_OUTPUT) else None)
 
 
 def set_up_log(level: str, stream: TextIO) -> None:
-    """One line per step on stderr, UTC, key=value; stdout is for the answer alone."""
+    """Log one line per step to stderr, UTC, key=value; stdout is for the answer only."""
     handler = logging.StreamHandler(stream)
     formatter = logging.Formatter("%(asctime)s level=%(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     formatter.converter = time.gmtime

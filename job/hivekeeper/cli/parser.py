@@ -30,7 +30,7 @@ PROPERTIES_HELP = "write a few Java properties for a scheduler, less than 2 KB (
 
 
 class Once(argparse.Action):
-    """An option of the selection that is given twice: one of the two would be dropped without a word."""
+    """A selection option that may be given only once: argparse would silently drop one of the two."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Optional[str] = None) -> None:
         if getattr(namespace, self.dest) is not None:
@@ -216,7 +216,7 @@ def _add_doctor(commands: Any) -> None:
     parser.add_argument("named", metavar="D.T", nargs="*", help="a table whose rights, quotas and space are checked")
     _add_selection(parser, no_where="rights, quotas and space are those of a whole table")
     _add_common(parser)
-    # The findings of bin/hivekeeper-doctor on this machine, which come first in the document.
+    # The findings of bin/hivekeeper-doctor on this machine; they come first in the document.
     parser.add_argument("--edge-checks", default="[]", help=argparse.SUPPRESS)
 
 
@@ -232,7 +232,7 @@ def _add_config(commands: Any) -> None:
 
 
 def _add_selection(parser: Parser, where: str = "", no_where: str = "") -> None:
-    """`where`: what is done with the partitions that --where selects; `no_where`: why the command takes none."""
+    """Add the selection options. `where`: what is done with the partitions --where selects; `no_where`: why the command takes none."""
     group = parser.add_argument_group("selection")
     databases = "all tables of a database; unfit ones are reported and left alone; may be repeated"
     group.add_argument("--database", metavar="D", action="append", default=[], help=databases)
@@ -257,7 +257,7 @@ def _add_run(parser: Parser, meaning: str, required: bool = False) -> None:
 
 
 def _add_settings(parser: Parser, command: str) -> None:
-    """The options that set a value of the configuration for this run."""
+    """Add the options that override the configuration for this run."""
     group = parser.add_argument_group("settings", "each is a key of the configuration too: docs/configuration.md")
     for setting in list_settings():
         if setting.flag and setting.flag.belongs_to(command):
@@ -265,20 +265,20 @@ def _add_settings(parser: Parser, command: str) -> None:
 
 
 def _add_setting(group: Any, setting: Setting, flag: Flag) -> None:
-    """None where the option is not given: a lower layer has its say then."""
+    """Add one option; its value is None if not given, so that a lower layer decides."""
     meaning = setting.meaning[0].lower() + setting.meaning[1:].rstrip(".")
     if flag.metavar:
         default = f" (default {setting.default})" if setting.default else ""
         group.add_argument(flag.name, metavar=flag.metavar, type=flag.complete, help=meaning + default)
     elif setting.per_table:
-        # A table's own true can only be taken back by a no.
+        # Only a --no- option can override a table's own true.
         group.add_argument(flag.name, action=argparse.BooleanOptionalAction, default=None, help=meaning)
     else:
         group.add_argument(flag.name, action="store_true", default=None, help=meaning)
 
 
 def find_flags(options: argparse.Namespace) -> Dict[str, Any]:
-    """What the options say, by key of the configuration; None for one that was not given, or that the command does not have."""
+    """The values of the options, by configuration key; None for an option not given, or not known to the command."""
     with_flags = [setting for setting in list_settings() if setting.flag]
     return {setting.key: getattr(options, setting.flag.attribute, None) for setting in with_flags if setting.flag}
 
@@ -296,7 +296,7 @@ def _add_common(parser: Parser, has_outcome: bool = True) -> None:
 
 
 def find_properties_out(words: Sequence[str]) -> Optional[str]:
-    """What --properties-out says, among words that may be wrong otherwise."""
+    """The value of --properties-out, even if the rest of the command line is wrong."""
     found = None
     for word, following in zip(words, [*words[1:], None]):
         if word == "--properties-out":
