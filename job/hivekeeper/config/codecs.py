@@ -1,4 +1,4 @@
-"""Which codecs Spark writes, by format, and since which of its versions. The one list: settings and plans go by it.
+"""Which codecs Spark writes, by format, and since which Spark version. The only list: settings and plans use it.
 
 Pure. tests/spark writes files with each of them.
 """
@@ -10,7 +10,7 @@ from typing import Mapping, Tuple
 
 Version = Tuple[int, int]
 
-# Hivekeeper needs Spark 3.3: what that version writes, all write.
+# Hivekeeper needs Spark 3.3; every later version writes these too.
 _ALWAYS: Version = (3, 3)
 
 SINCE: Mapping[str, Mapping[str, Version]] = {
@@ -18,12 +18,12 @@ SINCE: Mapping[str, Mapping[str, Version]] = {
     "orc": dict.fromkeys(("none", "snappy", "zlib", "zstd", "lz4"), _ALWAYS),
 }
 
-# Other names, as tables and settings have them.
+# Synonyms found in tables and settings.
 SAME_AS = {"uncompressed": "none"}
 
 
 def list_codecs() -> Tuple[str, ...]:
-    """Every name of a codec that some version writes in some format."""
+    """Every codec name that some Spark version writes in some format."""
     return tuple(dict.fromkeys([*(codec for codecs in SINCE.values() for codec in codecs), *SAME_AS]))
 
 
@@ -32,6 +32,6 @@ def list_writable(format: str, spark_version: str) -> Tuple[str, ...]:
 
 
 def read_version(text: str) -> Version:
-    """Major and minor of a version of Spark, whatever a distribution adds to it."""
+    """Major and minor number of a Spark version, ignoring any distribution suffix."""
     major, minor = (re.findall(r"\d+", text) + ["0", "0"])[:2]
     return int(major), int(minor)

@@ -1,6 +1,6 @@
-"""What is said about a setting, in one place: its key, type, default and meaning, whether a table may have its own, its flag.
+"""The definition of a setting: its key, type, default, meaning and flag, and whether it can be set per table.
 
-Pure. The documents, the help and the values that the program gets all come from here.
+Pure. The docs, the help and the program's values all come from here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from hivekeeper.config.value_types import ValueType
 
-# Before the name of each of Hivekeeper's environment variables.
+# Prefix of Hivekeeper's environment variables.
 PREFIX = "HIVEKEEPER_"
 
 EVERY_COMMAND = ()
@@ -18,7 +18,7 @@ EVERY_COMMAND = ()
 
 @dataclass(frozen=True)
 class Flag:
-    """An option of the command line that sets a value. `commands` have it; () means all. `bare_unit` completes a bare number."""
+    """A command-line option that sets a value. `commands`: which have it, () for all. `bare_unit` is appended to a bare number."""
 
     name: str
     metavar: str = ""
@@ -38,7 +38,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Alias:
-    """An older key for the same setting, which may be written in another way."""
+    """An older key for the same setting; its value may have another format."""
 
     name: str
     type: ValueType
@@ -46,7 +46,7 @@ class Alias:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `key` is dotted; `default` is written as in a configuration file; `is_map`: names of any kind lie below the key."""
+    """One setting. `key` is dotted; `default` is text as in a configuration file; `is_map`: any names are allowed below the key."""
 
     key: str
     type: ValueType
@@ -67,7 +67,7 @@ class Setting:
 
     @property
     def variable(self) -> str:
-        """The environment variable; "" for a map, whose names would not survive there."""
+        """The environment variable; "" for a map, whose names cannot be expressed in one."""
         return "" if self.is_map else PREFIX + self.key.upper().replace(".", "__")
 
     def default_value(self) -> Any:
@@ -77,11 +77,11 @@ class Setting:
 
 
 def setting(key: str, type: ValueType, default: str, meaning: str, **more: Any) -> Any:
-    """A field of a class of settings, with its definition."""
+    """A dataclass field with its setting's definition."""
     definition = Setting(key, type, default, meaning, **more)
     return field(default_factory=definition.default_value, metadata={"setting": definition})
 
 
 def settings_of(settings: type) -> Dict[str, Setting]:
-    """The definitions of a class of settings, by attribute, in their order."""
+    """The definitions in a settings class, by attribute, in declaration order."""
     return {each.name: each.metadata["setting"] for each in fields(settings) if "setting" in each.metadata}

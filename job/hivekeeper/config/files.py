@@ -1,4 +1,4 @@
-"""Finds the files of the configuration on this machine, and reads them."""
+"""Finds and reads the configuration files on this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG4J2 = "log4j2.properties"
 
 
 def read_files(environ: Mapping[str, str], named: Sequence[str]) -> List[Source]:
-    """The site file in HIVEKEEPER_CONF_DIR, if there is one, then the files named with -c, which must be there."""
+    """The site file in HIVEKEEPER_CONF_DIR, if there is one, then the files named with -c, which must exist."""
     if environ.get(CARRIED):
         return []
     site = find_site(environ)
@@ -32,7 +32,7 @@ def find_log4j2(environ: Mapping[str, str]) -> Path:
 
 
 def _packaged(name: str) -> Path:
-    """A file that belongs to the package; in the source tree it lies in conf/."""
+    """A file shipped with the package; in the source tree it is in conf/."""
     installed = Path(__file__).parents[1] / name
     return installed if installed.exists() else Path(__file__).parents[3] / "conf" / name
 

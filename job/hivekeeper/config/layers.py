@@ -19,7 +19,7 @@ from hivekeeper.config.sources import CARRIED, TABLES, Entry, KeyPath, Source, w
 
 @dataclass(frozen=True)
 class Config(RunSettings, Settings):
-    """The merged configuration. `entries` holds everything that was given, weakest first."""
+    """The merged configuration. `entries` holds every value given, lowest precedence first."""
 
     spark: SparkSettings = field(default_factory=SparkSettings)
     kerberos: KerberosSettings = field(default_factory=KerberosSettings)
@@ -27,19 +27,19 @@ class Config(RunSettings, Settings):
 
     @property
     def winners(self) -> Mapping[str, Entry]:
-        """By key, the entry that counts, in the order of the definitions."""
+        """The effective entry of each key, in the order of the definitions."""
         return {entry.key: entry for entry in self.entries}
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """By key, where the value comes from."""
+        """The origin of each key's value."""
         return {name: entry.origin for name, entry in self.winners.items()}
 
     def for_table(self, full_name: str) -> Settings:
         """The settings of one table, `database.table`.
 
-        Within a layer a pattern beats the general value, and the last pattern that fits beats the others; a
-        later layer beats an earlier one, so that a flag always wins.
+        Within a layer a pattern beats the general value, and the last matching pattern wins; a later layer
+        beats an earlier one, so that a flag always wins.
         """
         attributes = {definition.key: attribute for attribute, definition in settings_of(Settings).items()}
         chosen = {attribute: getattr(self, attribute) for attribute in attributes.values()}
@@ -51,10 +51,10 @@ class Config(RunSettings, Settings):
 
 
 def load(files: Sequence[Source], environ: Mapping[str, str], flags: Mapping[str, Any], sets: Sequence[str] = ()) -> Config:
-    """Merge all layers, weakest first: defaults, files, environment, `--set KEY=VALUE`, named flags.
+    """Merge all layers, lowest precedence first: defaults, files, environment, `--set KEY=VALUE`, named flags.
 
-    `flags` maps keys (`spark.queue`) to values; None was not given. In YARN cluster mode the launcher has
-    merged already, and what it carried over stands for all layers but the defaults.
+    `flags` maps keys (`spark.queue`) to values; None means not given. In YARN cluster mode the launcher has
+    already merged, and the entries it passes on replace all layers except the defaults.
     """
     defaults = [Entry(tuple(each.key.split(".")), each.default_value(), "defaults") for each in list_settings() if not each.is_map]
     if environ.get(CARRIED):
@@ -72,7 +72,7 @@ def load(files: Sequence[Source], environ: Mapping[str, str], flags: Mapping[str
 
 
 def _refuse_alias_beside_key(layer: Sequence[Entry]) -> None:
-    """Within one layer nobody could say which of the two is meant."""
+    """Raise UsageError if one layer gives both a key and its alias: it is unclear which one is meant."""
     seen: Dict[KeyPath, Entry] = {}
     for entry in layer:
         other = seen.setdefault(entry.path, entry)
@@ -81,7 +81,7 @@ def _refuse_alias_beside_key(layer: Sequence[Entry]) -> None:
 
 
 def carry(config: Config) -> str:
-    """What was given beside the defaults, for CARRIED: letters, digits, `+`, `/` and `=`, so that no shell minds."""
+    """Everything given except the defaults, encoded for CARRIED in shell-safe characters: letters, digits, `+`, `/` and `=`."""
     given = [[e.path, e.value, e.origin, e.layer] for e in config.entries if e.layer > 0]
     return base64.b64encode(json.dumps(given).encode()).decode()
 
@@ -92,7 +92,7 @@ def _unpack(text: str) -> List[Entry]:
 
 
 def _build(entries: Sequence[Entry]) -> Config:
-    """The typed configuration from all entries, later ones over earlier ones, and what must hold across keys."""
+    """Build the typed configuration from all entries, later ones winning, and check the rules that span keys."""
     values = {entry.path: entry.value for entry in entries}
     config = Config(
         **_values(Config, values),

@@ -1,6 +1,6 @@
-"""Renders the reference of the configuration: the commented YAML of all defaults, the template, the page for operators.
+"""Renders the configuration reference: the commented YAML of all defaults, the template, the page for operators.
 
-Pure. conf/defaults.yaml and docs/configuration.md are made from this, and a test compares them.
+Pure. conf/defaults.yaml and docs/configuration.md are generated from this, and a test compares them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ HEAD = """\
 
 SECTIONS = {
     "spark": "How spark-submit is called.",
-    "kerberos": "Whose keytab Spark logs in with and renews its tickets from. Without one the user's ticket is used. Give principal and "
+    "kerberos": "The keytab that Spark logs in with and renews its tickets from. Without one the user's ticket is used. Give principal and "
     "keytab together, or neither.",
 }
 
 ABOUT_TABLES = (
-    "Other settings for some tables: a pattern of database.table, and below it any key that docs/configuration.md marks as per table. "
+    "Settings for some tables: a pattern of database.table, and below it any key that docs/configuration.md marks as per table. "
     "Of several patterns that match, the last one wins."
 )
 
@@ -39,7 +39,7 @@ def render_defaults() -> str:
 
 
 def render_template() -> str:
-    """The same with each key commented out: the file changes nothing until a line is uncommented."""
+    """The defaults with each key commented out: the file changes nothing until a line is uncommented."""
     return "\n".join([HEAD, *_lines(commented_out=True)]) + "\n"
 
 
@@ -70,12 +70,12 @@ def _default(setting: Setting) -> str:
 PAGE = """\
 # Configuration
 
-Every setting, made from the program's own definitions. [conf/defaults.yaml](../conf/defaults.yaml) is the same as a YAML file;
-`bin/hivekeeper config --template` writes a commented file to start from, `bin/hivekeeper config` shows what is in force and where each
-value comes from.
+Every setting, generated from the program's own definitions. [conf/defaults.yaml](../conf/defaults.yaml) is the same as a YAML file;
+`bin/hivekeeper config --template` writes a commented file to start from, `bin/hivekeeper config` shows the effective values and where
+each one comes from.
 
 Later layers win: the defaults, `site.yaml` in `HIVEKEEPER_CONF_DIR`, files given with `-c`, environment variables, `--set KEY=VALUE`,
-flags. A key without a value counts as not given; an empty text (`''`) takes away what a lower layer has set. Sizes are `512m`, `8g`, `2TB`
+flags. A key without a value counts as not given; an empty text (`''`) removes the value of a lower layer. Sizes are `512m`, `8g`, `2TB`
 (powers of 1024), times `90s`, `15m`, `4h`, `7d`. Below `tables:` a pattern of `database.table` may have its own value for each key that is
 marked *per table*:
 

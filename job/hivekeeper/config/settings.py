@@ -1,4 +1,4 @@
-"""Every setting there is, and the frozen values that the program gets. Sizes are bytes, times are milliseconds.
+"""All settings, and the frozen values the program uses. Sizes are bytes, times are milliseconds.
 
 Pure. To add a setting, add a line here and run `make generated`.
 """
@@ -37,7 +37,7 @@ LONG = ("compact-swap", "rollback", "cleanup")
 
 @dataclass(frozen=True)
 class Settings:
-    """What bears on the work on one table."""
+    """Settings that apply to one table."""
 
     block_bytes: int = setting(
         "block_size",
@@ -60,7 +60,7 @@ class Settings:
         "min_quiet",
         DURATION,
         "15m",
-        "Leave a unit for a later run if it was written to more recently than this.",
+        "Leave a unit for a later run if its last write is more recent than this.",
         per_table=True,
         flag=Flag("--min-quiet", "TIME", SIZING),
     )
@@ -84,14 +84,14 @@ class Settings:
         "quarantine_after",
         WHOLE,
         "3",
-        "Leave a unit alone for a while after its compaction failed on this many consecutive nights with the same files. 0: never.",
+        "Skip a unit for a while after its compaction failed on this many consecutive nights with the same files. 0: never.",
         per_table=True,
     )
     quarantine_for_ms: int = setting(
         "quarantine_for",
         DURATION,
         "7d",
-        "How long such a unit is left alone after its last failure.",
+        "How long such a unit is skipped after its last failure.",
         per_table=True,
     )
     max_backup_bytes: Optional[int] = setting(
@@ -143,7 +143,7 @@ class Settings:
         "backup_table",
         FLAG,
         "true",
-        "Create a backup table, which shows the old rows of what was compacted.",
+        "Create a backup table, which shows the rows of the old files.",
         per_table=True,
     )
     backup_prefix: str = setting("backup_prefix", NAME, "__bkp_", "Prefix of the names of backup tables.")
@@ -203,14 +203,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What bears on a whole run."""
+    """Settings that apply to a whole run."""
 
     dry_run: bool = setting("dry_run", FLAG, "false", "Print the plan and change nothing.", flag=Flag("--dry-run", commands=LONG))
     max_duration_ms: Optional[int] = setting(
         "max_duration",
         optional(DURATION),
         "",
-        "Start no new unit after this time, such as 4h. The unit in hand is finished; the run ends with exit code 6 and lists the rest.",
+        "Start no new unit after this time, such as 4h. The current unit is finished; the run ends with exit code 6 and lists the rest.",
         flag=Flag("--max-duration", "TIME", LONG),
     )
     stop_file: Optional[str] = setting(
@@ -294,7 +294,7 @@ class SparkSettings:
 
 @dataclass(frozen=True)
 class KerberosSettings:
-    """Whose keytab Spark logs in with and renews its tickets from."""
+    """The keytab that Spark logs in with and renews its tickets from."""
 
     principal: Optional[str] = setting("kerberos.principal", optional(TEXT), "", "For example etl@EXAMPLE.COM.")
     keytab: Optional[str] = setting("kerberos.keytab", optional(TEXT), "", "Local path of the keytab file.")

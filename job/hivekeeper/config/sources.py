@@ -1,7 +1,7 @@
-"""Reads settings from where they can be given: YAML files, the environment, `KEY=VALUE`, flags.
+"""Reads settings from YAML files, the environment, `KEY=VALUE` and flags.
 
-Every text becomes an Entry or a UsageError that says where, what and what is allowed. The key decides how a text is read,
-not YAML: `hive_lock: off` is the word off, and a Spark property stays as it was written.
+Every text becomes an Entry or a UsageError that says where, what and what is allowed. The key, not YAML, decides how a text is
+read: `hive_lock: off` is the word off, and a Spark property stays as written.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
 DRIVER_OUTPUT = "HIVEKEEPER_DRIVER_OUTPUT"
 
-# Variables with our prefix that are no settings: they say where things are, or are meant for a scheduler's script around us.
+# Variables with our prefix that are not settings: they give locations, or belong to a scheduler's script that calls Hivekeeper.
 SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
 RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, "HIVEKEEPER_PYTHON", *SCRIPTS])
 
-# In a tree of keys: any name is allowed here.
+# In a key tree: any name is allowed here.
 ANY = "*"
 
 TABLES = "tables"
@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Entry:
-    """One value and who gave it. `layer` counts up from the defaults, which are 0; `alias` is the older key that was used."""
+    """One value and its origin. `layer` counts up from the defaults, which are 0; `alias` is the older key that was used."""
 
     path: KeyPath
     value: Any
@@ -72,7 +72,7 @@ class Entry:
 
 
 def _leaves(settings: Sequence[Setting]) -> Dict[str, Any]:
-    """By name, with the aliases, which are read in their own way."""
+    """The settings by name, with their aliases, which have a type of their own."""
     leaves: Dict[str, Any] = {}
     for each in settings:
         leaves[each.name] = {ANY: each} if each.is_map else each
@@ -91,12 +91,12 @@ def _grow_tree() -> KeyTree:
     }
 
 
-# Every key there is: a name leads to a setting or to the keys below it.
+# All keys: a name leads to a setting or to the keys below it.
 ROOT: KeyTree = _grow_tree()
 
 
 def find(path: KeyPath, where: str) -> Union[Setting, KeyTree]:
-    """What a path leads to. Refuses a key that nothing reads, and names the nearest one that is read."""
+    """The setting or subtree at a path. Refuses an unknown key and suggests the nearest known one."""
     node: Union[Setting, KeyTree] = ROOT
     for depth, name in enumerate(path):
         above = ".".join(path[:depth])
@@ -109,14 +109,14 @@ def find(path: KeyPath, where: str) -> Union[Setting, KeyTree]:
 
 
 def _suggest(name: str, allowed: KeyTree) -> str:
-    from difflib import get_close_matches  # costs 10 ms, and only a mistake needs it
+    from difflib import get_close_matches  # costs 10 ms; needed only for a mistake
 
     near = get_close_matches(name, [*allowed], 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def read_entry(path: KeyPath, raw: Union[str, List[str]], origin: str) -> Entry:
-    """Read the text of one setting. ValueError becomes a line that says where, what and what is allowed."""
+    """Read the text of one setting. ValueError becomes a UsageError that says where, what and what is allowed."""
     found = find(path, origin)
     if not isinstance(found, Setting):
         raise wrong(f"{origin}: {'.'.join(path)} takes keys below it, not a value")
@@ -131,13 +131,13 @@ def read_entry(path: KeyPath, raw: Union[str, List[str]], origin: str) -> Entry:
 
 
 def read_flag(key: str, value: Any) -> Entry:
-    """What a named option of the command line says."""
+    """The entry of a named command-line option."""
     raw = [str(part) for part in value] if isinstance(value, (list, tuple)) else str(value)
     return read_entry(split_key(key), raw.lower() if isinstance(value, bool) and isinstance(raw, str) else raw, "command line")
 
 
 def read_assignment(text: str) -> Entry:
-    """What `--set KEY=VALUE` says."""
+    """The entry of `--set KEY=VALUE`."""
     name, sign, value = text.partition("=")
     if not sign:
         raise wrong(f'--set takes KEY=VALUE, not "{text}"')
@@ -145,7 +145,7 @@ def read_assignment(text: str) -> Entry:
 
 
 def split_key(name: str) -> KeyPath:
-    """A dotted key; the names of Spark properties and the patterns of tables contain dots themselves."""
+    """Split a dotted key; Spark property names and table patterns contain dots themselves."""
     if name.startswith("spark.extra_conf."):
         return ("spark", "extra_conf", name[len("spark.extra_conf.") :])
     if name.startswith(f"{TABLES}."):
@@ -162,8 +162,8 @@ def read_environment(environ: Mapping[str, str]) -> Iterator[Entry]:
 
 
 def read_yaml(source: Source) -> Iterator[Entry]:
-    """The values of a file. Only the structure is YAML's; the texts are read by their types. A key without a value was not given."""
-    import yaml  # 30 ms, which a plain --version does not need
+    """The values of a file. YAML gives only the structure; each type reads its own text. A key without a value counts as not given."""
+    import yaml  # 30 ms, not needed for a plain --version
 
     try:
         root = yaml.compose(source.text, Loader=yaml.SafeLoader)

@@ -1,7 +1,7 @@
-"""How the text of a setting is read and written: sizes, times, numbers, choices.
+"""Reads and writes the text of settings: sizes, times, numbers, choices.
 
-Pure. Each type says in words what it allows, and raises ValueError for anything else; it never guesses.
-In the program sizes are bytes and times are milliseconds.
+Pure. Each type describes what it allows, and raises ValueError for anything else; it never guesses.
+Inside the program sizes are bytes and times are milliseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _write_plain(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ValueType:
-    """How the values of one type are read and written, the words for what is allowed, and the program's unit."""
+    """How values of one type are read and written, a description of what is allowed, and the program's unit."""
 
     allowed: str
     parse: Callable[[str], Any]
@@ -33,7 +33,7 @@ class ValueType:
     is_list: bool = False
 
     def read(self, raw: Union[str, Sequence[str]]) -> Any:
-        """The value of a text, or of a list of texts where the type is a list. Raises ValueError."""
+        """The value of a text, or of a list of texts if the type is a list. Raises ValueError."""
         if self.is_list:
             parts = raw.split(",") if isinstance(raw, str) else raw
             return tuple(self.parse(part.strip()) for part in parts if part.strip())
@@ -42,7 +42,7 @@ class ValueType:
         return self.parse(raw.strip())
 
     def write(self, value: Any) -> str:
-        """The text of a value, as a configuration file takes it; "" for None."""
+        """The text of a value as in a configuration file; "" for None."""
         if value is None:
             return ""
         return ", ".join(map(self.write_one, value)) if self.is_list else self.write_one(value)
@@ -71,7 +71,7 @@ def write_duration(duration_ms: int) -> str:
 
 
 def _write_in_units(value: int, units: Mapping[str, int]) -> str:
-    """In the largest unit that leaves no rest."""
+    """The value in the largest unit that divides it evenly."""
     name, length = max((unit for unit in units.items() if value and value % unit[1] == 0), key=lambda unit: unit[1], default=("", 1))
     return f"{value // length}{name}"
 
@@ -84,7 +84,7 @@ def parse_flag(text: str) -> bool:
 
 
 def optional(of: ValueType) -> ValueType:
-    """The same, where an empty text removes the value of a lower layer."""
+    """The same type, but an empty text removes the value of a lower layer."""
     return replace(of, allowed=f"{of.allowed}, or nothing", parse=lambda text: of.parse(text) if text else None)
 
 
