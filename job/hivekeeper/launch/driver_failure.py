@@ -1,6 +1,6 @@
-"""Decide what became of a run in YARN's cluster mode whose driver left no output, from what spark-submit and YARN wrote.
+"""Decide how a run in YARN cluster mode ended if its driver left no output, from what spark-submit and YARN wrote.
 
-Pure: texts in, an exit code and words out. In doubt the run is taken for one that had begun.
+Pure: texts in, an exit code and a reason out. In doubt the run is assumed to have begun.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from hivekeeper.reasons import Code, Reason
 
 APPLICATION = re.compile(r"\bapplication_\d+_\d+\b")
 
-# spark-submit's last words on the driver's own exit code.
+# How spark-submit reports the driver's own exit code.
 DRIVER_CODE = re.compile(r"User application exited with status (\d{1,3})\b")
 
 KILLED = re.compile(r"Application application_\d+_\d+ (?:is|was) killed|final status: KILLED|state: KILLED")
 
-# How YARN says that the driver's container was ended from outside. It counts its own reasons below zero; memory is -103 and -104.
+# How YARN reports that the driver's container was killed from outside. YARN's own reasons are negative; memory is -103 and -104.
 CONTAINER = re.compile(r"AM Container for \S+ exited with\s+exitCode: (-?\d+)")
 MEMORY = ("-103", "-104")
 
-# Java's and YARN's reasons for not starting anything.
+# How Java and YARN report that nothing was started.
 REFUSAL = re.compile(r"Exception in thread \"main\" (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
 CAUSE = re.compile(r"Caused by: (?:[\w.$]+\.)?(\w+(?:Exception|Error)\b.*)")
 
-# Reasons that no later try removes: the configuration is wrong.
+# Reasons that a retry cannot fix: the configuration is wrong.
 CONFIGURED = re.compile(
     r"unknown queue|permission to submit|cannot submit applications?|Login failure|Unable to obtain password|is above the max threshold"
     r"|FileNotFoundException|0\.0\.0\.0:80\d\d"
 )
 
-# YARN's own word on an application that failed.
+# YARN's own diagnosis of a failed application.
 DIAGNOSIS = re.compile(r"Application diagnostics message: (.+)")
 
 BEGUN = re.compile(r"state: RUNNING|User application exited|User class threw")
@@ -45,7 +45,7 @@ LINES = 20
 
 @dataclass(frozen=True)
 class Fate:
-    """How a run without output ended. `code` is 128+n where it was killed."""
+    """How a run without output ended. `exit_code` is 128+n if it was killed."""
 
     exit_code: int
     reason: Reason
@@ -88,13 +88,13 @@ def judge(log: str, status: int) -> Fate:
 
 
 def find_reason(log: str) -> str:
-    """Java's own first words on a submission that failed."""
+    """Java's own message about a failed submission."""
     found = REFUSAL.search(log) or CAUSE.search(log)
     return found[1].strip()[:300] if found else ""
 
 
 def pick_lines(log: str) -> List[str]:
-    """The lines of a container's log that matter: the driver's own last error with its three lines, else the last that tell."""
+    """The relevant lines of a container's log: the three lines of the driver's own last error, else the last lines that report errors."""
     lines = log.splitlines()
     own = [number for number, line in enumerate(lines) if line.startswith("hivekeeper: ")]
     if own:

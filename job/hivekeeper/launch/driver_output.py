@@ -1,6 +1,6 @@
-"""What a driver in YARN's cluster mode gives back to the machine that started it: one JSON document.
+"""What a driver in YARN cluster mode returns to the machine that started it: one JSON document.
 
-Pure. The driver has neither that machine's files nor its standard output, so words are changed to what lies beside it.
+Pure. The driver has neither that machine's files nor its stdout, so paths in its command line are replaced by files beside it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from hivekeeper.launch import output_files
 # The driver's copy of its own log.
 LOG = "hivekeeper-stderr.log"
 
-# Under this name the launcher ships the file of --tables-file.
+# The launcher ships the file of --tables-file under this name.
 TABLES = "hivekeeper-tables.txt"
 
 # Options that name a file to write.
 OUTPUTS = ("--report-file", "--properties-out")
 
-# A log of more characters than this comes back without its beginning.
+# A log with more characters than this is returned without its beginning.
 LOG_LIMIT = 200_000
 
 VERSION = 1
@@ -29,7 +29,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class DriverOutput:
-    """An exit code, what was printed, the driver's own log, and the contents of files by the names that were asked for."""
+    """The exit code, the printed text, the driver's own log, and the contents of files by their requested names."""
 
     code: int
     text: str
@@ -38,7 +38,7 @@ class DriverOutput:
 
 
 def bring_near(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
-    """The words with names of files beside the driver, and by the names that were asked for where each output lies."""
+    """The words with paths replaced by files beside the driver, and the local file of each requested output."""
     near: List[str] = []
     asked_for: Dict[str, str] = {}
     option = ""
@@ -64,7 +64,7 @@ def _near(option: str, path: str, asked_for: Dict[str, str]) -> str:
 
 
 def cut_log(log: str) -> str:
-    """The end of a log that is too long, from the beginning of a line."""
+    """The end of a log that is too long, starting at a line."""
     if len(log) <= LOG_LIMIT:
         return log
     return f"(the beginning is left out)\n{log[-LOG_LIMIT:].partition(chr(10))[2]}"

@@ -1,6 +1,6 @@
-"""Looks at this machine for the checks of an edge node: its environment, files and Kerberos programs. Decides nothing.
+"""Gathers facts about this machine for the edge node checks: its environment, files and Kerberos programs. Decides nothing.
 
-Java is started only if no file tells the version of Spark or Java.
+Java is started only if no file gives the version of Spark or Java.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONF_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 class ThisMachine:
-    """`clock` gives the seconds since 1970."""
+    """This machine. `clock` returns the seconds since 1970."""
 
     def __init__(self, environ: Mapping[str, str], clock: Callable[[], float]) -> None:
         self._environ = environ
@@ -46,7 +46,7 @@ class ThisMachine:
         return SparkFacts(submit, str(home), self._find_spark_version(home, submit))
 
     def _find_spark_version(self, home: Path, submit: str) -> str:
-        """From the RELEASE file, the name of a jar, or spark-submit itself, the slowest."""
+        """From the RELEASE file, else the name of a jar, else spark-submit itself, which is slowest."""
         jars = (path.name for path in sorted(home.glob("jars/spark-core_*.jar")))
         found = re.search(r"Spark (\d+\.\d\S*)", _read(home / "RELEASE"))
         found = found or next(filter(None, (re.fullmatch(r"spark-core_[\d.]+-(\d.*)\.jar", name) for name in jars)), None)
@@ -59,7 +59,7 @@ class ThisMachine:
         return JavaFacts(path, self._find_java_version(path))
 
     def _find_java_version(self, java: str) -> str:
-        """From the release file, which lies beside jre/ in a JDK 8, or java itself."""
+        """From the release file, which is beside jre/ in a JDK 8, else from java itself."""
         home = Path(java).resolve().parent.parent
         for release in (home / "release", home.parent / "release" if home.name == "jre" else None):
             found = re.search(r'JAVA_VERSION="([^"]+)"', _read(release)) if release else None
@@ -102,7 +102,7 @@ class ThisMachine:
         return TicketFacts(error=_last_line(said)) if code else self._list_ticket()
 
     def keytab_ticket(self, principal: str, keytab: str) -> TicketFacts:
-        """A ticket that the keytab gives now, in a private cache that does not stay."""
+        """A new ticket from the keytab, in a temporary private cache."""
         kinit = self._find_program("kinit")
         if kinit is None:
             return TicketFacts(missing="kinit")
@@ -128,7 +128,7 @@ class ThisMachine:
         return shutil.which(name, path=self._environ.get("PATH"))
 
     def _run(self, command: Sequence[str], more: Optional[Mapping[str, str]] = None) -> Tuple[int, str]:
-        """The exit code and all that the program printed, in the words that are the same everywhere."""
+        """The exit code and all output of the program, in English (LC_ALL=C)."""
         environ: Dict[str, str] = {**self._environ, "LC_ALL": "C", **(more or {})}
         try:
             done = subprocess.run(

@@ -1,6 +1,6 @@
 """Reads a Hadoop configuration file as Hadoop does, without Java: comments, `<final>`, XInclude of local files.
 
-Variables (`${…}`) are left as they are written.
+Variables (`${…}`) are not expanded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hivekeeper.plan.edge_node import HadoopFile
 
 
 def read_hadoop_file(path: Path) -> HadoopFile:
-    """The properties of a file; one that cannot be read is a fact, too."""
+    """The properties of a file, or the error if it cannot be read."""
     try:
         root = ElementTree.parse(path).getroot()
         ElementInclude.include(root, base_url=str(path))

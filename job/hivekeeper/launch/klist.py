@@ -1,6 +1,6 @@
-"""Reads what klist prints about tickets, of MIT Kerberos and of Heimdal, under LC_ALL=C.
+"""Parses the tickets printed by klist, of MIT Kerberos and Heimdal, under LC_ALL=C.
 
-Pure. Times are those of this machine's zone.
+Pure. Times are in this machine's time zone.
 """
 
 from __future__ import annotations

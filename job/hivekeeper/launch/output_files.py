@@ -1,7 +1,6 @@
-"""The files that a command line asks for (--report-file, --properties-out), here or on the cluster.
+"""The output files of a command (--report-file, --properties-out), local or on the cluster.
 
-One that cannot be written is found before the work begins. They are written when it is done: what fails then is said in the log and
-changes nothing else.
+A file that cannot be written is detected before the work begins. They are written when it is done: a failure then is only logged.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ log = logging.getLogger(__name__)
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is for Hadoop to open: one without scheme is local."""
+    """Whether Hadoop opens a path; a path without a scheme is local."""
     return "://" in path or path.startswith(("hdfs:", "file:"))
 
 
 def require_writable_here(path: str) -> None:
-    """Raise UsageError where a file of this machine cannot be written: tried with a file beside it, which is removed again."""
+    """Raise UsageError if a local file cannot be written; the test is to create a file beside it, which is removed again."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise _cannot_write(path, "it is not a file")
     aside = _aside(path)
@@ -35,7 +34,7 @@ def require_writable_here(path: str) -> None:
 
 
 def require_writable(files: Files, path: str) -> None:
-    """The same on the cluster. A file that is there will be replaced; a directory, which may be a table's, must never be."""
+    """The same on the cluster. An existing file will be replaced; a directory, which may be a table's, must never be."""
     _refuse_directory(files, path)
     aside = _aside(files.qualify(path))
     try:
@@ -62,13 +61,13 @@ def _aside(path: str) -> str:
 
 
 def write(files: Files, path: str, text: str) -> None:
-    """The file is replaced whole. A path without scheme is local."""
+    """Replace the whole file. A path without a scheme is local."""
     if not is_remote(path):
         write_local(path, text)
         return
     try:
         _refuse_directory(files, path)
-        # hdfs:///… names no NameNode, which a rename asks for.
+        # hdfs:///… names no NameNode, which a rename requires.
         target = files.qualify(path)
         aside = _aside(target)
         files.write_new(aside, text + "\n")
@@ -93,7 +92,7 @@ def _log_failure(path: str, reason: str) -> None:
 
 
 def forget_remote(files: Files, path: str) -> None:
-    """Remove the file that an earlier run has written, and nothing but a file."""
+    """Remove the file of an earlier run; never a directory."""
     target = files.qualify(path)
     found = files.stat(target)
     if found is not None and not found.is_dir:
@@ -101,6 +100,6 @@ def forget_remote(files: Files, path: str) -> None:
 
 
 def forget_local(path: str) -> None:
-    """A run that is killed writes nothing; what the run before it wrote must not be taken for its own."""
+    """Remove the file of an earlier run: a killed run writes nothing, and the old file must not be taken for its output."""
     with contextlib.suppress(OSError):
         os.unlink(path)

@@ -1,4 +1,4 @@
-"""Sees that a driver in a container of YARN runs on the Python that was packed for it."""
+"""Checks that a driver in a YARN container runs on the Python that was packed for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hivekeeper.reasons import Code
 
 
 def require_packed_python(config: Config, directory: str, prefix: str) -> None:
-    """Raise UsageError unless the Python of `prefix` is the packed one, where the driver in `directory` should run on one."""
+    """Raise UsageError if the driver in `directory` should run on the packed Python and `prefix` is another one."""
     home = spark_submit.find_packed_home(config)
     if home is None or os.path.realpath(os.path.join(directory, home)) == os.path.realpath(prefix):
         return

@@ -1,4 +1,4 @@
-"""Finds the files of this machine that a driver in cluster mode needs beside it."""
+"""Finds the local files that a driver in cluster mode needs beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _ship_tables_file(path: str, config: Config) -> str:
 
 
 def _find_hive_site(config: Config, environ: Mapping[str, str]) -> List[str]:
-    """Spark ships what lies in HADOOP_CONF_DIR and YARN_CONF_DIR, but not the hive-site.xml of its own configuration."""
+    """Spark ships the files in HADOOP_CONF_DIR and YARN_CONF_DIR, but not the hive-site.xml of its own configuration."""
     spark_home = config.spark.home or environ.get("SPARK_HOME")
     own = environ.get("SPARK_CONF_DIR") or (spark_home and os.path.join(spark_home, "conf"))
     by_spark = [environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]

@@ -1,6 +1,6 @@
 """Decide how spark-submit is called: the configuration in, a list of words out.
 
-Pure. Nothing is quoted here, because no word is ever split again; nothing is looked up on this machine.
+Pure. Nothing is quoted, because no word is ever split again; nothing is read from this machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hivekeeper.config.layers import Config, carry
 from hivekeeper.config.settings import SparkSettings
 from hivekeeper.config.sources import CARRIED
 
-# Separates what the launcher needs to know from the options of spark-submit.
+# Separates the launcher's values from the options of spark-submit.
 END = "--"
 
 # Names inside YARN containers.
@@ -20,13 +20,13 @@ ENV_ALIAS = "hivekeeper-env"
 LOG4J2 = "hivekeeper-log4j2.properties"
 
 FIXED = {
-    # A second attempt, or a second copy of a task, would write beside the first one.
+    # A second attempt, or a second copy of a task, would write alongside the first one.
     "spark.yarn.maxAppAttempts": "1",
     "spark.speculation": "false",
-    # Version 2 shows files of tasks before the job has succeeded.
+    # Version 2 exposes task files before the job has succeeded.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
-    # HDFS sleeps 400 ms when a DataNode's report is late: 220 ms per small file instead of 23 ms. Each sleep is twice as long as the
-    # one before, so it takes more of them to wait as long as HDFS does by itself (12 s) before a file cannot be closed.
+    # By default HDFS sleeps 400 ms when a DataNode's report is late: 220 ms per small file instead of 23 ms. Each sleep doubles, so a
+    # shorter first sleep needs more retries to wait as long as the default (12 s) before closing the file fails.
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
     "spark.ui.showConsoleProgress": "false",
@@ -34,9 +34,9 @@ FIXED = {
 
 
 def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = ()) -> List[str]:
-    """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit.
+    """Everything the launcher needs: NAME=VALUE words, END, then the options of spark-submit.
 
-    `run` names the output of a driver in cluster mode; `shipped` are the files of this machine that such a driver needs.
+    `run` names the output of a driver in cluster mode; `shipped` are the local files that such a driver needs.
     """
     spark, kerberos = config.spark, config.kerberos
     known = {
@@ -63,7 +63,7 @@ def submit_options(config: Config, python: str, log4j2: Path, shipped: Sequence[
     yarn, cluster = spark.master == "yarn", spark.deploy_mode == "cluster"
     files = [*spark.extra_files, *([name_shipped(log4j2, LOG4J2), *shipped] if cluster else [])]
     archives = [*spark.archives, *([_with_alias(spark.python_env)] if yarn and spark.python_env else [])]
-    # spark-submit takes one or the other: as a proxy user it runs on the ticket that the launcher got from the keytab.
+    # spark-submit takes a keytab or a proxy user, not both: a proxy user runs on the ticket that the launcher got from the keytab.
     logs_in = kerberos.proxy_user is None
     options: Dict[str, Any] = {
         "--name": "hivekeeper",
@@ -111,12 +111,12 @@ def _client_properties(spark: SparkSettings, python: str, log4j2: Path) -> Dict[
 def _cluster_properties(config: Config) -> Dict[str, Optional[str]]:
     spark = config.spark
     return {
-        # The launcher waits for the driver's output, whatever the site's spark-defaults.conf says.
+        # The launcher needs the driver's output, so submission must wait whatever the site's spark-defaults.conf says.
         "spark.yarn.submit.waitAppCompletion": "true",
         "spark.driver.memoryOverhead": spark.driver_memory_overhead,
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": _packed_python(spark),
         "spark.pyspark.python": _packed_python(spark),
-        # Else one in the site's spark-defaults.conf would win over ours.
+        # Otherwise one in the site's spark-defaults.conf would override ours.
         "spark.pyspark.driver.python": _packed_python(spark),
         f"spark.yarn.appMasterEnv.{CARRIED}": carry(config),
         **_log4j2(LOG4J2),
@@ -124,18 +124,18 @@ def _cluster_properties(config: Config) -> Dict[str, Optional[str]]:
 
 
 def name_shipped(path: Path, alias: str) -> str:
-    """A local file for --files, under another name in the containers. As a URI: a blank in a plain name hides the # from Spark."""
+    """A local file for --files, renamed in the containers. A URI, because in a plain path with a blank Spark misses the #."""
     return f"{path.absolute().as_uri()}#{alias}"
 
 
 def _log4j2(location: str) -> Dict[str, str]:
-    # Not extraJavaOptions: those are the site's (spark-defaults.conf), and setting them here would take them away.
-    # Spark adds the options that Java 17 needs by itself.
+    # Not extraJavaOptions: setting them here would override the site's own (spark-defaults.conf).
+    # Spark itself adds the options that Java 17 needs.
     return {"spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={location}"}
 
 
 def find_packed_home(config: Config) -> Optional[str]:
-    """Where the driver's Python must lie, seen from its working directory; None for a driver outside of YARN's containers."""
+    """Where the driver's Python must be, relative to its working directory; None for a driver outside YARN containers."""
     spark = config.spark
     return _packed_home(spark.python_env) if spark.deploy_mode == "cluster" and spark.python_env else None
 
