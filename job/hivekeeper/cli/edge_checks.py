@@ -23,7 +23,7 @@ from hivekeeper.report.results import CommandResult
 
 @dataclass(frozen=True)
 class Request:
-    """The launcher's request, NAME=VALUE before the `--`. `hand_over`: the file that receives the findings if the cluster can be checked."""
+    """The launcher's request, NAME=VALUE before the `--`. `hand_over`: the file for the findings if the cluster can be checked."""
 
     launcher: LauncherFacts
     edge_only: bool
