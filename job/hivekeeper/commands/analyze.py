@@ -33,7 +33,7 @@ def analyze_table(context: Context, table: Table) -> TableOutcome:
 
 
 def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
-    """With the units that compact-swap would leave alone because they keep failing. A log that cannot be read hides no small files."""
+    """Mark the units that compact-swap would skip because they keep failing. If the log cannot be read, all units are still shown."""
     if not observed.has_control or not observed.settings.quarantine_after:
         return observed
     try:

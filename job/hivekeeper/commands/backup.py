@@ -1,4 +1,4 @@
-"""backup: take the record of a table as it is now, and a backup table over it. Writes metadata only."""
+"""backup: record the current state of a table and create a backup table over it. Writes metadata only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hivekeeper.steps.observe import observe_table
 
 
 def back_up(context: Context) -> CommandResult:
-    """Record every selected table. Nothing is copied: what another writer deletes afterwards no record brings back."""
+    """Record every selected table. Nothing is copied: a record cannot bring back files that another writer deletes later."""
     return per_table.run_on_tables(context, BACKUP, partial(back_up_table, context))
 
 

@@ -1,4 +1,4 @@
-"""cleanup: discard backups that the retention policy lets go. Deletes only what still equals its manifest."""
+"""cleanup: discard backups that the retention policy no longer keeps. Deletes only what still matches its manifest."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def carry_out(
     verdicts: Sequence[Verdict],
     lock: Lock,
 ) -> Tuple[List[UnitResult], int]:
-    """The plan durably and the intention in the log first; then backup by backup."""
+    """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP)
@@ -80,7 +80,7 @@ def carry_out(
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict]) -> RunPlan:
-    """What goes, oldest first. Late files may go to live only where live is the unit's still, and what the newest run left."""
+    """What to discard, oldest first. Late files may move to live only if live is still the unit's and holds the newest run's files."""
     lives = {unit.name: unit.live for unit in find_units(context.cluster, table)}
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
     going = [verdict.backup for verdict in verdicts if not verdict.keep]
@@ -98,7 +98,7 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
 
 
 def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:
-    """What the log keeps of the rules that a cleanup went by."""
+    """The retention rules of a cleanup, for the log."""
     return {
         "minAgeMs": settings.min_age_ms,
         "olderThanMs": settings.older_than_ms,

@@ -1,4 +1,4 @@
-"""compact-swap: analyze → plan → stage → prove → swap → record, unit by unit, after recovering what former runs left."""
+"""compact-swap: analyze → plan → stage → prove → swap → record, unit by unit, after recovering interrupted runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone, which was there a moment ago", "somebody is removing it: run again later")
+GONE = Reason(Code.DIRECTORY_GONE, "its directory has just disappeared", "somebody is removing it: run again later")
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
@@ -46,7 +46,7 @@ def compact_swap(context: Context) -> CommandResult:
 
 
 def compact_table(context: Context, table: Table) -> TableOutcome:
-    """A table with records is looked at once, after its recovery; one without must have work to do before anything is made there."""
+    """Compact one table. A table with a log is observed once, after recovery; otherwise nothing is created before there is work to do."""
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     wanted = selection.wanted_in(table, context.selection.where)
     unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version)
@@ -61,7 +61,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return _plan_only(cluster, observed, settings, context.run)
         if not analysis.choose(observed.units):
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
-        # The lock takes room too. Where there was a run before, what it left may have to go first.
+        # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
         refuse_without_room(cluster, observed, settings)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with table_lock.hold_table(cluster, table, control, context.run) as lock:
@@ -70,7 +70,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         if observed is None or history.runs:
             observed = observe_lifted(cluster, table, history, settings, wanted)
         else:
-            # Nobody has worked on the table since it was looked at; the lock has made the control directory.
+            # No run has worked on the table since it was observed; taking the lock created the control directory.
             observed = replace(observed, has_control=True)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
@@ -78,7 +78,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
 
 
 def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
-    """The table as it is once what a late committer left in its units is lifted."""
+    """Observe the table after moving up what a late committer left inside its units."""
     observed = observe_table(cluster, table, settings, wanted)
     if observed.reason is None and lift_in_swapped(cluster, observed, history):
         observed = observe_table(cluster, table, settings, wanted)
@@ -95,7 +95,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
 def _compact_held(
     cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
-    """With the lock, after recovery: plan, act."""
+    """Plan and act, holding the lock, after recovery."""
     observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:
@@ -105,9 +105,9 @@ def _compact_held(
 
 
 def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId) -> CompactionPlan:
-    """Read the footers of the units worth doing and decide. Reads only. Raises Unusable where none of them can be written.
+    """Read the footers of the units worth compacting and decide. Reads only. Raises Unusable if none of them can be written.
 
-    With a limit they are read until so many units are fit, lest an unfit one that ranks high takes a place in every run.
+    With max_units, footers are read until that many units are fit, so that an unfit unit of high rank does not use up a place in every run.
     """
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
     waiting = analysis.choose(observed.units)
@@ -131,7 +131,7 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
 def find_limits(
     cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], history: History, settings: Settings
 ) -> List[Limit]:
-    """What bounds the units of one run. Nothing is asked where there are none."""
+    """The limits on the units of one run. Makes no call if there are no units."""
     if not chosen:
         return []
     debt = capacity.limit_by_debt(observed.table.full_name, retention.list_backups(history), settings)
@@ -140,7 +140,7 @@ def find_limits(
 
 
 def find_quota_directories(files: Files, table: Table, settings: Settings) -> List[str]:
-    """Where quotas are asked for. Further up only where the site says that there is one: else HDFS answers by counting all below."""
+    """The directories whose quota is checked. Higher ones only if configured: without a quota HDFS has to count everything below."""
     above = [files.qualify(place) for place in settings.quota_directories]
     database = names.parent(table.location)
     own = [table.location, database] if table.partitioned else [database]
@@ -148,7 +148,7 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
 
 
 def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
-    """What the directories of some units are tied to, and what their files say, in a few calls for all of them."""
+    """Read the directories and footers of the chosen units, in a few calls for all of them."""
     unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
     attributes_of = cluster.files.attributes([unit.live for unit in chosen if unit.name not in unfit])
     unfit.update({unit.name: GONE for unit in chosen if unit.name not in unfit and unit.live not in attributes_of})
@@ -163,7 +163,7 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
 
 
 def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
-    """Raise Unusable where none of the units can be written, before any footer is read."""
+    """Raise Unusable if none of the units can be written, before any footer is read."""
     waiting = analysis.choose(observed.units)
     limits = find_limits(cluster, observed, waiting, History(), settings)
     taken, waiting = capacity.take_fitting(waiting, limits, (), len(waiting))
@@ -179,7 +179,7 @@ def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalys
 def carry_out(
     cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
-    """The plan durably first; then batch by batch; the log entry last."""
+    """Write the plan durably first, then work batch by batch, and write the log entry last."""
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
@@ -193,7 +193,7 @@ def carry_out(
 
 
 def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
-    """The plan durably, then the backup table over what is about to be swapped."""
+    """Write the plan durably, then create the backup table over the units about to be swapped."""
     try:
         attributes.rehearse(run.files, run.paths.stages, plan.attributes.values(), settings.owner)
     except Refused:
@@ -205,7 +205,7 @@ def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
 
 
 def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Settings) -> List[UnitResult]:
-    """Stage, prove and swap batch by batch; returns what became of every unit of the plan."""
+    """Stage, prove and swap batch by batch; returns the result of every planned unit."""
     stager = Stager(run, plan, settings.owner)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitResult]]
     for number, batch in enumerate(plan.batches, start=1):
@@ -244,7 +244,7 @@ def _not_staged(known: RunPlan, staged: Staged) -> List[UnitResult]:
 
 
 def _not_begun(known: RunPlan, handled: Sequence[UnitResult], stager: Stager) -> List[UnitResult]:
-    """The units that are in none of the others, because the run ended before. A run that has done all is not paused at its end."""
+    """The units the run did not reach. If all were handled, the pause file is not checked again at the end."""
     numbers = {unit.planned.number for unit in handled}
     left = [unit for unit in known.units if unit.number not in numbers]
     why = stager.why_end() if left else None
@@ -252,7 +252,7 @@ def _not_begun(known: RunPlan, handled: Sequence[UnitResult], stager: Stager) ->
 
 
 def parameters_of(settings: Settings) -> Dict[str, object]:
-    """What of the settings the log keeps."""
+    """The settings that are kept in the log."""
     return {
         "blockBytes": settings.block_bytes,
         "ratioThreshold": settings.ratio_threshold,
@@ -279,7 +279,7 @@ def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
 
 
 def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = None) -> Tuple[UnitOutcome, ...]:
-    """Units that were not tried although they are not fine: refused by metadata or by their files, without rows, or too recent."""
+    """Units that need compaction but were not tried: refused by metadata or by their files, without rows, or too recent."""
     left = []
     by_files = {unit.name: (Outcome.REFUSED, reason) for unit, reason in plan.refused} if plan else {}
     by_files.update({unit.name: (Outcome.EMPTY, NO_ROWS) for unit in plan.rowless} if plan else {})

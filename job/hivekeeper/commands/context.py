@@ -1,4 +1,4 @@
-"""What every command gets: the cluster, the tables that are meant, their settings, and how the run is to go."""
+"""What every command gets: the cluster, the selected tables, their settings and the options of the run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hivekeeper.report.results import TableOutcome
 
 
 def go_on(_planned: TableOutcome) -> bool:
-    """The answer where nobody is asked."""
+    """Confirm without asking."""
     return True
 
 
 @dataclass(frozen=True)
 class Context:
-    """One run of a command. `run` is its id; `confirm` is shown what is planned for a table and says whether to go on."""
+    """One run of a command. `run` is its id; `confirm` gets the plan for a table and returns whether to go on."""
 
     cluster: Cluster
     selection: Selection

@@ -1,4 +1,4 @@
-"""doctor: check all that a run needs, and say what to fix. Changes no table; what it tries, it tries in scratch directories."""
+"""doctor: check everything a run needs, and say what to fix. Changes no table; trials run in scratch directories."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.report.results import CommandResult
 from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 
-# Partitions whose directories are asked about, a few questions each; tables with more have them alike.
+# Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
 MOST_UNITS = 2000
 SCRATCH = "checkup"
 NEEDED_FOR_TABLES = ("file-system", "safe-mode", "metastore")
-# A table that nobody has: a server looks it up all the same, unless it speaks another protocol version.
+# A table that does not exist: a server still looks it up, unless it speaks another protocol version.
 NO_TABLE = ("default", ("hivekeeper_checkup",))
 
 
 class Probes(Protocol):
-    """What can be asked of a cluster whose session is open. Any method may raise ProbeFailed; none changes a table."""
+    """The probes of a cluster with an open session. Any method may raise ProbeFailed; none changes a table."""
 
-    # The version of Spark, the master and the application's id, in words.
+    # The version of Spark, the master and the application's id, as text.
     session: str
     on_yarn: bool
 
     @property
     def metastore(self) -> str:
-        """The same of the metastore and Hive's client."""
+        """The versions of the metastore and Hive's client, as text."""
 
     def login(self) -> doctor.LoginFacts: ...
 
     def file_system(self) -> doctor.FileSystemFacts: ...
 
     def staging(self, scratch: str) -> doctor.StagingFacts:
-        """Make a scratch directory where Spark will stage its files, and remove it."""
+        """Create a scratch directory where Spark will stage its files, and remove it."""
 
     def queue(self, name: str) -> Optional[doctor.QueueFacts]:
-        """None where no ResourceManager is configured."""
+        """The queue's facts; None if no ResourceManager is configured."""
 
     def missing(self, paths: Sequence[str]) -> Tuple[str, ...]: ...
 
@@ -58,7 +58,7 @@ class Probes(Protocol):
 
 @dataclass(frozen=True)
 class Subject:
-    """What to check. No cluster is open yet, and perhaps none can be opened.
+    """What to check. No cluster is open yet, and opening one may fail.
 
     `shipped`: paths on the cluster that the configuration ships with the job. `found`: the findings on this machine.
     """
@@ -73,7 +73,7 @@ class Subject:
 
 
 def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, subject: Subject) -> CommandResult:
-    """All findings; those of this machine first."""
+    """Return all findings, those of this machine first."""
     started, began = clock.now_ms(), clock.monotonic_ms()
     checks = [*subject.found, *examine_cluster(open_probes, subject)]
     seconds = (clock.monotonic_ms() - began) / 1000
@@ -81,7 +81,7 @@ def check_up(open_probes: Callable[[], ContextManager[Probes]], clock: Clock, su
 
 
 def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], subject: Subject) -> List[Check]:
-    """One check after the other; what cannot be asked any more is skipped, never left out."""
+    """Run the checks in order; a check that cannot run is reported as skipped, never left out."""
     try:
         with open_probes() as probes:
             checks = [Check("session", OK, probes.session), *_examine_services(probes, subject)]
@@ -130,7 +130,7 @@ def _examine_queue(probes: Probes, name: Optional[str]) -> Check:
 
 
 def _examine_metastore(probes: Probes) -> Check:
-    """Every kind of question that a run asks: one of another protocol version may know some of them."""
+    """Try every kind of call that a run makes: a metastore of another protocol version may support only some of them."""
     metastore = probes.cluster().metastore
     databases = metastore.databases()
     metastore.tables(*NO_TABLE)
@@ -183,7 +183,7 @@ def _examine_units(cluster: Cluster, table: Table, control: names.ControlPaths) 
 
 
 def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List[Check]:
-    """What a probe finds; a probe without an answer is a finding too."""
+    """The findings of a probe; a failed probe is a finding too."""
     try:
         return examine()
     except ProbeFailed as failed:

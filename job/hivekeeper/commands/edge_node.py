@@ -1,4 +1,4 @@
-"""The checks of this machine that bin/hivekeeper-doctor makes before any Java is started. Changes nothing."""
+"""The checks of this machine that bin/hivekeeper-doctor runs before it starts Java. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METASTORE_PROPERTY = f"spark.hadoop.{edge_node.METASTORE_URIS}"
 
 
 class Machine(Protocol):
-    """What this machine can tell."""
+    """The facts that can be read from this machine."""
 
     @property
     def conf_dir(self) -> str: ...
@@ -43,9 +43,9 @@ class Machine(Protocol):
 
 @dataclass(frozen=True)
 class LauncherFacts:
-    """What the launcher found, in bash, in the same way as for a run.
+    """What the launcher found in bash, in the same way as for a run.
 
-    `found`: its own checks, and those that failed because it did not find something. `shipped`: local files that go with the job.
+    `found`: its own checks, and those that failed because something was not found. `shipped`: local files shipped with the job.
     """
 
     found: Tuple[Check, ...] = ()
@@ -54,12 +54,12 @@ class LauncherFacts:
 
 
 def check_machine(machine: Machine, launcher: LauncherFacts, load_config: Callable[[], Config]) -> Iterator[Check]:
-    """Every check in its order, each as soon as it is made. One whose needs are not met is skipped, never left out."""
+    """Yield every check in order, each as soon as it is made. A check whose prerequisites failed is reported as skipped, never left out."""
     return _Checks(machine, launcher, load_config).make_all()
 
 
 class _Checks:
-    """Remembers what later checks need of earlier ones."""
+    """Keeps the results that later checks need."""
 
     config: Config
 

@@ -1,4 +1,4 @@
-"""history: what runs did to a table, which backups they left, which files the log knows. Writes nothing."""
+"""history: what runs did to a table, the backups they left, and the files known to the log. Writes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hivekeeper.steps.observe import Wanted
 
 
 def show_history(context: Context, files_of: Optional[RunId] = None, at: Optional[int] = None) -> CommandResult:
-    """All runs; what one run took out of the table and put into it; or the files `at` a version of the log."""
+    """Show all runs, the files that one run removed from the table and added to it, or the files `at` a version of the log."""
     return per_table.run_on_tables(context, "history", lambda table: show_table(context, table, files_of, at))
 
 
@@ -57,7 +57,7 @@ def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Op
 
 
 class OfPartition(Protocol):
-    """What the log says about one partition."""
+    """A log item about one partition."""
 
     @property
     def partition(self) -> str: ...
@@ -67,12 +67,12 @@ About = TypeVar("About", bound=OfPartition)
 
 
 def _of_wanted(each: Sequence[About], wanted: Optional[Wanted]) -> Tuple[About, ...]:
-    """What is about partitions that --where selects; everything without it."""
+    """The items about partitions that --where selects; all items without --where."""
     return tuple(one for one in each if wanted is None or wanted(tuple(quoting.partition_values(one.partition).values())))
 
 
 def find_quarantined(cluster: Cluster, table: Table, history: History, settings: Settings) -> Tuple[Quarantine, ...]:
-    """The units that compact-swap leaves alone now: those of the log whose files are the same ones still."""
+    """The units that compact-swap currently skips: those quarantined by the log whose files are unchanged."""
     found = quarantine.find_quarantined(history, table_id(table), settings, cluster.clock.now_ms())
     lives = [absolute(one.streak.live, table.location) for one in found]
     seen = cluster.files.look(lives)

@@ -1,4 +1,4 @@
-"""What commands do first with a table: find its records, and bring to an end what interrupted runs left."""
+"""What commands do first with a table: find its records, and finish or undo interrupted runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 
 
 def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[ControlPaths]]:
-    """The table with its location qualified, and its control directory, None where we never worked on it. Raises Refused."""
+    """The table with its location qualified, and its control directory, None if no run ever worked on it. Raises Refused."""
     reason = eligibility.refuse_kind(table)
     if reason:
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
@@ -29,13 +29,13 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
-    """What every writing command does first."""
+    """Finish or undo interrupted runs; every writing command does this first."""
     settled = settle_runs(cluster, table, control, lock, run)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 
 
 def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History) -> bool:
-    """Repair units into which a late committer renamed its directory; True where there were any."""
+    """Repair units into which a late committer renamed its directory; returns whether there were any."""
     return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
 
 

@@ -1,6 +1,6 @@
-"""Run one command on each selected table, so that one that fails leaves the others to go on.
+"""Run one command on each selected table; one that fails does not stop the others.
 
-This is the one place where an error of a table becomes part of a result.
+This is the only place where an error on a table becomes part of a result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Work = Callable[[Table], TableOutcome]
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
-    """The result of a command: each selected table worked on by itself, missing ones said."""
+    """Run a command on each selected table separately and return its result, including missing tables."""
     cluster, selected = context.cluster, context.selection
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     tables, missing = selection.find_tables(cluster, selected, context.backup_prefix)
@@ -37,7 +37,7 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
 
 
 def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = None) -> TableOutcome:
-    """A table that is not fit, as a result."""
+    """The outcome of a table that is not fit."""
     return TableOutcome(table.full_name, observed=observed, problem=reason.about(table.full_name))
 
 
@@ -74,12 +74,12 @@ def attempt(cluster: Cluster, table: Table, work: Work) -> TableOutcome:
         return TableOutcome(table.full_name, problem=_not_allowed(table, error).reason)
     except (FilesError, MetastoreUnavailable, RowsError) as error:
         why = cluster.stopping.why() if isinstance(error, RowsError) else ""
-        # A signal cancels the jobs that read files before anything is begun.
+        # A signal also cancels the jobs that read files before any unit is begun.
         return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(table, error)).reason)
 
 
 def require_time(cluster: Cluster, table: Table) -> None:
-    """Raise Stopped where the command was asked to end before anything was begun on a table."""
+    """Raise Stopped if the command was asked to end before it began work on a table."""
     why = cluster.stopping.why()
     if why:
         raise _not_begun(table, why)

@@ -1,4 +1,4 @@
-"""pin and unpin: keep a backup from every cleanup, or let it go again. Writes a log entry only."""
+"""pin and unpin: protect a backup from every cleanup, or release it. Writes a log entry only."""
 
 from __future__ import annotations
 

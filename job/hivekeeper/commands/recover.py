@@ -1,4 +1,4 @@
-"""recover: bring interrupted runs to their end or back to their start. Never starts new work."""
+"""recover: finish or undo interrupted runs. Never starts new work."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hivekeeper.steps.observe import observe_table
 
 
 def recover(context: Context) -> CommandResult:
-    """Settle what is unfinished in every selected table."""
+    """Settle the unfinished runs of every selected table."""
     return per_table.run_on_tables(context, "recover", partial(recover_table, context))
 
 
 def recover_table(context: Context, table: Table) -> TableOutcome:
-    """Take the lock and settle what is unfinished. A table that we never touched is left without a trace."""
+    """Take the lock and settle unfinished runs. Leaves no trace in a table that was never worked on."""
     cluster = context.cluster
     table, control = find_control(cluster, table)
     if control is None:

@@ -1,4 +1,4 @@
-"""rollback: undo what a run did to a table's units, keep what came later, and be undone itself if need be."""
+"""rollback: undo what a run did to a table's units and keep later files; a rollback can itself be undone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEEP = "its old files stay in the backup until cleanup"
 
 
 def rollback(context: Context, undo: Optional[RunId] = None) -> CommandResult:
-    """Undo a run in every selected table: the named one, or the newest compaction in force."""
+    """Undo a run in every selected table: the named one, or the newest compaction not yet undone."""
     return per_table.run_on_tables(context, ROLLBACK, lambda table: roll_back_table(context, table, undo))
 
 
@@ -58,7 +58,7 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
 
 
 def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[RunId]) -> Undoing:
-    """Reads the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
+    """Plan from the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
     cluster = context.cluster
     history = store.read_history(cluster, control)
     chosen = _choose_units(history, table, context.selection.where)
@@ -79,7 +79,7 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
 
 
 def _choose_units(history: History, table: Table, where: Optional[str]) -> Sequence[str]:
-    """Names of the units that --where selects, of all that a run has ever changed."""
+    """Names of the units ever changed by a run that --where selects."""
     wanted = selection.wanted_in(table, where)
     every = dict.fromkeys(effect.partition for effect in history.effects)
     return [name for name in every if wanted is None or wanted(tuple(quoting.partition_values(name).values()))]
@@ -100,7 +100,7 @@ def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str])
 
 
 def _why_not(history: History, table: Table, run: RunId, name: str) -> Reason:
-    """Why a unit that a run changed has nothing of it left to undo."""
+    """Why a run has nothing left to undo in a unit it changed."""
     effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
     if effect.table_id != table_id(table):
         return Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since", KEEP)
@@ -111,7 +111,7 @@ def _why_not(history: History, table: Table, run: RunId, name: str) -> Reason:
 
 
 def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict[str, Reason]:
-    """Units of which a backup in the chain was discarded; the newest such backup is named."""
+    """Units with a discarded backup in the chain; the reason names the newest one."""
     found: Dict[str, Reason] = {}
     for name, chain in chains.items():
         for effect in chain:
@@ -125,7 +125,7 @@ def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict
 def carry_out(
     context: Context, table: Table, control: ControlPaths, undoing: Undoing, undo: Optional[RunId], lock: Lock
 ) -> Tuple[List[UnitResult], int]:
-    """The plan durably first; then step by step."""
+    """Write the plan durably first, then act."""
     cluster = context.cluster
     plan = RunPlan(context.run, ROLLBACK, table, undoing.units)
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
@@ -156,7 +156,7 @@ def _outcome(unit: UnitResult) -> UnitOutcome:
 
 
 def _refusals(undoing: Undoing) -> Tuple[UnitOutcome, ...]:
-    """What was rolled back already is no error: the same words may be typed again."""
+    """The refused units as outcomes. Already rolled back is not an error, so that the command can be repeated."""
     outcomes = []
     for name, reason in sorted(undoing.refused.items()):
         outcome = Outcome.UNDONE if reason.code is Code.ALREADY_ROLLED_BACK else Outcome.REFUSED

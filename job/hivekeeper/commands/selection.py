@@ -58,13 +58,13 @@ def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:
 
 
 def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
-    """The filter that --where means for this table. Raises UsageError, and Refused for a table without partitions."""
+    """The --where filter for this table. Raises UsageError, and Refused for a table without partitions."""
     if text is None:
         return None
     if not table.partitioned:
         raise Refused(
-            f"{table.full_name}: it has no partitions that --where could choose",
+            f"{table.full_name}: it has no partitions for --where to select",
             code=Code.NO_PARTITIONS,
-            next="leave --where away for this table",
+            next="leave out --where for this table",
         )
     return partition_filter.parse(text, table.partition_columns).matches

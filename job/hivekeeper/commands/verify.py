@@ -1,4 +1,4 @@
-"""verify: prove again, at any later time, that live holds what a backup holds, and name what came since. Writes nothing."""
+"""verify: prove again, at any later time, that live holds what a backup holds, and list later files. Writes nothing."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and crea
 
 @dataclass(frozen=True)
 class Subject:
-    """A unit and where it was, the backup's manifest and what was done to the unit since, oldest first; or why there is nothing
-    to compare.
-    """
+    """A unit and its former location, the backup's manifest and the later effects, oldest first; or why there is nothing to compare."""
 
     partition: str
     live: str
@@ -71,7 +69,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
 
 
 def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
-    """What an interrupted run left half done would be taken for somebody's overwriting."""
+    """Raise Locked if a run is unfinished: its intermediate state would look like another writer's overwrite."""
     unfinished = [name for name in store.find_runs(cluster.files, control) if store.run_of(name) not in history.finished]
     if unfinished:
         raise Locked(
@@ -84,7 +82,7 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
 def compare(
     cluster: Cluster, table: Table, control: ControlPaths, subjects: List[Subject], units: Mapping[str, Unit], level: str
 ) -> List[UnitOutcome]:
-    """List what to compare in one call, then read it in few."""
+    """List the directories to compare in one call, then read them in a few."""
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
     proofs = {
@@ -95,7 +93,7 @@ def compare(
 
 
 def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:
-    """What to compare: the units of the run that is named, else each unit's newest run in force."""
+    """What to compare: the units of the named run, else each unit's newest run not undone."""
     stacks = rollback.read_stacks(history, table_id(table))
     wanted = selection.wanted_in(table, context.selection.where)
     if against is None:
@@ -117,7 +115,7 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
 
 
 def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List[Subject]:
-    """Of several effects of a run on one unit the first, which found the oldest files."""
+    """One subject per unit; if a run had several effects on a unit, the first, which found the oldest files."""
     subjects: Dict[str, Subject] = {}
     for effect in entry.effects:
         stack = stacks.get(effect.partition)
@@ -148,7 +146,7 @@ def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: Log
 
 
 def _find_since(unit: PlannedUnit, version: int, history: History, stack: Stack) -> Tuple[Effect, ...]:
-    """What leads from a record to live: the runs in force, or where those do not begin with its files all that was ever done."""
+    """The effects between a record and live: the runs not undone, or all later effects if those do not start from the record's files."""
     in_force = tuple(effect for effect in stack.done if effect.version > version)
     wanted = {(file.name, file.length) for file in unit.manifest if not manifests.is_marker(file)}
     if in_force and wanted <= {(file.name, file.length) for file in in_force[0].before}:
@@ -157,7 +155,7 @@ def _find_since(unit: PlannedUnit, version: int, history: History, stack: Stack)
 
 
 def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optional[UnitOutcome]:
-    """A unit that needs no comparison, or allows none."""
+    """The outcome of a unit that needs no comparison, or allows none; else None."""
     outcome = partial(UnitOutcome, subject.partition, files_before=0, bytes_before=0, of_run=subject.of_run)
     if subject.nothing:
         return outcome(Outcome.UNDONE, why=subject.nothing)
@@ -170,7 +168,7 @@ def _incomparable(subject: Subject, unit: Optional[Unit], table: Table) -> Optio
 
 
 def _explain(proof: Proof, compared: Compared) -> Optional[Reason]:
-    """What to say of a comparison; the code is that of the first thing."""
+    """The notes on a comparison, with the code of the first one."""
     notes = [compared.why or compared.note]
     if proof.is_discarded and not proof.broken:
         notes.append(Reason(Code.SAME_ROWS, "its backup was discarded: compared with the run's certificate"))
