@@ -1,4 +1,4 @@
-"""What a run writes into the table's log: JSON actions in the shape of the Delta transaction log (docs/on-disk.md).
+"""What a run writes to the table's log: JSON actions modelled on the Delta transaction log (docs/on-disk.md).
 
 Pure: values to text. `runlog/history.py` reads them back.
 """
@@ -23,7 +23,7 @@ WRITER_VERSION = 1
 
 @dataclass(frozen=True)
 class Actor:
-    """Who runs, for the log."""
+    """Who runs Hivekeeper, for the log."""
 
     user: str
     host: str
@@ -33,7 +33,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """What became of one unit, for the log. `late_files` are those that went to live."""
+    """The result of one unit, for the log. `late_files` are those moved to live."""
 
     planned: PlannedUnit
     outcome: Outcome
@@ -48,22 +48,22 @@ class UnitResult:
 
     @property
     def for_log(self) -> str:
-        """What a line of a run's log says of it."""
+        """The result as shown in a line of the run's log."""
         code = f" code={self.why.code.code}" if self.why else ""
         gap = f" gap_ms={self.gap_ms:.1f}" if self.gap_ms is not None else ""
         return f"outcome={self.outcome.code}{code}{gap}"
 
     @property
     def exchanged(self) -> bool:
-        """Whether live got other files, and which ones is known."""
+        """Whether live got other files, and it is known which."""
         return self.outcome.exchanged and (self.certificate is not None or self.planned.backup is not None)
 
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One entry of the log. `directory` is the run's below `runs/`, `RUN` or `RUN.tN`.
+    """One log entry. `directory` is the run's directory below `runs/`, `RUN` or `RUN.tN`.
 
-    `finished` is False for the first of a cleanup's two entries, which names in `discarding` the places that are about to go.
+    `finished` is False for the first of a cleanup's two entries, whose `discarding` lists the places about to be deleted.
     `records` are the directories of `backup` runs whose records a cleanup dropped; `pin` is a run and whether it is
     pinned now.
     """
@@ -82,12 +82,12 @@ class LogEntry:
 
 
 def place_of(directory: str, unit: PlannedUnit) -> str:
-    """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
+    """Where the former live files are after a swap or a rollback, relative to the control directory."""
     return f"runs/{directory}/retired/{names.unit_directory(unit.number)}"
 
 
 def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
-    """One log entry, one action a line."""
+    """One log entry, one action per line."""
     actions: List[Dict[str, Any]] = []
     if first:
         actions.append({"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}})
@@ -108,7 +108,7 @@ def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapp
 
 
 def table_id(table: Table) -> str:
-    """Tells a table from one that was dropped and created again under its name. (Metastores before 4 give no id of their own.)"""
+    """Distinguishes a table from one dropped and created again under its name. (Metastores before 4 have no id of their own.)"""
     return f"{table.full_name}@{table.create_time}"
 
 
@@ -163,7 +163,7 @@ def _unit_outcome(record: LogEntry, unit: UnitResult, table: Table) -> Dict[str,
 
 
 def _source(unit: PlannedUnit) -> Dict[str, int]:
-    """What live held when a compaction that did not swap it had planned it; the entry has no `remove` that says so."""
+    """What live held when a compaction planned the unit but did not swap it; the entry has no `remove` actions to show it."""
     extent = Extent.of(unit.manifest)
     return {"files": extent.files, "size": extent.size_bytes, "modificationTime": extent.newest_ms}
 
@@ -190,7 +190,7 @@ def _removes(record: LogEntry, unit: UnitResult, table: Table) -> Iterable[Dict[
 
 
 def _adds(record: LogEntry, unit: UnitResult, table: Table) -> Iterable[Dict[str, Any]]:
-    """A certificate does not know the ids of its files, a rollback does: it brings back files that were seen before."""
+    """The `add` actions of a unit. A certificate has no file ids; a rollback does, because it restores files seen before."""
     if unit.certificate is None:
         yield from ({"add": {**_file(unit.planned, file, table), "stats": None}} for file in unit.planned.expected)
         return

@@ -1,6 +1,6 @@
-"""Read a table's log: what runs did to it, which backups they left, which files it held at a version.
+"""Read a table's log: what runs did to it, the backups they left, and the files it held at a version.
 
-Pure: texts in, values out; the rules are those of docs/on-disk.md. What cannot be trusted is an UnreadableRecord.
+Pure: texts in, values out; the rules are in docs/on-disk.md. Raises UnreadableRecord for anything that cannot be trusted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Action = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Effect:
-    """What one run did to one unit: live held `before`, then `after`; the files of `before` lie at `place`.
+    """What one run did to one unit: live held `before`, then `after`; the `before` files are at `place`.
 
     Paths are relative: `live` to the table's location, `place` to the control directory. `undoes` names the run and unit
-    whose effect a rollback took back. File ids of `after` are 0 where they are not known.
+    whose effect a rollback undid. File ids in `after` are 0 if unknown.
     """
 
     run: RunId
@@ -55,8 +55,10 @@ class Effect:
 
 @dataclass(frozen=True)
 class LoggedUnit:
-    """What became of one unit. `live` is relative to the table's location; `source` is what a compaction found there that did not
-    swap it, None where the entry does not say. `reason_code` may be one that only a later version knows: it is shown, not acted on.
+    """The logged result of one unit. `live` is relative to the table's location.
+
+    `source` is what a compaction that did not swap the unit found there, None if not logged. `reason_code` may come from a later
+    version: it is shown, not acted on.
     """
 
     partition: str
@@ -71,7 +73,7 @@ class LoggedUnit:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """One entry of the log. `timestamp_ms` is None where it cannot be read as a time."""
+    """One log entry. `timestamp_ms` is None if it cannot be read as a time."""
 
     version: int
     run: RunId
@@ -95,9 +97,9 @@ class LoggedRun:
 
 @dataclass(frozen=True)
 class FileSet:
-    """Files of a table at a version of its log, as far as runs know them; writers do not report theirs.
+    """The files of a table at a version of its log, as far as runs know them; other writers do not report theirs.
 
-    Path to size, and for tombstones also where the file lies, relative to the control directory.
+    Path to size, and for tombstones also where the file is, relative to the control directory.
     """
 
     files: Mapping[str, int]
@@ -112,7 +114,7 @@ class History:
 
     @cached_property
     def finished(self) -> FrozenSet[RunId]:
-        """Runs with their last entry in the log."""
+        """Runs whose last entry is in the log."""
         return frozenset(run.run for run in self.runs if run.finished)
 
     @property
@@ -121,7 +123,7 @@ class History:
 
     @cached_property
     def swapped(self) -> FrozenSet[str]:
-        """Names of the units that a run has ever touched."""
+        """Names of the units that any run ever touched."""
         return frozenset(unit.partition for run in self.runs for unit in run.units if unit.outcome.touched)
 
     @property
@@ -136,17 +138,17 @@ class History:
 
     @cached_property
     def effects(self) -> Tuple[Effect, ...]:
-        """Oldest first."""
+        """All effects, oldest first."""
         return tuple(effect for run in self.runs for effect in run.effects)
 
     @cached_property
     def discarded(self) -> Mapping[str, LoggedRun]:
-        """Places whose backups were discarded, and by which run."""
+        """Places whose backups were discarded, and the run that did it."""
         return {place: run for run in self.runs for place in run.discarded}
 
     @cached_property
     def standing(self) -> Tuple[Effect, ...]:
-        """Effects whose old files are still in their place: neither discarded nor restored by a rollback."""
+        """Effects whose old files are still in place: neither discarded nor restored by a rollback."""
         undone = {effect.undoes for effect in self.effects}
         return tuple(effect for effect in self.effects if effect.place not in self.discarded and effect.key not in undone)
 
@@ -156,13 +158,13 @@ class History:
         return tuple(run for run in self.runs if run.operation == BACKUP and f"runs/{run.directory}" not in self.discarded)
 
     def find(self, run: RunId) -> Optional[LoggedRun]:
-        """The entry of a run that changed something or took a record; of a cleanup, its last one."""
+        """The last entry of a run, or None."""
         return next((entry for entry in reversed(self.runs) if entry.run == run), None)
 
 
 @dataclass
 class _Entry:
-    """The actions of one entry, sorted by kind while they are read."""
+    """The actions of one entry, collected by kind while it is read."""
 
     info: Dict[str, Any] = field(default_factory=dict)
     table_id: str = ""
@@ -173,7 +175,7 @@ class _Entry:
     pin: Optional[Tuple[RunId, bool]] = None
 
     def take(self, action: Action) -> None:
-        """Actions of an unknown kind are ignored: a reader that must not is kept away by the protocol."""
+        """Store one action. Unknown kinds are ignored: the protocol version refuses readers that must not ignore them."""
         if "commitInfo" in action:
             self.info = dict(action["commitInfo"])
         elif "metaData" in action:
@@ -191,7 +193,7 @@ class _Entry:
 
 
 def reconcile(entries: Mapping[int, LoggedRun]) -> History:
-    """Entries that were read before, put together. Raises UnreadableRecord for a gap."""
+    """The history from entries already read. Raises UnreadableRecord for a gap."""
     runs: List[LoggedRun] = []
     for expected, version in enumerate(sorted(entries)):
         if version != expected:
@@ -201,12 +203,12 @@ def reconcile(entries: Mapping[int, LoggedRun]) -> History:
 
 
 def _about(entry: LoggedRun, table_id: str) -> LoggedRun:
-    """An entry without a table of its own is about that of the entry before."""
+    """Give an entry without a table id the table of the previous entry."""
     return replace(entry, table_id=table_id, effects=tuple(replace(effect, table_id=table_id) for effect in entry.effects))
 
 
 def read_entry(text: str, version: int) -> LoggedRun:
-    """One entry. Raises UnreadableRecord, NewerRecord."""
+    """Read one entry. Raises UnreadableRecord, NewerRecord."""
     entry = _Entry()
     try:
         for action in read_actions(text, version):
@@ -217,9 +219,9 @@ def read_entry(text: str, version: int) -> LoggedRun:
 
 
 def read_actions(text: str, version: int) -> List[Action]:
-    """The actions of an entry; its protocol is checked first of all."""
+    """The actions of an entry, after checking its protocol."""
     try:
-        # Not splitlines(): JSON strings may hold characters that it takes for the end of a line.
+        # Not splitlines(): JSON strings may contain characters that it treats as line ends.
         actions = [json.loads(line) for line in text.split("\n") if line]
     except ValueError as error:
         raise UnreadableRecord(f"log entry {version} cannot be read ({error})") from error
@@ -322,7 +324,7 @@ def _logged_unit(unit: Mapping[str, Any]) -> LoggedUnit:
 
 
 def files_at(entries: Mapping[int, str], version: int) -> FileSet:
-    """Replay the entries up to a version: adds and removes are unique by path, a discarded place takes its tombstones along."""
+    """Replay the entries up to a version: adds and removes are unique by path, a discarded place drops its tombstones."""
     files: Dict[str, int] = {}
     tombstones: Dict[str, Tuple[int, str]] = {}
     for number in sorted(entries):

@@ -1,6 +1,6 @@
 """Decide from a listing what happened to a unit's directory since it was recorded.
 
-Pure. This is the judgement that steps 4 and 5 of the safe order and the recovery table share.
+Pure. Steps 4 and 5 of the safe order and the recovery table share this judgement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Seen(Enum):
 
 @dataclass(frozen=True)
 class ManifestFile:
-    """A file as a manifest holds it."""
+    """A file in a manifest."""
 
     name: str
     length: int
@@ -40,7 +40,7 @@ class ManifestFile:
 
 @dataclass(frozen=True)
 class Extent:
-    """What tells cheaply whether a unit's files are still the same ones: their number, bytes and newest time."""
+    """A cheap test whether a unit's files are unchanged: their number, bytes and newest time."""
 
     files: int
     size_bytes: int
@@ -54,13 +54,13 @@ class Extent:
 
 
 def is_marker(file: ManifestFile) -> bool:
-    """An empty hidden file such as _SUCCESS: holds no rows, and every writer creates its own."""
+    """Whether a file is an empty hidden one such as _SUCCESS: it holds no rows, and every writer creates its own."""
     return file.length == 0 and names.is_hidden(file.name)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a listing shows against a manifest. `late` holds the new complete files; `why` names the first thing that spoils it."""
+    """A listing compared with a manifest. `late` holds the new complete files; `why` is the first reason for SPOILED."""
 
     seen: Seen
     late: Tuple[FileInfo, ...] = ()
@@ -68,10 +68,10 @@ class Judgement:
 
 
 def judge(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Judgement:
-    """SAME: exactly the manifest. LATE: that and new complete files. SPOILED: anything else.
+    """SAME: exactly the manifest. LATE: the manifest and new complete files. SPOILED: anything else.
 
-    Anything else is a file gone or changed, a directory (a committer's), a hidden or an open file: whoever
-    made it is not done, and needs the directory at its place.
+    Anything else is a missing or changed file, a directory (a committer's), a hidden or an open file: its
+    writer is not done, and needs the directory in its place.
     """
     expected: Mapping[str, ManifestFile] = {file.name: file for file in manifest}
     late, present = [], set()
@@ -98,7 +98,7 @@ def _spoiled(code: Code, what: str) -> Judgement:
 
 
 class Found(Protocol):
-    """What a listing or a manifest says of a file."""
+    """A file in a listing or a manifest."""
 
     @property
     def name(self) -> str: ...
@@ -117,9 +117,9 @@ Present = TypeVar("Present", bound=Found)
 
 
 def find_present(wanted: Iterable[ManifestFile], present: Iterable[Present]) -> Tuple[Tuple[Present, ...], str]:
-    """The files of a manifest among those present, markers left out, and what became of the first that is not: "x is gone".
+    """The files of a manifest that are present, without markers, and what happened to the first missing one: "x is gone".
 
-    By id where that is known, because carrying over may have renamed a file; else by name, which carries its run's id.
+    Matched by id if known, because moving files over may have renamed one; else by name, which contains the run's id.
     """
     present = list(present)
     by_id = {file.file_id: file for file in present if file.file_id}
@@ -137,24 +137,24 @@ def find_present(wanted: Iterable[ManifestFile], present: Iterable[Present]) -> 
 
 
 def find_late(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> Tuple[FileInfo, ...]:
-    """The new complete files, whatever else happened to the directory: none of them may stay behind."""
+    """The new complete files, whatever else happened to the directory; none of them may be left behind."""
     known = {file.name for file in manifest}
     return tuple(e for e in entries if not (e.is_dir or e.is_open or names.is_hidden(e.name) or e.name in known))
 
 
 def can_tell(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
-    """Whether the directory's id and time, met again, prove that nothing came into it meanwhile: not where it is too young.
+    """Whether an unchanged id and time of the directory prove that nothing was added meanwhile: not if it is too young.
 
-    `clock_ms` is a time that the same NameNode gave before the directory was looked at, so no two clocks
-    are compared.
+    `clock_ms` is a time from the same NameNode, taken before the directory was listed, so only one clock is
+    involved.
     """
     return mark.file_id != 0 and mark.mtime_ms < clock_ms - grain_ms
 
 
 def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) -> bool:
-    """Whether the directory, renamed since, is certainly as it was when `mark` was taken.
+    """Whether the directory, renamed since, is certainly unchanged since `mark` was taken.
 
-    HDFS keeps a directory's id and time over its own rename, and any file created, renamed or deleted
+    HDFS keeps a directory's id and time when the directory is renamed, and any file created, renamed or deleted
     in it changes the time (measured on 3.3.6).
     """
     same = now.file_id == mark.file_id and now.mtime_ms == mark.mtime_ms
@@ -162,9 +162,9 @@ def is_untouched(mark: Snapshot, now: FileInfo, clock_ms: int, grain_ms: int) ->
 
 
 def holds(expected: Mapping[str, int], entries: Iterable[FileInfo]) -> bool:
-    """Whether all files of a certificate (name → length) are there; others may be there too.
+    """Whether all files of a certificate (name → length) are present; others may be present too.
 
-    Markers do not count: every writer makes and removes them as it likes, and they hold no rows.
+    Markers do not count: any writer may create or remove them, and they hold no rows.
     """
     present = {entry.name: entry.length for entry in entries if not entry.is_dir}
     return all(present.get(name) == length for name, length in expected.items() if length or not names.is_hidden(name))

@@ -1,7 +1,7 @@
-"""What can become of a unit, and what follows from it.
+"""The possible outcomes of a unit, and their consequences.
 
-Pure. An outcome stands in the log and in the result document by its code. Its consequences are asked of the member, so that
-they are written once, here.
+Pure. The log and the result document identify an outcome by its code. Its consequences are attributes of the member, so that
+they are defined once, here.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Kind(Coded):
 
 
 class Implies(Flag):
-    """What an outcome says of the unit's live directory, and of the compaction that was tried."""
+    """What an outcome implies about the unit's live directory and the attempted compaction."""
 
     NOTHING = 0
-    # Live was away, or may have been: a late committer may have met the gap.
+    # Live was moved away, or may have been: a late committer may have hit the gap.
     TOUCHED = auto()
     # Live holds, or held, other files than before.
     EXCHANGED = auto()
-    # The sizes in the metastore are those of the former files.
+    # The sizes in the metastore still describe the former files.
     RESIZED = auto()
-    # The unit's own compaction failed, so a row of these leads to quarantine.
+    # The unit's own compaction failed; several of these in a row lead to quarantine.
     FAILURE = auto()
-    # The run ended before it came to the unit, so a row of failures goes on across it.
+    # The run ended before it reached the unit, which does not interrupt a series of failures.
     SILENCE = auto()
 
 
@@ -44,7 +44,7 @@ _EXCHANGED = Implies.TOUCHED | Implies.EXCHANGED | Implies.RESIZED
 
 
 class Outcome(Coded):
-    """What became of one unit: how it is counted, its exit code, what it implies, which commands give it, and what it means."""
+    """The outcome of one unit: how it is counted, its exit code, what it implies, which commands produce it, and its meaning."""
 
     PLANNED = Kind.DONE, Exit.DONE, Implies.NOTHING, ("every dry run",), "would be done"
     SWAPPED = Kind.DONE, Exit.DONE, _EXCHANGED, ("compact-swap",), "the compacted files are live"
@@ -126,7 +126,7 @@ class Outcome(Coded):
 
     @property
     def is_done(self) -> bool:
-        """Whether what the command was asked for was done."""
+        """Whether the command did what was requested."""
         return self.kind is Kind.DONE
 
     @property

@@ -1,7 +1,7 @@
-"""What a run's own directory holds, as text: plans and certificates (docs/on-disk.md).
+"""The text files in a run's directory: plans and certificates (docs/on-disk.md).
 
-Pure: values to JSON and back. Paths in records are relative to the table's location, so that they stay true
-when a NameNode or nameservice changes its name.
+Pure: values to JSON and back. Paths in records are relative to the table's location, so that they stay valid
+when a NameNode or nameservice is renamed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class UnreadableRecord(Exception):
 
 
 class NewerRecord(UnreadableRecord):
-    """A record that a newer version wrote in a way that this one does not know."""
+    """A record in a format of a newer version that this one does not know."""
 
 
 @dataclass(frozen=True)
 class BackupPlace:
-    """Where the former files of one unit lie: made by a run; `place` is relative to the control directory."""
+    """Where a run put the former files of one unit; `place` is relative to the control directory."""
 
     run: RunId
     number: UnitNumber
@@ -39,12 +39,12 @@ class BackupPlace:
 
 @dataclass(frozen=True)
 class PlannedUnit:
-    """A unit as a plan file holds it; `live` is absolute again.
+    """A unit in a plan file; `live` is absolute here.
 
     `manifest` holds the files that leave live; for a cleanup, those that the backup must consist of. `backup` is what a
-    rollback restores or a cleanup discards. `expected` are the files that live must hold afterwards: what a rollback brings
-    back; for a cleanup, what the newest run put there, () where live is not this table's any more. `digest` is what a former
-    run's certificate says of both sides of a rollback.
+    rollback restores or a cleanup discards. `expected` are the files that live must hold afterwards: what a rollback
+    restores; for a cleanup, what the newest run put there, () if live no longer belongs to this table. `digest` is the
+    digest in a former run's certificate, valid for both sides of a rollback.
     """
 
     number: UnitNumber
@@ -78,13 +78,13 @@ class PlannedUnit:
 
     @property
     def partition(self) -> Partition:
-        """The partition as it was, for putting it back where auto-discovery dropped it."""
+        """The partition as planned, for re-creating it if auto-discovery dropped it."""
         return Partition(self.unit.name, self.unit.values, self.unit.live, self.unit.storage, self.unit.parameters)
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run set out to do. `table` is the definition as it was, `backup_table` the table that shows the old files, "" for none.
+    """The plan of a run. `table` is the definition at that time, `backup_table` the table that shows the old files, "" for none.
 
     `record` is the run whose record describes the units: this one, or an earlier `backup`. `discard` says how a cleanup
     removes files, delete or trash; `records` are the directories of the `backup` runs whose records it drops.
@@ -121,12 +121,12 @@ class Certificate:
 
 
 def is_inside(path: str, root: str) -> bool:
-    """Whether a path can be written relative to the table's location."""
+    """Whether a path can be expressed relative to the table's location."""
     return path == root or path.startswith(root + "/")
 
 
 def relative(path: str, root: str) -> str:
-    """`.` for the root itself. Raises ValueError for a path that is not below it."""
+    """The path relative to the root, `.` for the root itself. Raises ValueError for a path that is not below it."""
     if not is_inside(path, root):
         raise ValueError(f"{path} is not below {root}")
     return path[len(root) + 1 :] or "."
@@ -176,7 +176,7 @@ def files_to_lists(files: Iterable[ManifestFile]) -> Any:
 
 
 def plan_from_text(text: str, root: str, where: str) -> RunPlan:
-    """Raises UnreadableRecord; `where` names the file."""
+    """Read a plan; `where` names the file. Raises UnreadableRecord."""
     try:
         document = json.loads(text)
         if document["version"] > PLAN_VERSION:
@@ -278,7 +278,7 @@ def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
 
 
 def certificates_from_text(text: str, where: str) -> Tuple[Certificate, ...]:
-    """Raises UnreadableRecord."""
+    """Read certificates; `where` names the file. Raises UnreadableRecord."""
     try:
         return tuple(_certificate_from_dict(json.loads(line)) for line in text.split("\n") if line)
     except (ValueError, KeyError, TypeError) as error:

@@ -1,6 +1,6 @@
-"""Read a table's log and the files of its runs, and write a file that is there whole or not at all.
+"""Read a table's log and the files of its runs, and write files atomically.
 
-Reads what docs/on-disk.md describes; what cannot be trusted is refused with what, state and next.
+Reads what docs/on-disk.md describes; anything that cannot be trusted is refused with what, state and next.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from hivekeeper.runlog.run_files import (
 
 
 def read_history(cluster: Cluster, control: ControlPaths) -> History:
-    """The log as it is now. Raises Refused for one that a newer version wrote, NeedsInvestigation for one that cannot be read.
+    """The current log. Raises Refused if a newer version wrote it, NeedsInvestigation if it cannot be read.
 
-    An entry never changes and names every file of its units, so each is read and parsed once per process.
+    Entries never change and can be large (they name every file of their units), so each is read and parsed once per process.
     """
     with _explained(control):
         listed = _list_entries(cluster.files, control)
@@ -41,7 +41,7 @@ def read_history(cluster: Cluster, control: ControlPaths) -> History:
 
 
 def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
-    """The files that the log knows at a version; errors as read_history."""
+    """The files known to the log at a version; raises like read_history."""
     with _explained(control):
         listed = _list_entries(cluster.files, control)
         texts = cluster.files.read_texts([key.path for key in listed.values()])
@@ -83,7 +83,7 @@ def run_of(directory: str) -> RunId:
 
 
 def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
-    """A run's plan; None where there is none. Raises NeedsInvestigation for one that cannot be read."""
+    """A run's plan, or None if there is none. Raises NeedsInvestigation if it cannot be read."""
     try:
         return plan_from_text(files.read_text(paths.plan), table.location, paths.plan)
     except SourceMissing:
@@ -106,7 +106,7 @@ def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
 
 
 def write_durably(files: Files, path: str, text: str) -> None:
-    """A file that is there whole or not at all."""
-    # Killed between the two, a .part is left, which nobody reads and which goes with its run.
+    """Write a file atomically: it exists complete or not at all."""
+    # A kill between the two calls leaves a .part, which nothing reads and which is deleted with its run.
     files.write_new(path + ".part", text)
     files.rename_exact(path + ".part", path)
