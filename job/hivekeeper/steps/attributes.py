@@ -1,6 +1,6 @@
-"""Give new directories the owner, group, mode, ACLs and policies of those that they will replace.
+"""Give new directories the owner, group, mode, ACLs and policies of those they will replace.
 
-Touches only directories below a run's own.
+Touches only directories below the run's own.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
     """Give directories their attributes. `owner` says how much the owner matters: require, try or ignore.
 
-    Only a superuser may give files to somebody else on HDFS, but their owner may give them to any group of their own, and
-    whoever reads the table by its group depends on that. Raises NoPermission.
+    On HDFS only a superuser may change a file's owner, but the owner may change its group to any group they belong to, and
+    group-based readers of the table depend on that. Raises NoPermission.
     """
     keepable = {"require": (keep_all,), "try": (keep_all, keep_group, keep_neither), "ignore": (keep_neither,)}[owner]
     for keep in keepable:
@@ -47,7 +47,7 @@ def keep_neither(wanted: Attributes) -> Attributes:
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:
-    """Try on an empty directory what will have to be allowed later, before anything is written. Raises Refused."""
+    """Set the attributes on an empty directory, to find missing rights before anything is written. Raises Refused."""
     for attributes in dict.fromkeys(wanted):
         try:
             dress(files, {directory: attributes}, owner)

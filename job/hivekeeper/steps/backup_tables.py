@@ -1,7 +1,7 @@
 """The backup table: a table over a unit's live files that follows them to their backup when the unit is swapped.
 
-A convenience for people who query old rows: failing to make or move it is a warning, and nothing relies on it. Where it was missed,
-the end of the run and every later one compare it with the log.
+A convenience for querying old rows: failing to create or repoint it is a warning, and nothing relies on it. The end of this run and
+of every later one compares it with the log and corrects it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 
 def name_table(table: Table, settings: Settings, run: RunId) -> str:
-    """`sales.__bkp_events_20260101_020304`, spelled as the metastore will, or "" where the site wants none."""
+    """`sales.__bkp_events_20260101_020304`, in the metastore's spelling, or "" if backup tables are off."""
     if not settings.backup_table:
         return ""
     return f"{settings.backup_database or table.database}.{names.backup_name(settings.backup_prefix, table.name, run)}".lower()
 
 
 def choose_record(run: Run, plan: RunPlan, settings: Settings) -> RunPlan:
-    """The plan with the record that describes its units: the newest `backup` that still does, else its own."""
+    """The plan with the record that describes its units: the newest `backup` that still matches, else its own."""
     history = store.read_history(run.cluster, run.control)
     for entry in reversed(history.records):
         known = store.read_plan(run.files, run.table, run.control.run(entry.directory))
@@ -46,19 +46,19 @@ def choose_record(run: Run, plan: RunPlan, settings: Settings) -> RunPlan:
 
 
 def describes(known: RunPlan, plan: RunPlan) -> bool:
-    """Whether a record still says what the units of a plan are: same definition, places and files."""
+    """Whether a record still matches the units of a plan: same definition, places and files."""
     before = {unit.name: (unit.live, set(unit.manifest)) for unit in known.units}
     same = all(before.get(unit.name) == (unit.live, set(unit.manifest)) for unit in plan.units)
     return same and _definition(known.table) == _definition(plan.table)
 
 
 def _definition(table: Table) -> Tuple[object, ...]:
-    """What an operator would call the table's definition; statistics and times of its parameters change with every write."""
+    """The table's definition as an operator sees it, without parameters, whose statistics and times change with every write."""
     return table_id(table), table.kind, table.location, table.columns, table.partition_columns, table.storage
 
 
 def make_table(run: Run, plan: RunPlan) -> str:
-    """Create the plan's own backup table over the live files of its units; gives its name, "" where there is none."""
+    """Create the plan's own backup table over the live files of its units; returns its name, "" if there is none."""
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
     shown = run.paths.state("backup_table")
@@ -73,7 +73,7 @@ def make_table(run: Run, plan: RunPlan) -> str:
 
 
 def _may_be_there(run: Run, name: str) -> bool:
-    """An answer that was lost tells nothing, so the table is looked for: one that the log does not know would stay for ever."""
+    """Whether the table may exist after a failed call, whose effect is unknown: a table missing from the log would never be dropped."""
     database, _, base = name.partition(".")
     try:
         found = run.cluster.metastore.tables(database, [base]).get(base)
@@ -83,7 +83,7 @@ def _may_be_there(run: Run, name: str) -> bool:
 
 
 def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> None:
-    """After swaps: let the backup table show the files that were live."""
+    """Point the backup table at the files that were live before the swaps."""
     places = {unit.planned.name: names.join(run.control.top, place_of(run.directory, unit.planned)) for unit in units if unit.exchanged}
     if backup_table and places:
         point = run.cluster.metastore.point_backup_table
@@ -91,9 +91,9 @@ def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> No
 
 
 def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
-    """Let every backup table of a table show what the log says, and drop those that show no backup any more.
+    """Correct every backup table of a table to match the log, and drop those that no longer show a backup.
 
-    Whatever was missed before is made up for: a call that failed, a run that was killed or taken over.
+    This repairs earlier omissions: a failed call, a run that was killed or taken over.
     """
     showings = backup_tables.find_showings(history, control.top, table.location)
     unused = backup_tables.find_unused(history, showings)
@@ -105,7 +105,7 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
 
 
 def _find_present(cluster: Cluster, table: Table, full_names: Iterable[str]) -> Dict[str, Table]:
-    """Those of these that are there. None of a database where the metastore does not answer: the next run asks again."""
+    """The tables that exist. A database for which the metastore does not answer is skipped: the next run tries again."""
     by_database: Dict[str, List[str]] = {}
     for name in full_names:
         database, _, base = name.partition(".")
@@ -133,13 +133,13 @@ def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wan
 
 
 def drop_table(run: Run, table: str) -> bool:
-    """False where it may still be there."""
+    """Drop a backup table; returns False if it may still exist."""
     drop = run.cluster.metastore.drop_backup_table
     return not table or _attempt(run.table, "drop", table, lambda: drop(table, _marks(run.table)))
 
 
 def _marks(table: Table) -> Dict[str, str]:
-    """What each of our backup tables carries, so that no other table is ever altered or dropped."""
+    """The parameters that mark our backup tables, so that no other table is ever altered or dropped."""
     return {BACKUP_OF: table.full_name}
 
 

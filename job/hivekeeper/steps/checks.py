@@ -1,4 +1,4 @@
-"""The check before a unit's live directory is renamed away, and the look after it: steps 4 and 5 of docs/swap.md.
+"""The checks before and after a unit's live directory is renamed away: steps 4 and 5 of docs/swap.md.
 
 Reads only.
 """
@@ -16,8 +16,8 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.run_directory import Run, read_clock, require_lock
 
-# A writer that sets up, and commits a task while live is away, is lost only if both fall between the check
-# and the put-back: so the two are kept near.
+# A writer that sets up and commits a task while live is away is lost only if both happen between the check
+# and the put-back, so this interval is kept short.
 MOST_MS_BETWEEN_CHECK_AND_RENAME = 100
 MOST_CHECKS = 10
 MOST_GLANCES = 20
@@ -27,9 +27,9 @@ MOST_GLANCES = 20
 class Checked:
     """The result of step 4: `why` is None when the swap may begin.
 
-    `seen` holds live and the directories above it as they were, their times read before their listings.
-    `incoming` is the listing of what is to take live's place. `clock_ms` is the NameNode's own time from before that,
-    `began_ms` ours, for durations.
+    `seen` holds live and the directories above it as checked, their times read before their listings.
+    `incoming` is the listing of the directory that will replace live. `clock_ms` is the NameNode's own time from before
+    the check, `began_ms` ours, for durations.
     """
 
     seen: Mapping[str, Snapshot]
@@ -40,7 +40,7 @@ class Checked:
 
 
 def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
-    """Step 4, made again until it is young enough: by listings, or by ids and times where listing takes too long."""
+    """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
     for _ in range(MOST_CHECKS):
         checked = check(run, unit, incoming)
@@ -52,12 +52,12 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 break
             if clock.monotonic_ms() - began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
                 return checked
-    what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one look"
+    what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
 
 
 def is_still_true(run: Run, checked: Checked) -> bool:
-    """Whether the checked directories are certainly as they were, by their ids and times alone."""
+    """Whether the ids and times alone prove that the checked directories are unchanged."""
     for directory, before in checked.seen.items():
         now = run.files.stat(directory)
         if now is None or not manifests.is_untouched(before, now, checked.clock_ms, run.files.clock_grain_ms):
@@ -66,7 +66,7 @@ def is_still_true(run: Run, checked: Checked) -> bool:
 
 
 def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
-    """Step 4: is everything as the plan says? What lies at `incoming` is listed, for the caller to judge."""
+    """Step 4: check that everything is as planned. Lists `incoming` for the caller to judge."""
     moved, live = find_change_in_metastore(run, unit), unit.live
     above = _directories_above(live, run.table.location)
     require_lock(run)
@@ -82,7 +82,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
 
 
 def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:
-    """Why the metastore no longer has the unit at this place; None where it has."""
+    """Why the metastore no longer has the unit at this place; None if it has."""
     table, metastore = run.table, run.cluster.metastore
     if unit.name:
         partition = metastore.partitions_named(table, [unit.name]).get(unit.name)
@@ -98,7 +98,7 @@ def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:
 
 
 def _directories_above(live: str, root: str) -> Sequence[str]:
-    """The table's root and what lies between it and the unit: committers put their temporary directories there."""
+    """The table's root and the directories between it and the unit: committers put their temporary directories there."""
     found = []
     while live != root and eligibility.is_below(live, root):
         live = names.parent(live)
@@ -107,9 +107,9 @@ def _directories_above(live: str, root: str) -> Sequence[str]:
 
 
 def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInfo) -> Optional[Reason]:
-    """Why the directory that was live is not what was checked; None when it is, or when only complete files came.
+    """Why the former live directory differs from what was checked; None if it does not, or if only complete files were added.
 
-    It was renamed, and `left` is its status since. Nobody can reach it by its old path any more, so the answer stays true.
+    `left` is its status after the rename. It can no longer be reached by its old path, so the answer stays true.
     """
     if manifests.is_untouched(checked.seen[unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
         return None

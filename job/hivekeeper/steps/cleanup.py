@@ -1,6 +1,6 @@
-"""Discard backups: each is renamed below our own directory, compared with its manifest there, and only then deleted.
+"""Discard backups: each is renamed below the run's own directory, compared with its manifest there, and only then deleted.
 
-Deletes nothing that is not exactly what a manifest says; what is more goes to live, what is different goes back.
+Deletes only what exactly matches a manifest; additional files go to live, a backup that differs goes back.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set d
 
 
 def discard_units(run: Run, plan: RunPlan) -> List[UnitResult]:
-    """All units of a cleanup. One that is left keeps its backup, as one does that cannot be discarded."""
+    """Discard all units of a cleanup. A unit that is left, or cannot be discarded, keeps its backup."""
     return take_turns(run.cluster.stopping, plan.units, partial(discard_one, run, plan), leave_unit)
 
 
 def discard_one(run: Run, plan: RunPlan, unit: PlannedUnit) -> UnitResult:
-    """One unit of a cleanup, of an interrupted one too, where it may be gone already."""
+    """Discard one unit, also of an interrupted cleanup, in which it may already be gone."""
     result = discard_unit(run, unit, plan.discard == TRASH)
     backup = unit.backup.place if unit.backup else ""
     log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.label, backup, result.for_log)
@@ -41,12 +41,12 @@ def discard_one(run: Run, plan: RunPlan, unit: PlannedUnit) -> UnitResult:
 
 
 def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
-    """Where a backup may lie: at its place, held, proved to be superfluous."""
+    """Where a backup may be: in its place, held, or proved superfluous."""
     return run.backup_path(unit), run.paths.unit("held", unit.number), run.paths.unit("discarding", unit.number)
 
 
 def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitResult:
-    """Go on from where the backup lies."""
+    """Discard one unit, continuing from where its backup is."""
     if tries >= MOST_TRIES:
         raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
     source, held, doomed = _places(run, unit)
@@ -63,7 +63,7 @@ def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", t
 
 
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
-    """Return a backup that we are not allowed to delete; one of which a part is gone cannot be a backup any more."""
+    """Put back a backup that we are not allowed to delete; one that is partly deleted needs investigation."""
     source, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed])
     if seen[doomed].exists and manifests.judge(unit.manifest, seen[doomed].entries).seen is manifests.Seen.SPOILED:
@@ -97,10 +97,10 @@ def _go_on(run: Run, unit: PlannedUnit, to_trash: bool, seen: Mapping[str, Snaps
 
 
 def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:
-    """Why a backup must not be deleted, None where it may; and the late files that went to live first, whatever else there is.
+    """Why a backup must not be deleted, None if it may; and the late files, which are moved to live first in any case.
 
-    Whether files are closed is asked before the listing that is compared: a file that is closed in between shows its
-    new length there.
+    Open files are checked before taking the listing that is compared: a file closed in between then shows its new
+    length.
     """
     expected = {file.name: file.length for file in unit.expected}
     late: Tuple[str, ...] = ()

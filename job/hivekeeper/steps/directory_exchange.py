@@ -1,7 +1,7 @@
-"""Exchange the directory of one unit by renames: live → retired, a look at it there, what comes in → live.
+"""Exchange the directory of one unit by renames: live → retired, a check there, incoming → live.
 
-A file is only ever renamed, never over another one; nothing is deleted but empty directories. A directory keeps its id and time over
-its own rename (measured on HDFS 3.3.6), so the look after the first rename is one call.
+Files are only renamed, never over another one; only empty directories are deleted. A directory keeps its id and time when it is
+renamed (measured on HDFS 3.3.6), so the check after the first rename is one call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_ASIDES = 100
 
 @dataclass(frozen=True)
 class DirectoryExchange:
-    """`exchange.Means` by renames: `incoming` is the directory that takes live's place, `left` where live goes."""
+    """`exchange.Means` by renames: `incoming` is the directory that replaces live, `left` is where live goes."""
 
     run: Run
     unit: PlannedUnit
@@ -41,7 +41,7 @@ class DirectoryExchange:
         return check_often(self.run, self.unit, self.incoming)
 
     def exchange(self, checked: Checked) -> Optional[Reason]:
-        """One call does it where the directory's id and time can tell. A kill leaves live absent, and recovery does the rest."""
+        """Exchange in one call if the directory's id and time can prove it unchanged. A kill leaves live absent for recovery to settle."""
         live, files = self.unit.live, self.run.files
         before = checked.seen[live]
         if manifests.can_tell(before, checked.clock_ms, files.clock_grain_ms):
@@ -88,10 +88,10 @@ class DirectoryExchange:
         lift_nested(self.run.files, self.unit.live)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
-        """Rename to live; what a writer put there meanwhile is set aside, under a name of its own each time.
+        """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name.
 
-        `with_recreated`, for a put-back: merge it first. A committer that sees only part of its tasks' output would commit without
-        an error; one that finds no directory fails. Never into `ready`, which a later put-back deletes.
+        `with_recreated`, for a put-back: merge it into `source` first. A committer that sees only part of its tasks' output would
+        commit without an error; one that finds no directory fails. Never merge into `ready`, which a later put-back deletes.
         """
         for _ in range(MOST_ASIDES):
             try:
@@ -105,7 +105,7 @@ class DirectoryExchange:
 
 
 def set_aside(run: Run, unit: PlannedUnit) -> None:
-    """Move what stands at live's place to recreated/uN.K. Undo: merge_recreated."""
+    """Move the directory in live's place to recreated/uN.K. Undo: merge_recreated."""
     for nth in range(MOST_ASIDES):
         try:
             run.files.rename_exact(unit.live, run.paths.recreated(unit.number, nth))
@@ -118,7 +118,7 @@ def set_aside(run: Run, unit: PlannedUnit) -> None:
 
 
 def move_file(files: Files, source: str, directory: str) -> str:
-    """Rename a file into a directory, under a new name where its own is taken; gives the name."""
+    """Rename a file into a directory, under a new name if its own is taken; returns the name."""
     name = names.base(source)
     stem, dot, suffix = name.partition(".")
     for nth in range(MOST_ASIDES):
@@ -134,9 +134,9 @@ def move_file(files: Files, source: str, directory: str) -> str:
 
 
 def move_late(files: Files, unit: PlannedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:
-    """Move the complete files that the manifest does not know from a directory into live; gives their names there.
+    """Move the complete files that are not in the manifest from a directory into live; returns their names there.
 
-    Only while live holds what was put there: an overwriter who came since has replaced these rows with the others.
+    Only while live still holds the expected files: a later overwrite has replaced these rows as well.
     """
     live, moved = unit.live, []
     for file in manifests.find_late(unit.manifest, files.look([source])[source].entries):
@@ -147,7 +147,7 @@ def move_late(files: Files, unit: PlannedUnit, source: str, expected: Mapping[st
 
 
 def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
-    """Merge what was set aside into another directory as a tree, directories whole where their name is free: a committer finds its own."""
+    """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it."""
     top = run.paths.state("recreated")
     for aside in run.files.look([top])[top].entries:
         match = names.RECREATED.fullmatch(aside.name)
@@ -169,7 +169,7 @@ def _merge(run: Run, source: str, target: str) -> None:
 
 
 def lift_nested(files: Files, live: str) -> None:
-    """Files of a directory that a committer renamed *into* live, which it took for its target, belong in live itself."""
+    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target."""
     for entry in files.look([live])[live].entries:
         if is_committed_directory(entry):
             _lift(files, entry, live)

@@ -1,7 +1,7 @@
-"""Exchange the files of one unit: what is live leaves, what was prepared comes in. Steps 4 to 7 of docs/swap.md.
+"""Exchange the files of one unit: the live files leave, the prepared files come in. Steps 4 to 7 of docs/swap.md.
 
-The one dangerous machine: a swap and a rollback differ in what they prepare, what they expect and how they cancel, and nothing else.
-Invariant at every instant: the files that leave are whole, in live or where they went; a late file exists exactly once.
+The only dangerous code: a swap and a rollback differ only in what they prepare, what they expect and how they cancel.
+Invariant at every instant: the leaving files are complete, in live or where they went; a late file exists exactly once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from hivekeeper.steps.unfinished import MOST_TRIES, interrupted, needs_investiga
 
 @dataclass(frozen=True)
 class Picture:
-    """Where the files of a unit lie: whether the old ones left live and which ones lie there, whether the new ones are not live yet,
-    and what live holds, None where it is absent.
+    """Where the files of a unit are.
+
+    `left`: the old files have left live; `departed` are the files found where they went. `incoming`: the new files are not live yet.
+    `live` is what live holds, None if it is absent.
     """
 
     left: bool
@@ -35,39 +37,39 @@ class Picture:
 
 
 class Means(Protocol):
-    """How the files of a unit are exchanged; what they are exchanged by, directories or others, is known here alone.
+    """How the files of a unit are exchanged; only implementations know the mechanism, directory renames or another.
 
-    Each call may fail with or without its effect (FilesError): `picture` tells which it was.
+    Each call may fail with or without its effect (FilesError): `picture` shows which.
     """
 
     def check(self) -> Checked:
-        """Step 4: whether everything is as planned, and what is about to come in. Changes nothing."""
+        """Step 4: check that everything is as planned, and list what will come in. Changes nothing."""
 
     def exchange(self, checked: Checked) -> Optional[Reason]:
-        """Step 5. None when the new files are live; else why not, and the old ones are live again."""
+        """Step 5. Returns None when the new files are live; else the reason, and the old ones are live again."""
 
     def picture(self) -> Picture:
-        """What is where now. Raises Fenced where another run took this one over."""
+        """Where the files are now. Raises Fenced if another run took this one over."""
 
     def live(self) -> Tuple[FileInfo, ...]:
-        """What readers find now; () where live is absent."""
+        """What readers find now; () if live is absent."""
 
     def bring_in(self) -> None:
-        """The second half of step 5, for a recovery: what came in between is set aside, never overwritten."""
+        """The second half of step 5, for recovery: anything written in between is set aside, never overwritten."""
 
     def put_back(self) -> None:
-        """The old files are live again, with what a writer put at their place meanwhile."""
+        """Make the old files live again, together with what a writer put in their place meanwhile."""
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
-        """Step 6: bring what arrived during the exchange to live; returns its names there."""
+        """Step 6: move files that arrived during the exchange to live; returns their names there."""
 
     def settle_live(self) -> None:
-        """Move the files of a directory that a late committer renamed into live up to where readers look."""
+        """Move the files of a directory that a late committer renamed into live up into live itself."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """The outcomes of one kind of exchange: done; refused by the check; nothing exchanged; and who may have replaced the files since."""
+    """The outcomes of one kind of exchange: done, refused by the check, nothing exchanged; `after` names it in messages."""
 
     done: Outcome
     refused: Outcome
@@ -79,9 +81,9 @@ class Words:
 class Exchange:
     """One unit's exchange.
 
-    `expected` maps the files that live must hold afterwards to their lengths, None where that is not known. `prepare` and `object_to`
-    come before anything is changed in live: the first takes hold of what comes in, the second says why it is not what was planned.
-    `cancel` gives up what was to come in, wherever it lies, also a second time. `was_exchanged`: the unit certainly was before.
+    `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
+    anything is changed in live: the first claims the incoming files, the second returns why they are not as planned. `cancel` gives
+    up the incoming files, wherever they are, and can be repeated. `was_exchanged`: the unit is known to have been exchanged before.
     """
 
     run: Run
@@ -97,7 +99,7 @@ class Exchange:
 
 
 def carry_out(exchange: Exchange) -> UnitResult:
-    """Steps 4 to 7. Undo: the old files come back by themselves when somebody wrote in between; later by a rollback."""
+    """Steps 4 to 7. Undo: automatic if somebody wrote in between; later by a rollback."""
     clock = exchange.run.cluster.clock
     why: Optional[Reason] = None
     begun = False
@@ -112,12 +114,12 @@ def carry_out(exchange: Exchange) -> UnitResult:
         gap_ms = clock.monotonic_ms() - began
         return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms)
     except FilesError as error:
-        # Whether a change happened is not known; where the files lie tells.
+        # It is unknown whether the change happened; the location of the files shows it.
         return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
 
 
 def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
-    """Bring one unit to its end or back to its start, from where its files lie.
+    """Finish or undo one unit, based on where its files are.
 
     `cause` says why it was interrupted. `begun`: its files may have left live.
     """
@@ -157,12 +159,12 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
 
 
 def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitResult:
-    """Steps 6 and 7 after the new files are live: carry over, then verify."""
+    """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
     late = exchange.means.carry_over(exchange.expected)
     if manifests.holds(exchange.expected, exchange.means.live()):
         return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
-    # Somebody overwrote the unit since: its old rows must never come back under an overwriter.
+    # Somebody has overwritten the unit since: its old rows must never come back.
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)
 
 
@@ -171,7 +173,7 @@ def _overwritten(exchange: Exchange, what: str, gap_ms: Optional[float] = None, 
 
 
 def _end_cancelled(exchange: Exchange, outcome: Outcome, why: Reason, gap_ms: Optional[float] = None, lift: bool = True) -> UnitResult:
-    """Live is back, or was never away. `lift`: a directory in live may be what a late committer took for its target."""
+    """End an exchange with the old files live. `lift`: a directory in live may come from a late committer that renamed into it."""
     exchange.cancel()
     if lift:
         exchange.means.settle_live()

@@ -1,4 +1,4 @@
-"""Tell the metastore and the table's log what a run did, and tidy the run's directory.
+"""Record what a run did in the metastore and the table's log, and tidy the run's directory.
 
 Never touches a data file.
 """
@@ -21,15 +21,15 @@ from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-# A finished run keeps what lies in these, and the records beside them.
+# A finished run keeps the contents of these, and the records beside them.
 KEPT_STATES = ("retired", "recreated", "restoring")
 
 
 def finish_units(run: Run, units: Sequence[UnitResult]) -> None:
-    """Step 8 for units that were just handled: partitions that discovery dropped, then sizes.
+    """Step 8 for units just handled: restore partitions that discovery dropped, then update sizes.
 
-    The sizes are what other engines read and what Impala's event processor waits for; a metastore that does not
-    answer now is a warning, because the data are right without them.
+    Other engines read the sizes and Impala's event processor waits for them; if the metastore does not answer
+    now, it is a warning, because the data are right without them.
     """
     try:
         restore_partitions(run, units)
@@ -39,7 +39,7 @@ def finish_units(run: Run, units: Sequence[UnitResult]) -> None:
 
 
 def restore_partitions(run: Run, units: Sequence[UnitResult]) -> Tuple[str, ...]:
-    """Put back what auto-discovery dropped while live was away. Where discovery is off, somebody dropped it on purpose."""
+    """Put back partitions that auto-discovery dropped while live was away. With discovery off, somebody dropped them on purpose."""
     if run.table.parameters.get("discover.partitions", "").lower() != "true":
         return ()
     touched = {unit.planned.name: unit.planned for unit in units if unit.planned.name and unit.outcome.touched}
@@ -52,7 +52,7 @@ def restore_partitions(run: Run, units: Sequence[UnitResult]) -> Tuple[str, ...]
 
 
 def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
-    """numFiles and totalSize as they are now, in bulk."""
+    """Update numFiles and totalSize to the current values, in bulk."""
     lives = {unit.planned.name: unit.planned.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
@@ -65,7 +65,7 @@ def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
 
 
 def recompute_statistics(run: Run, units: Sequence[UnitResult]) -> None:
-    """ANALYZE TABLE for what was swapped: partitions, then the table. The data are right without it, so a failure is a warning."""
+    """Run ANALYZE TABLE for swapped partitions, then the table. The data are right without it, so a failure is a warning."""
     swapped = [unit.planned.name for unit in units if unit.outcome.resized]
     if not swapped:
         return
@@ -82,9 +82,9 @@ def finish_run(
     parameters: Dict[str, object],
     recovered_by: Optional[RunId] = None,
 ) -> int:
-    """The run's last log entry; then its directory keeps the backup and the evidence, or goes, and backup tables follow.
+    """Write the run's last log entry, then tidy its directory (only a backup and its evidence stay) and update backup tables.
 
-    Discovery may have looked in the gap and dropped a partition only now, so they are asked for again.
+    Discovery may have listed during the gap and dropped a partition only now, so partitions are checked again.
     """
     try:
         restore_partitions(run, units)
@@ -106,16 +106,16 @@ def finish_run(
 
 
 def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
-    """Let backup tables and the directories of finished runs be as the log says."""
+    """Bring backup tables and the directories of finished runs in line with the log."""
     history = store.read_history(cluster, control)
     backup_tables.correct_tables(cluster, table, control, history)
     sweep_finished(cluster.files, control, history)
 
 
 def sweep_finished(files: Files, control: ControlPaths, history: History) -> None:
-    """Tidy the directories of runs that are in the log: those that hold neither a backup nor a record go, with all that is empty.
+    """Tidy the directories of runs in the log: remove those that hold neither a backup nor a record, and empty directories.
 
-    None goes while a run is unfinished: what it holds may have to go back into a directory that is empty only now.
+    No run directory is removed while a run is unfinished: its files may have to go back into a directory that is empty for now.
     """
     directories = {name: store.run_of(name) for name in store.find_runs(files, control)}
     records = {run.run for run in history.records}
@@ -133,9 +133,9 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
 
 
 def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> None:
-    """Never as a tree: a directory that got a backup back since it was listed, from a run that took over, stays.
+    """Remove a run's directory, but never as a tree: a run that took over may have put a backup back since the listing.
 
-    One that holds anything that no run makes stays whole.
+    A directory with an entry that no run creates is left as it is.
     """
     kept = [entry for entry in entries if entry.name in KEPT_STATES]
     if not all(recover.is_known_in_run(entry) for entry in entries):

@@ -17,7 +17,7 @@ from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Reason
 
-# Directories looked at in one call: bounds the answer's size, not the work.
+# Directories listed in one call: bounds the size of the answer, not the work.
 LOOK_AT_ONCE = 2000
 
 Wanted = Callable[[Sequence[str]], bool]
@@ -29,7 +29,7 @@ def qualify_table(files: Files, table: Table) -> Table:
 
 
 def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> ObservedTable:
-    """Look at a table and all its units, then judge them. `wanted` chooses partitions by their values."""
+    """Observe a table and all its units, then judge them. `wanted` selects partitions by their values."""
     reason = eligibility.refuse_table(table)
     if reason:
         return ObservedTable(table, ControlPaths(""), settings, reason=reason)
@@ -37,7 +37,7 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
 
 
 def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = None) -> SeenTable:
-    """Everything that metadata tell of a table whose definition is fit, in a few calls whatever the number of its units."""
+    """All metadata of a table with a fit definition, in a few calls whatever its number of units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
     touching = find_touching(cluster, table)
@@ -51,9 +51,9 @@ def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = Non
 
 
 def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:
-    """Other tables of the database on the same directory, above it or below it, that are still there.
+    """Other existing tables of the database with the same directory, one above it or one below it.
 
-    Which tables touch was read some time ago: what recovery has dropped since, such as a killed run's backup table, is no reason.
+    The list of touching tables is cached, so a table that recovery has dropped since, such as a killed run's backup table, is left out.
     """
     touching = cluster.metastore.locations_below([table.location], table.database).get(table.location, ())
     strangers = [name.partition(".")[2] for name in touching if name != table.full_name]
@@ -100,9 +100,9 @@ def look_at(look: Look, places: Sequence[str]) -> Mapping[str, Snapshot]:
 
 
 def look_where_allowed(files: Files, places: Sequence[str]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
-    """What was seen, and why some directories may not be read: those count as existing and empty.
+    """The snapshots, and why some directories may not be read; those count as existing and empty.
 
-    One that is forbidden spoils the answer for all that were asked for together, so they are halved until it is alone.
+    One forbidden directory fails the whole call, so the list is halved until that directory is alone.
     """
     try:
         return look_at(files.look, places), {}

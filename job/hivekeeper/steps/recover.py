@@ -1,7 +1,7 @@
-"""Bring what former runs left unfinished to its end or back to its start.
+"""Finish or undo what earlier runs left unfinished.
 
-Deletes only stages, proved copies whose old files are live, and what a cleanup had begun to discard; what it does not
-understand it leaves alone and reports.
+Deletes only stages, proved copies whose old files are live, and what a cleanup had begun to discard; anything it does
+not understand is left alone and reported.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Settle = Callable[[PlannedUnit], UnitResult]
 
 
 def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId) -> List[Settled]:
-    """Fence and finish every unfinished run, oldest first, and tidy those that were killed at the very end.
+    """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end.
 
-    Gives (run, what became of its units) for each run that had a plan.
+    Returns (run, results of its units) for each run that had a plan.
     """
     settled: List[Settled] = []
     for directory in run_directory.fence(cluster, control):
         paths = control.run(directory)
         plan = store.read_plan(cluster.files, table, paths)
         if plan is None:
-            # Without a plan nothing was changed: there is nothing in it but a stage.
+            # Without a plan nothing was changed: the directory holds at most a stage.
             cluster.files.delete_tree(paths.top)
             continue
         run = Run(cluster, table, control, paths, lock)
@@ -50,10 +50,10 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
 
 
 def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
-    """Finish one run that was taken over."""
+    """Finish or undo one run that was taken over."""
     refuse_strangers(run, plan)
     if plan.operation == BACKUP:
-        # A record that is not in the log was never promised to anybody.
+        # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return ()
@@ -64,7 +64,7 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """What became of each unit, in order. Those that readers miss are settled first; before any other one Stopped may be raised."""
+    """The result of each unit, in order. Units whose live is missing are settled first; Stopped may be raised before any other."""
     missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
@@ -76,7 +76,7 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
 
 
 def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
-    """The live directories that are away, as that of the unit is which an interrupted run was swapping."""
+    """The live directories that are absent, such as that of the unit an interrupted run was swapping."""
     seen = look_at(run.files.look, list(dict.fromkeys(unit.live for unit in units)))
     return frozenset(live for live, found in seen.items() if not found.exists)
 
@@ -86,13 +86,13 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
     if why:
         raise Stopped(
             f"{run.table.full_name}: {settled} of {len(plan.units)} units of the interrupted run {plan.run} were settled: {why}",
-            state="consistent; the rest of that run lies as it was left, and nothing new was begun",
-            next="run again: it goes on where this one ended",
+            state="consistent; the rest of that run is as it was left, and nothing new was begun",
+            next="run again: it continues where this one ended",
         )
 
 
 def _find_settler(run: Run, plan: RunPlan) -> Settle:
-    """How the units of a plan are brought to their end or back to their start."""
+    """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
         return partial(cleanup.discard_one, run, plan)
     if plan.operation == ROLLBACK:
@@ -111,7 +111,7 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
 
 
 def refuse_strangers(run: Run, plan: RunPlan) -> None:
-    """Raise NeedsInvestigation where the run's directory holds what its plan does not explain."""
+    """Raise NeedsInvestigation if the run's directory holds anything that its plan does not explain."""
     numbers = {unit.number for unit in plan.units}
     states = [state for state in recover.STATES.get(plan.operation, ()) if state != "stage"]
     places = [run.paths.top, *(run.paths.state(state) for state in states)]
@@ -130,7 +130,7 @@ def refuse_strangers(run: Run, plan: RunPlan) -> None:
 
 
 def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[Unit, Snapshot]]) -> Tuple[str, ...]:
-    """A committer at work during an earlier swap may have renamed its directory into live since; gives the units concerned.
+    """Move up directories that a committer at work during an earlier swap has renamed into live; returns the units concerned.
 
     Only in units that a run has swapped before: they had no sub-directory then.
     """

@@ -1,4 +1,4 @@
-"""Roll back one unit: its backup goes live again, what was live becomes the backup of the rollback. An exchange out of `restoring`.
+"""Roll back one unit: its backup goes live again, the live files become the rollback's backup. An exchange out of `restoring`.
 
 Deletes nothing.
 """
@@ -28,7 +28,7 @@ WORDS = Words(Outcome.ROLLED_BACK, Outcome.NOT_ROLLED_BACK, Outcome.NOT_ROLLED_B
 
 
 def roll_back_units(run: Run, units: Sequence[PlannedUnit], hold: Hold = nullcontext) -> List[UnitResult]:
-    """All steps of a rollback in order, under `hold`; where a newer run of a unit could not be undone, its older ones are not tried."""
+    """Roll back the units in order, under `hold`; if a newer run of a unit could not be undone, its older runs are not tried."""
     stuck: Set[str] = set()
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
@@ -46,7 +46,7 @@ def roll_back_units(run: Run, units: Sequence[PlannedUnit], hold: Hold = nullcon
 
 
 def settle_rollback(run: Run, unit: PlannedUnit) -> UnitResult:
-    """One unit of a rollback that was interrupted."""
+    """Settle one unit of an interrupted rollback."""
     return exchange.settle(describe_rollback(run, unit), Reason(Code.RUN_ENDED, "the run ended before anything was restored"))
 
 
@@ -65,12 +65,12 @@ def describe_rollback(run: Run, unit: PlannedUnit) -> Exchange:
 
 
 def claim_backup(run: Run, unit: PlannedUnit) -> None:
-    """Move the backup below our own directory, so that a run that is taken over can do nothing with it. Undo: give_back."""
+    """Move the backup below the run's own directory, so that the run can no longer act on it once taken over. Undo: give_back."""
     run.files.rename_exact(run.backup_path(unit), run.paths.unit("restoring", unit.number))
 
 
 def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:
-    """Why a backup is not what left live when the undone run took it; a file that came into it late goes live with it."""
+    """Why a backup differs from what the undone run took out of live; a late file in it goes live with it."""
     return manifests.judge(unit.expected, entries).why
 
 
@@ -88,7 +88,7 @@ def lengths_of(unit: PlannedUnit) -> Dict[str, int]:
 
 
 def find_passed(run: Run, units: Sequence[PlannedUnit]) -> Set[int]:
-    """For the recovery of a rollback: a step after which another one of the same unit was begun is done, whatever live holds now."""
+    """For recovery: a step is done if a later one of the same unit was begun, whatever live holds now."""
     places = {unit.number: [run.paths.unit(state, unit.number) for state in ("restoring", "retired")] for unit in units}
     seen = run.files.look([place for pair in places.values() for place in pair])
     newest_begun = {unit.name: unit.number for unit in units if any(seen[place].exists for place in places[unit.number])}

@@ -1,4 +1,4 @@
-"""A run's own directory: opened, taken over, asked for the NameNode's time; and the log entry that ends the run.
+"""A run's own directory: opening it, taking it over, reading the NameNode's time; and the log entry that ends the run.
 
 Never touches live data.
 """
@@ -21,7 +21,7 @@ from hivekeeper.runlog.entries import Actor, LogEntry, entry_to_text
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_to_text
 
 MOST_COMMIT_TRIES = 1000
-# Safe mode can be read in, so that looking again succeeds each time.
+# HDFS can still be read in safe mode, so reading the log would succeed on every try.
 MOST_UNANSWERED = 4
 
 
@@ -48,15 +48,15 @@ class Run:
         return names.base(self.paths.top)
 
     def backup_path(self, unit: PlannedUnit) -> str:
-        """Where the backup lies that a rollback restores or a cleanup discards."""
+        """Where the backup is that a rollback restores or a cleanup discards."""
         assert unit.backup is not None
         return names.join(self.control.top, unit.backup.place)
 
 
 def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
-    """Rename every unfinished run directory, taken ones too, so that a run that sleeps in it can do nothing more.
+    """Rename every unfinished run directory, also those taken over before, so that a stalled run can no longer act on it.
 
-    The log is read again afterwards: an entry committed before the rename counts. Gives the
+    The log is read again afterwards: an entry committed before the rename counts. Returns the
     directories that are still unfinished, oldest first.
     """
     files = cluster.files
@@ -73,10 +73,10 @@ def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
 
 
 def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, name: RunId, operation: str) -> Run:
-    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
+    """Create a run's directories, so that every later step is a rename into an existing parent. Raises Fenced.
 
-    One that lost its lock meanwhile may have created them again after the takeover, which fencing cannot see: so the lock is
-    asked for afterwards. Whoever takes over later finds the directories and renames them.
+    A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked
+    afterwards. A later takeover finds the directories and renames them.
     """
     run = Run(cluster, table, control, control.run(name), lock)
     cluster.files.make_directory(control.log)
@@ -88,7 +88,7 @@ def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, 
 
 
 def require_lock(run: Run) -> None:
-    """Raise Fenced where the table's lock is lost. Of one that cannot be asked, the run's own directory tells whether it was taken."""
+    """Raise Fenced if the table's lock is lost. If the lock cannot be checked, the run's own directory shows whether it was taken."""
     try:
         held = run.lock.check()
     except FilesError:
@@ -100,9 +100,9 @@ def require_lock(run: Run) -> None:
 
 @contextmanager
 def told_if_taken(run: Run) -> Iterator[None]:
-    """For what a run does before its log entry: a call that fails because another run took the directory away means just that.
+    """Raise Fenced if a call fails because another run has taken the directory.
 
-    Raises Fenced for it.
+    For everything a run does before its log entry.
     """
     try:
         yield
@@ -120,18 +120,18 @@ def _is_taken(run: Run) -> bool:
 
 
 def write_plan(run: Run, plan: RunPlan) -> None:
-    """The plan durably, before anything is changed."""
+    """Write the plan durably, before anything is changed."""
     store.write_durably(run.files, run.paths.plan, plan_to_text(plan, run.cluster.clock.now_ms()))
 
 
 def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
-    """Write the run's log entry: aside in the run's own directory, then renamed to the next free number without overwrite."""
+    """Write the run's log entry: first in the run's own directory, then renamed to the next free number without overwrite."""
     files, paths, unanswered = run.files, run.paths, 0
     for _ in range(MOST_COMMIT_TRIES):
         history = store.read_history(run.cluster, run.control)
         written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
         if written:
-            # A former try succeeded although the client saw an error; or another run took this one over and finished it.
+            # An earlier try succeeded although the client saw an error; or another run took this one over and finished it.
             require_own_directory(run)
             return written[0].version
         text = entry_to_text(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
@@ -158,9 +158,9 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
 
 
 def read_clock(run: Run) -> int:
-    """The NameNode's own time now: the modification time of a file that it just made for us.
+    """The NameNode's own current time: the modification time of a file just created.
 
-    No other clock is compared with the times of its directories.
+    The times of its directories are compared with no other clock.
     """
     files, clock = run.files, run.paths.clock
     try:
@@ -175,7 +175,7 @@ def read_clock(run: Run) -> int:
 
 
 def require_own_directory(run: Run) -> None:
-    """Raise Fenced where the run's directory was taken from it: then what was not found there means nothing."""
+    """Raise Fenced if the run's directory was taken over: a file missing from it then proves nothing."""
     if run.files.stat(run.paths.top) is None:
         raise fenced(run)
 

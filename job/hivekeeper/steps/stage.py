@@ -1,6 +1,6 @@
 """Stage a batch of units aside, prove each, and make the proved ones ready.
 
-Never touches live. Killed anywhere here, live is as it was, and recovery drops stage and ready.
+Never touches live. After a kill anywhere here live is unchanged, and recovery drops stage and ready.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
 from hivekeeper.steps.run_directory import Run, require_own_directory
 
-# Halving a batch of a thousand units down to one bad unit takes twenty jobs, of which every second one succeeds.
+# Halving a batch of a thousand units down to one bad unit takes twenty jobs, half of which succeed.
 MOST_FAILED_JOBS_IN_A_ROW = 32
 
 
 @dataclass
 class Staged:
-    """What came of the batches so far. `differing` are units whose proof failed, `failed` those whose job failed."""
+    """The results of the batches so far. `differing` are units whose proof failed, `failed` those whose job failed."""
 
     certificates: Dict[int, Certificate] = field(default_factory=dict)
     differing: Dict[int, Reason] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Staged:
 
 
 class Stager:
-    """Numbers the stage jobs of one run. A batch whose job fails is halved until the unit that fails it is alone."""
+    """Runs and numbers the stage jobs of one run. A batch whose job fails is halved until the failing unit is alone."""
 
     def __init__(self, run: Run, plan: CompactionPlan, owner: str) -> None:
         self.run = run
@@ -45,7 +45,7 @@ class Stager:
         self._last_failure = ""
 
     def why_end(self) -> Optional[Reason]:
-        """Why nothing more is staged, None where it is: the run is to end, or job after job fails, which is not the units' fault."""
+        """Why nothing more is staged, else None: the run has to end, or job after job fails, which is not the units' fault."""
         if self._failed_in_a_row >= MOST_FAILED_JOBS_IN_A_ROW:
             what = f"{self._failed_in_a_row} jobs failed one after the other; the last one: {self._last_failure}"
             return Reason(Code.JOBS_KEEP_FAILING, what)
@@ -53,7 +53,7 @@ class Stager:
         return Reason(Code.STOP_ASKED, why) if why else None
 
     def stage(self, number: int, batch: StageBatch) -> Staged:
-        """Steps 2 and 3 for one batch of the plan, or a part of it: a job that failed when the run is to end was cancelled."""
+        """Steps 2 and 3 for one batch of the plan, or a part of it. A job that fails while the run is ending counts as cancelled."""
         staged = Staged()
         waiting: Deque[Tuple[int, StageBatch]] = deque([(number, batch)])
         while waiting and not self.why_end():
@@ -89,7 +89,7 @@ class Stager:
     def _write(self, batch: StageBatch) -> StageResult:
         files = self.run.files
         files.make_directory(batch.target)
-        # Before the write, because default ACLs, storage policy and erasure coding act when a file is made.
+        # Before the write, because default ACLs, storage policy and erasure coding apply when a file is created.
         dress(files, {batch.target: self.plan.attributes[batch.units[0].number]}, self.owner)
         return self.run.cluster.rows.write_stage(batch)
 
@@ -122,7 +122,7 @@ class Stager:
         return {unit: (listed[unit], read.get(unit, UnitFooters())) for unit in directories}
 
     def _find_suspects(self, batch: StageBatch, result: StageResult, digests: StageDigests) -> Dict[int, List[str]]:
-        """The batch's digest proves all its units at once; only where it differs, each unit is looked at by itself."""
+        """The batch's digest proves all its units at once; only if it differs is each unit checked separately."""
         differences = proof.compare_batch(result.source, digests.mixed)
         if not differences:
             return {}
@@ -135,7 +135,7 @@ class Stager:
             self.run.files.write_new(names.join(directory, marker), "")
 
     def _make_ready(self, number: int, batch: StageBatch, proved: List[Certificate]) -> None:
-        """Certificates durably first: what lies in ready is proved, always."""
+        """Write the certificates durably, then rename to ready, so that everything in ready is proved."""
         files, paths = self.run.files, self.run.paths
         if not proved:
             return

@@ -1,6 +1,6 @@
 """Swap one unit: its proved copy goes live, its old files become the backup. An exchange (steps/exchange.py) out of `ready`.
 
-Deletes nothing but the proved copy of a unit whose old files are live.
+Deletes only the proved copy of a unit whose old files are live.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swa
 
 
 def swap_unit(run: Run, unit: PlannedUnit, certificate: Certificate) -> UnitResult:
-    """Steps 4 to 7 for one unit. Undo: the old files come back by themselves when somebody wrote in between; later by rollback."""
+    """Steps 4 to 7 for one unit. Undo: automatic if somebody wrote in between; later by rollback."""
     return exchange.carry_out(describe_swap(run, unit, certificate))
 
 
 def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> UnitResult:
-    """The same for a unit of a run that was interrupted. Without a certificate it was never proved, so never swapped."""
+    """Settle a unit of an interrupted run. Without a certificate it was never proved, so never swapped."""
     return exchange.settle(describe_swap(run, unit, certificate), Reason(Code.RUN_ENDED, "the run ended before its swap"))
 
 
@@ -49,7 +49,7 @@ def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
 
 
 def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
-    """Raise NeedsInvestigation where what is to go live is not what was proved: nobody but us writes there."""
+    """Raise NeedsInvestigation if the incoming files are not those that were proved: only Hivekeeper writes there."""
     if certificate is None or not manifests.holds_exactly(certificate.files, entries):
         require_own_directory(run)
         raise NeedsInvestigation(
@@ -61,7 +61,7 @@ def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificat
 
 
 def leave(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
-    """A unit whose swap is not begun, because the run is to end; what was staged for it is dropped."""
+    """Leave a unit because the run has to end before its swap; its staged copy is dropped."""
     drop_ready(run, unit)
     return leave_unit(unit, why)
 

@@ -1,4 +1,4 @@
-"""The locks of a table: its own, which every command that writes holds, and Hive's, while live is exchanged."""
+"""The locks of a table: our own, held by every writing command, and Hive's, held while live is exchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HIVE_LOCK_WAIT_S = 5.0
 
 @contextmanager
 def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId) -> Iterator[Lock]:
-    """Keep the table's lock for the body. Raises Locked."""
+    """Hold the table's lock for the body. Raises Locked."""
     since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
     holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id}) since {since:%Y-%m-%d %H:%M:%S} UTC"
     try:
@@ -41,7 +41,7 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
 
 
 def _release(lock: Lock, control: ControlPaths) -> None:
-    """The lock ends with this process in any case, so a failure must not hide what the run has done or what went wrong."""
+    """Release the lock. It ends with this process anyway, so a failure is only logged and does not hide the run's result or error."""
     try:
         lock.release()
     except FilesError as error:
@@ -50,7 +50,7 @@ def _release(lock: Lock, control: ControlPaths) -> None:
 
 @contextmanager
 def hold_in_hive(run: Run, settings: Settings) -> Iterator[None]:
-    """Hive's own lock too, while live is exchanged, where that works: its overwriting writers wait for it."""
+    """Also hold Hive's own lock while live is exchanged, where that works: Hive's overwriting writers wait for it."""
     with run.cluster.metastore.hold(run.table, HIVE_LOCK_WAIT_S if settings.hive_lock == "try" else 0) as why_not:
         if why_not:
             log.debug("table=%s step=hive-lock skipped reason=%r", run.table.full_name, why_not)

@@ -1,4 +1,4 @@
-"""What is said, and raised, when a unit can be brought neither to its end nor back to its start."""
+"""The errors raised when a unit can be neither finished nor undone."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ UNIT_STATES = ("ready", "retired", "restoring", "held", "discarding")
 
 
 def require_answers(error: FilesError, tries: int) -> None:
-    """Raise the error again once retrying has not helped and HDFS does not answer: there is nothing for an operator to decide then."""
+    """Re-raise the error if retries have not helped because HDFS does not answer: there is nothing for an operator to decide."""
     if tries >= MOST_TRIES and isinstance(error, FilesUnavailable):
         raise error
 
 
 def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: bool) -> Unusable:
-    """The error of a unit whose directories may be between two renames, where HDFS has to be waited for."""
+    """The error of a unit whose directories may be between two renames while HDFS is unavailable."""
     return Unusable(
         f"{unit.label}: {error}",
         code=Code.EXCHANGE_INTERRUPTED,
@@ -30,7 +30,7 @@ def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: boo
 
 
 def needs_investigation(run: Run, unit: PlannedUnit, code: Code, why: str) -> NeedsInvestigation:
-    """The error of a unit that cannot be brought to an end: what lies where."""
+    """The error of a unit that cannot be settled; it lists the directories that exist."""
     states = [run.paths.unit(state, unit.number) for state in UNIT_STATES]
     places = [unit.live, *states, run.paths.state("recreated")]
     seen = run.files.look(places)

@@ -1,4 +1,4 @@
-"""Take units one after the other until a stop is asked for; what was not begun then is left, with the reason.
+"""Process units one after the other until a stop is requested; the remaining units are left, with the reason.
 
 Touches nothing itself.
 """
@@ -26,7 +26,7 @@ def take_turns(
     leave: Callable[[PlannedUnit, Reason], UnitResult],
     hold: Hold = nullcontext,
 ) -> List[UnitResult]:
-    """What became of each unit, in order. `hold` is let go for a pause: readers of the table wait for Hive's lock, too."""
+    """The result of each unit, in order. `hold` is released during a pause, because readers of the table wait for Hive's lock too."""
     waiting, done = deque(units), []  # type: ignore[var-annotated]
     while waiting:
         why = stopping.why()
@@ -41,5 +41,5 @@ def take_turns(
 
 
 def leave_unit(unit: PlannedUnit, why: Optional[Reason]) -> UnitResult:
-    """A unit of which nothing was begun."""
+    """The result of a unit that was not begun."""
     return UnitResult(unit, Outcome.LEFT, why=why)

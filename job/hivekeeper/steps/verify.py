@@ -18,9 +18,9 @@ Files = Tuple[FileInfo, ...]
 
 @dataclass(frozen=True)
 class Compared:
-    """What a comparison found for one unit: `why` is None where live holds what the backup holds. `rows` are the backup's.
+    """The comparison of one unit: `why` is None if live holds what the backup holds. `rows` are the backup's.
 
-    `is_replaced`: the backup is gone and live has other files since, so there is nothing to compare but numbers of rows.
+    `is_replaced`: the backup is gone and live now has other files, so only row counts can be compared.
     """
 
     why: Optional[Reason]
@@ -32,7 +32,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Measured:
-    """What some files hold; `digest` has only its number of rows where no more was asked for."""
+    """What some files hold; `digest` has only a row count if no more was requested."""
 
     digest: Digest
     groups: Tuple[FooterGroup, ...]
@@ -40,7 +40,7 @@ class Measured:
 
 
 class Prover:
-    """Compares by one level. Everything is read in few calls, whatever the number of units, and no set of files twice."""
+    """Compares at one level. Everything is read in a few calls, whatever the number of units, and no set of files twice."""
 
     def __init__(self, rows: Rows, format: str, level: str) -> None:
         self._rows = rows
@@ -90,7 +90,7 @@ class Prover:
         return Compared(next(filter(None, whys), None), rows)
 
     def _judge_replaced(self, proof: Proof, base: Optional[Measured], live: Measured) -> Compared:
-        """All of live against the backup, or against what the run's certificate says of it."""
+        """Compare all of live with the backup, or with the run's certificate."""
         certified = self._at_level(proof.certified) if proof.certified and proof.is_discarded else None
         wanted = base.digest if base else certified
         rows = wanted.rows if wanted else None
@@ -101,7 +101,7 @@ class Prover:
         return Compared(proof.broken, rows, is_replaced=is_replaced)
 
     def _judge_link(self, link: Link, sides: Sequence[Measured]) -> Optional[Reason]:
-        """Both sides against each other, and against the run's certificate where there is one; what is gone is left out."""
+        """Compare both sides with each other, and with the run's certificate if there is one; a missing side is left out."""
         said = [self._at_level(link.effect.digest)] if link.effect.digest else []
         claims = [*said, *(side.digest for side in sides)]
         wrong = [claim for claim in claims if claim != claims[-1]]
@@ -116,7 +116,7 @@ class Prover:
         return digest if self._level != COUNT else Digest(digest.rows, 0, 0)
 
     def _judge_rows(self, proof: Proof, base: Measured, measured: Mapping[Files, Measured]) -> Compared:
-        """Row by row; arrivals that were compacted since are rows of the backup's side."""
+        """Compare row by row; arrivals compacted since then count as rows of the backup's side."""
         since, newer = measured[proof.compacted_arrivals].groups, measured[_newer(proof)].groups
         found = self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES)
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
