@@ -1,6 +1,6 @@
-"""Exit codes, and enums whose members are known outside the program by a stable code.
+"""Exit codes, and enums whose members have a stable code outside the program.
 
-Pure. Whoever reads a log or a result document goes by the code; the words that people read may change.
+Pure. Programs that read a log or a result document use the code; the text for people may change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
 
 class Coded(Enum):
-    """The code is the member's name: `PUT_BACK` is `put-back` in logs and JSON, and `put back` where people read it."""
+    """An enum whose code is the member's name: `PUT_BACK` is `put-back` in logs and JSON, and `put back` in text for people."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
@@ -41,7 +41,7 @@ class Coded(Enum):
 
     @classmethod
     def of_code(cls: Type[Member], code: str) -> Member:
-        """Raises ValueError for a code that no member has."""
+        """The member with a code. Raises ValueError for an unknown code."""
         member = cls.__members__.get(code.upper().replace("-", "_"))
         if member is None or member.code != code:
             raise ValueError(f"{code!r} is not one of {', '.join(member.code for member in cls)}")

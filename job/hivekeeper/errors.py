@@ -1,4 +1,4 @@
-"""The errors an operator can meet, each with a reason of the catalogue, which has its exit code.
+"""The errors an operator can meet, each with a reason from the catalogue, which gives its exit code.
 
 An error says three things: what happened, what state the table is in, what to type next. It is raised
 once and printed once, by `cli/`.
@@ -13,7 +13,7 @@ from hivekeeper.reasons import Code, Reason
 
 
 class HivekeeperError(Exception):
-    """An error with its reason. The subclasses are there to be caught; the exit code is that of the reason's code."""
+    """An error with its reason. Subclasses exist to be caught; the exit code comes from the reason's code."""
 
     usual_code = Code.BUG
 
@@ -32,7 +32,7 @@ class UsageError(HivekeeperError):
 
 
 class Refused(HivekeeperError):
-    """Not fit for us: compacting it could lose or change something."""
+    """A table or unit is not fit: compacting it could lose or change something."""
 
 
 class Locked(HivekeeperError):
@@ -40,13 +40,13 @@ class Locked(HivekeeperError):
 
 
 class Stopped(HivekeeperError):
-    """The command was asked to end before this was begun."""
+    """The command was told to stop before this work was begun."""
 
     usual_code = Code.STOP_ASKED
 
 
 class NeedsInvestigation(HivekeeperError):
-    """A state that recovery does not understand: nothing more is touched."""
+    """Recovery does not understand the state: nothing more is touched."""
 
 
 class Unusable(HivekeeperError):

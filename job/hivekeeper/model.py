@@ -1,6 +1,6 @@
 """The values that the program passes around: frozen, printable, without any cluster object.
 
-Paths are Hadoop paths as `Path.toString()` gives them: fully qualified, not URI-encoded, without a
+Paths are Hadoop paths as returned by `Path.toString()`: fully qualified, not URI-encoded, without a
 trailing slash (`hdfs://nn:8020/a b/dt=x%2Fy`, `file:/a b`). Times are milliseconds since 1970 in UTC.
 """
 
@@ -16,9 +16,9 @@ from hivekeeper.names import RunId, UnitNumber
 class FileInfo:
     """One entry of a directory listing.
 
-    `file_id` is the inode: with HDFS and local files it survives a rename and is never that of another
-    file at the same time. `uri` is the URI-encoded path, as Spark's `input_file_name()` gives it.
-    `is_open`: somebody holds the file open for write (always False where the file system cannot tell).
+    `file_id` is the inode: on HDFS and local file systems it survives a rename and no two files have the
+    same one at the same time. `uri` is the URI-encoded path, as returned by Spark's `input_file_name()`.
+    `is_open`: the file is open for writing (always False if the file system cannot tell).
     """
 
     path: str
@@ -41,12 +41,12 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Attributes:
-    """What a directory or file carries besides its content; None or empty where the file system has none.
+    """The metadata of a directory or file; None or empty if the file system has none.
 
     `file_mode` is the mode of the directory's data files. `acl` holds the entries as Hadoop prints them
-    (`user::rwx`, `default:group:etl:r-x`), base entries included, empty where there is no extended ACL.
-    Policies are those in effect, inherited ones too; `own_storage_policy` and `own_ec_policy` say that the directory's parent has
-    another one, so that it must be set on the directory itself.
+    (`user::rwx`, `default:group:etl:r-x`), base entries included, empty if there is no extended ACL.
+    Policies are those in effect, including inherited ones; `own_storage_policy` and `own_ec_policy` mean that the directory's parent
+    has another one, so that it must be set on the directory itself.
     """
 
     owner: str
@@ -64,10 +64,10 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Ties:
-    """What ties a directory to its place: a rename would fail, or take away something that belongs to the place.
+    """What ties a directory to its place: a rename would fail, or carry away something that belongs to the place.
 
-    `zone` is the root of the encryption zone that it lies in, "" outside of any. `snapshots`: snapshots can be made of this very
-    directory. `quota`: it has a quota of its own. `denied` says why this user may not rename it, "" where they may.
+    `zone` is the root of the encryption zone that contains it, "" if none. `snapshots`: this directory itself is snapshottable.
+    `quota`: it has a quota of its own. `denied` says why this user may not rename it, "" if they may.
     """
 
     zone: str = ""
@@ -78,7 +78,7 @@ class Ties:
 
 @dataclass(frozen=True)
 class Quota:
-    """What an administrator's limit on a directory still allows below it; None where that is not limited.
+    """What a directory's quota still allows below it; None for no limit.
 
     `disk_left` counts every copy.
     """
@@ -90,9 +90,9 @@ class Quota:
 
 @dataclass(frozen=True)
 class Room:
-    """What may still be written at a place. `free_bytes`: of the file system, copies taken off; None where it does not tell.
+    """The space left at a place. `free_bytes` is that of the file system divided by the copies; None if unknown.
 
-    `copies` is how many bytes of disk one byte takes, `block_bytes` what a quota must have left for a file of any size to be begun.
+    `copies` is how many bytes of disk one byte takes, `block_bytes` what a quota must have left to create a file of any size.
     """
 
     free_bytes: Optional[int] = None
@@ -109,7 +109,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Storage:
-    """How the metastore says to read the files."""
+    """How to read the files, according to the metastore."""
 
     input_format: str
     output_format: str
@@ -158,7 +158,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is swapped in one go: a partition, or a whole unpartitioned table (name and values empty)."""
+    """What is swapped as a whole: a partition, or an unpartitioned table (name and values empty)."""
 
     table: str
     name: str
@@ -174,10 +174,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was seen of a unit's directory at one moment.
+    """The state of a unit's directory at one moment.
 
     `file_id` and `mtime_ms` are the directory's own, read before its listing. `entries` is the raw
-    listing, hidden names included; empty where the directory is missing (`exists` is False then).
+    listing, hidden names included; empty if the directory is missing (`exists` is False then).
     """
 
     exists: bool
@@ -190,10 +190,10 @@ class Snapshot:
 class Form:
     """What all files of a rewrite must share, so that one schema and one set of writer settings fit them all.
 
-    `schema` is the physical schema as the format's own library prints it, `required` taken for
+    `schema` is the physical schema as the format's own library prints it, with `required` treated as
     `optional`. `calendar` is none, unknown, corrected or legacy. `writer` is the kind of writer (spark,
-    parquet-mr, impala, arrow, hive, …). `codec` is a lower-case name (`snappy`, `zlib`, `none`) or, where
-    the row groups of one file differ, all of them joined by `+`. `zone` is the writer's time zone of ORC
+    parquet-mr, impala, arrow, hive, …). `codec` is a lower-case name (`snappy`, `zlib`, `none`) or, if
+    the row groups of one file differ, all of them joined by `+`. `zone` is the writer's time zone for ORC
     files with timestamps. `keys` are the names of the footers' key-value metadata. `blooms` are the
     columns with bloom filters.
     """
@@ -211,8 +211,8 @@ class Form:
 class ColumnFacts:
     """Footer statistics of one leaf column over many files.
 
-    `values` counts entries, nulls included. `nulls`, `low` and `high` are None where any file does not
-    tell; bounds are merged by the column's own order and printed by the format's library.
+    `values` counts entries, nulls included. `nulls`, `low` and `high` are None if any file lacks
+    them; bounds are merged by the column's own order and printed by the format's library.
     """
 
     values: int
@@ -236,7 +236,7 @@ class FooterGroup:
 
 @dataclass(frozen=True)
 class UnitFooters:
-    """What the footers of a unit's files say. `unreadable` holds (path, reason)."""
+    """The footers of a unit's files. `unreadable` holds (path, reason)."""
 
     groups: Tuple[FooterGroup, ...] = ()
     unreadable: Tuple[Tuple[str, str], ...] = ()
@@ -253,7 +253,7 @@ class Digest:
 
 @dataclass(frozen=True)
 class Differences:
-    """What two sets of files do not share, with multiplicity.
+    """The rows that two sets of files do not share, with multiplicity.
 
     `columns` are the top-level columns whose values, taken as a multiset, differ. Examples map column to its value as text
     (None for NULL), in the order of the columns.
@@ -297,14 +297,14 @@ class StageBatch:
 
 @dataclass(frozen=True)
 class StageResult:
-    """What one stage job read, as its own pass saw it: the digest over all rows, each mixed with its unit's number."""
+    """What one stage job read in its own pass: the digest over all rows, each mixed with its unit's number."""
 
     source: Digest
 
 
 @dataclass(frozen=True)
 class StageDigests:
-    """What a full re-read of a batch's output found: per unit its content digest; over all the mixed digest of StageResult."""
+    """The digests from a full re-read of a batch's output: a content digest per unit, and the mixed digest (as in StageResult) over all."""
 
     units: Mapping[UnitNumber, Digest]
     mixed: Digest

@@ -1,4 +1,4 @@
-"""Names that Hivekeeper builds and reads back, each matched whole, never by prefix.
+"""Names that Hivekeeper builds and reads back, always matched in full, never by prefix.
 
 Pure. The disk layout behind these names is described in docs/on-disk.md.
 """
@@ -21,8 +21,8 @@ RunId = NewType("RunId", str)
 # A unit's number in its run's plan, from 1.
 UnitNumber = NewType("UnitNumber", int)
 
-# What writers leave in a table while they work: Spark and MapReduce committers, Hive, Spark's dynamic
-# overwrite, Impala. Matched as prefixes because each adds an id of its own.
+# Temporary directories of writers at work in a table: Spark and MapReduce committers, Hive, Spark's dynamic
+# overwrite, Impala. Matched as prefixes because each writer appends an id.
 WRITER_DIRECTORIES = ("_temporary", ".hive-staging", ".spark-staging-", "_impala_insert_staging", "_tmp.", "-ext-", "_task_tmp.")
 
 CONTROL = ".hivekeeper"
@@ -53,7 +53,7 @@ def backup_pattern(prefix: str) -> re.Pattern[str]:
 
 
 def backup_name(prefix: str, table: str, run: RunId) -> str:
-    """The name of the backup table that a run makes: its time is the run's."""
+    """The name of a run's backup table, with the run's time."""
     match = RUN.fullmatch(run)
     if match is None:
         raise ValueError(f"{run} is not a run id")
@@ -70,15 +70,15 @@ def is_writer_directory(name: str) -> bool:
 
 
 def is_hive_subdirectory(name: str) -> bool:
-    """Directories that Hive itself makes inside a unit (Tez UNION ALL, list bucketing): theirs, never to be lifted."""
+    """Whether Hive itself creates such a directory inside a unit (Tez UNION ALL, list bucketing): it is never lifted."""
     return name.startswith("HIVE_UNION_SUBDIR_") or "=" in name
 
 
 def is_hidden(name: str) -> bool:
-    """Hidden from Hive, Impala and Spark: a leading dot or underscore.
+    """Whether Hive, Impala and Spark hide a name: a leading dot or underscore.
 
-    Spark shows `_a=b` all the same, because it might be a partition (hazards 3), but never inside a unit's
-    directory, where we use this.
+    Spark does show `_a=b`, because it might be a partition (hazards 3), but never inside a unit's
+    directory, where this is used.
     """
     return name.startswith((".", "_"))
 
@@ -97,13 +97,13 @@ def join(*parts: str) -> str:
 
 @dataclass(frozen=True)
 class ControlPaths:
-    """Where Hivekeeper keeps what it knows of one table."""
+    """The control directory, where Hivekeeper keeps its records of one table."""
 
     top: str
 
     @classmethod
     def of(cls, location: str, partitioned: bool) -> ControlPaths:
-        """Inside a partitioned table's root; beside an unpartitioned one, whose root is itself swapped."""
+        """Inside the root of a partitioned table; beside that of an unpartitioned one, whose root itself is swapped."""
         if partitioned:
             return cls(join(location, CONTROL))
         return cls(join(parent(location), f"{CONTROL}-{base(location)}"))
@@ -126,7 +126,7 @@ class ControlPaths:
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The directories of one run. Where a unit's directory lies is its state."""
+    """The directories of one run. The location of a unit's directory is its state."""
 
     top: str
 
@@ -136,12 +136,12 @@ class RunPaths:
 
     @property
     def entry(self) -> str:
-        """The log entry, written aside here before it is renamed to its number."""
+        """The log entry, written here before it is renamed to its number."""
         return join(self.top, "entry.json")
 
     @property
     def clock(self) -> str:
-        """Created again each time the NameNode's time is read."""
+        """A file re-created each time the NameNode's time is read."""
         return join(self.top, "clock")
 
     def certificates(self, batch: int) -> str:

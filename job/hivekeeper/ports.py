@@ -28,20 +28,20 @@ from hivekeeper.model import (
     UnitFooters,
 )
 
-# What a caller tells its sets of files by.
+# A caller's key for each of its sets of files.
 Key = TypeVar("Key")
 
 
 class FilesError(Exception):
-    """A file system call that did not do what was asked. Always one of the subclasses, never raised for a success."""
+    """A file system call failed. Always one of the subclasses, never raised for a success."""
 
 
 class SourceMissing(FilesError):
-    """The source of a rename or read, or the parent of a target, is not there."""
+    """The source of a rename or read, or the parent of a target, does not exist."""
 
 
 class TargetExists(FilesError):
-    """The target of a rename or write exists already; nothing was changed."""
+    """The target of a rename or write already exists; nothing was changed."""
 
 
 class NoPermission(FilesError):
@@ -53,11 +53,11 @@ class NoSpace(FilesError):
 
 
 class FilesUnavailable(FilesError):
-    """The call failed and its effect is unknown (connection lost, safe mode, standby): look before going on."""
+    """The call failed and its effect is unknown (connection lost, safe mode, standby): check before going on."""
 
 
 class LockHeld(FilesError):
-    """Another holder has the lock. `holder` is the text it wrote, "" where that cannot be read."""
+    """Another holder has the lock. `holder` is the text it wrote, "" if that cannot be read."""
 
     def __init__(self, path: str, holder: str) -> None:
         super().__init__(path)
@@ -68,19 +68,19 @@ class Lock(Protocol):
     """A lock that dies with its holder's process."""
 
     def check(self) -> bool:
-        """Whether the lock is still ours; asks the NameNode."""
+        """Whether the lock is still ours, according to the NameNode."""
 
     def release(self) -> None: ...
 
 
 class Files(Protocol):
-    """A Hadoop file system. Each method that changes something is one atomic NameNode step, except where said."""
+    """A Hadoop file system. Each method that changes something is one atomic NameNode step, unless stated otherwise."""
 
-    # Directory times nearer than this to a time of the same clock cannot prove that nothing came after them.
+    # A directory time closer than this to a time of the same clock cannot prove that nothing was added later.
     clock_grain_ms: int
 
     def qualify(self, path: str) -> str:
-        """The one spelling of a location: scheme and authority filled in, no trailing or double slash."""
+        """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash."""
 
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         """Snapshot of each directory in bulk: own file id and time first, then the raw listing, hidden names included.
@@ -89,16 +89,16 @@ class Files(Protocol):
         """
 
     def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        """As look, of the entries only those with a hidden name: beside them a table's root may hold tens of thousands of partitions."""
+        """Like look, but only entries with a hidden name: a table's root may also hold tens of thousands of partitions."""
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
-        """Everything below a directory, at any depth, parents before children; () where it is missing."""
+        """Everything below a directory, at any depth, parents before children; () if it is missing."""
 
     def stat(self, path: str) -> Optional[FileInfo]:
-        """None where nothing is there."""
+        """The status of a path; None if it does not exist."""
 
     def make_directory(self, path: str) -> None:
-        """Like mkdir -p; no error where it exists."""
+        """Like mkdir -p; no error if it exists."""
 
     def rename_exact(self, source: str, target: str) -> None:
         """Rename, never over an existing target and never into one, not even an empty directory.
@@ -108,59 +108,58 @@ class Files(Protocol):
         """
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
-        """Rename live to aside; and incoming to live, if aside has the id and the time of `mark`. Gives None where both were done.
+        """Rename live to aside, then incoming to live if aside has the id and time of `mark`. Returns None if both were done.
 
-        Else the status of aside, with the old directory there: it differs, or somebody has created live again. Three NameNode steps, in one
-        gateway call because readers find nothing at live in between. Raises as rename_exact does, after any of them.
+        Else returns the status of aside, which holds the old directory: it differs, or somebody has re-created live. Three NameNode
+        steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
         """
 
     def remove_empty(self, path: str) -> bool:
-        """Delete a directory only if it is empty. False where it is not empty or not there."""
+        """Delete a directory only if it is empty. Returns False if it is not empty or does not exist."""
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory and all below it; no error where it is missing. Only for what is proved to be superfluous."""
+        """Delete a directory and everything below it; no error if it is missing. Only for what is proved superfluous."""
 
     def move_to_trash(self, path: str) -> bool:
-        """Move a directory to the user's trash, as the file system's own policy has it (fs.trash.interval, encryption zones).
+        """Move a directory to the user's trash, by the file system's own policy (fs.trash.interval, encryption zones).
 
-        False where the trash is switched off; nothing was changed then. Raises SourceMissing, and FilesUnavailable for a
-        trash that cannot be made. Not atomic where the trash
-        lies on another file system.
+        Returns False if the trash is switched off; nothing was changed then. Raises SourceMissing, and FilesUnavailable if the
+        trash cannot be created. Not atomic if the trash is on another file system.
         """
 
     def read_text(self, path: str) -> str:
-        """Raises SourceMissing."""
+        """The text of a file. Raises SourceMissing."""
 
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
-        """Many small files in one gateway call; a missing one is left out."""
+        """The texts of many small files in one gateway call; a missing file is left out."""
 
     def write_new(self, path: str, text: str) -> None:
-        """Create, write, sync to disk, close. Not atomic: a kill may leave a part of the file.
+        """Create, write, sync to disk, close. Not atomic: a kill may leave a partial file.
 
-        Raises TargetExists, and SourceMissing where the parent is missing: a run whose directory was taken
-        from it must not create it again (FileSystem.createNonRecursive).
+        Raises TargetExists, and SourceMissing if the parent is missing: a run whose directory was taken
+        over must not re-create it (FileSystem.createNonRecursive).
         """
 
     def hold(self, path: str, holder: str) -> Lock:
-        """Take the lock file and keep it; the parent is made. Raises LockHeld. Never breaks a living holder's lock."""
+        """Take the lock file and keep it, creating its parent. Raises LockHeld. Never breaks a live holder's lock."""
 
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         """Attributes of existing directories in bulk (file attributes from their first data file)."""
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
-        """Give each directory and the files in it these attributes, in bulk; raises NoPermission where that is not allowed.
+        """Give each directory and the files in it these attributes, in bulk; raises NoPermission if that is not allowed.
 
-        Storage policy and erasure coding act when a file is made, so call it before a write too. Not atomic.
+        Storage policy and erasure coding apply when a file is created, so call it before a write too. Not atomic.
         """
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         """What ties each existing directory to its place, in bulk; missing ones are left out."""
 
     def room(self, path: str, quotas_at: Sequence[str]) -> Room:
-        """What may still be written at this place, which need not exist yet, as far as the file system and quotas say.
+        """The space left at this place, which need not exist yet, according to the file system and quotas.
 
-        Of `quotas_at` those directories are in the answer that have a quota, which this user may read. HDFS counts all that lies
-        below one without a quota before it says so: each is asked only once.
+        The answer contains the directories in `quotas_at` that have a quota which this user may read. For a directory without
+        a quota HDFS counts everything below it before answering, so each is queried only once.
         """
 
 
@@ -169,11 +168,11 @@ class MetastoreUnavailable(Exception):
 
 
 class MetastoreRefused(MetastoreUnavailable):
-    """The metastore answered and declined: no right to do it, or the table is gone."""
+    """The metastore answered and refused: missing permission, or the table is gone."""
 
 
 class Metastore(Protocol):
-    """The Hive Metastore through its own client. Names come back as the metastore spells them.
+    """The Hive Metastore through its own client. Names are returned in the metastore's spelling.
 
     Any method may raise MetastoreUnavailable.
     """
@@ -181,57 +180,58 @@ class Metastore(Protocol):
     def databases(self) -> Tuple[str, ...]: ...
 
     def table_names(self, database: str) -> Tuple[str, ...]:
-        """() for a database without tables; raises KeyError for one that does not exist."""
+        """The names of a database's tables; raises KeyError if the database does not exist."""
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        """In bulk; a missing one is left out. Locations are as stored: qualify them."""
+        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them."""
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         """All partitions, ordered by name; locations as stored."""
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
-        """Those of the named partitions that exist, in bulk."""
+        """The named partitions that exist, in bulk."""
 
     def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
-        """Set numFiles and totalSize, by partition name ("" for an unpartitioned table); keep all else, numRows and
-        COLUMN_STATS_ACCURATE included, and let the metastore emit its event. Re-reads, alters in bulk; a
-        partition that is gone meanwhile, or lies elsewhere than `lives` says (by name), is left out.
+        """Set numFiles and totalSize, by partition name ("" for an unpartitioned table).
+
+        Keeps everything else, including numRows and COLUMN_STATS_ACCURATE, and lets the metastore emit its event. Re-reads, then
+        alters in bulk; a partition that has gone meanwhile, or is not at its place in `lives` (by name), is left out.
         """
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
-        """Put a dropped partition back from the record; makes its directory where that is missing. False where it exists."""
+        """Put a dropped partition back from the record; creates its directory if missing. Returns False if the partition exists."""
 
     def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        """Create the external table `name` (database.table) with the definition of another, over files that lie elsewhere.
+        """Create the external table `name` (database.table) with the definition of another table, over files elsewhere.
 
-        `places` maps partition names to the directories of their files; for an unpartitioned table it maps "" to it, and
-        `location` is not used. `parameters` are set over the table's own. external.table.purge and discover.partitions are
-        false, a SerDe `path` property that Spark set follows the location. No data is read, moved or made. Raises
-        MetastoreRefused where the name is taken; a partition that is gone meanwhile is left out.
+        `places` maps partition names to the directories of their files; for an unpartitioned table it maps "" to its directory,
+        and `location` is not used. `parameters` override the table's own. external.table.purge and discover.partitions are
+        false, a SerDe `path` property that Spark set follows the location. No data is read, moved or created. Raises
+        MetastoreRefused if the name is taken; a partition that has gone meanwhile is left out.
         """
 
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        """Let partitions ("" for an unpartitioned table) of a backup table show other directories, in bulk.
+        """Point partitions ("" for an unpartitioned table) of a backup table at other directories, in bulk.
 
-        Nothing is done where the table is gone or does not carry all of `parameters`, nor for partitions that it does not have.
+        Does nothing if the table is gone or lacks any of `parameters`, nor for partitions that it does not have.
         """
 
     def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Drop partitions of a backup table, their files untouched; under the same conditions as point_backup_table."""
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
-        """Drop a backup table, its files untouched. False where it is gone or does not carry all of `parameters`: then it is not ours."""
+        """Drop a backup table, its files untouched. Returns False if it is gone, or lacks any of `parameters` and so is not ours."""
 
     def hold(self, table: Table, timeout_s: float) -> ContextManager[str]:
-        """Hive's own exclusive lock, best effort: yields "" where it is held, else the reason why not; never raises.
+        """Hold Hive's own exclusive lock, best effort: yields "" if it is held, else the reason why not; never raises.
 
-        Hive's readers wait for it too, so keep it for a swap, not for a run. It is not asked for with a timeout of 0.
+        Hive's readers wait for it too, so hold it for a swap, not for a run. With a timeout of 0 it is not requested.
         """
 
     def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
-        """Full names of the tables whose location equals, contains or lies inside one of these, the asking one included.
+        """Full names of the tables whose location equals, contains or is inside one of these, including the table itself.
 
-        Only tables of this database where one is named, else of all; what was read is kept for a few minutes.
+        Only tables of `database` if given, else of all databases; the result is cached for a few minutes.
         """
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
@@ -242,7 +242,7 @@ class Rows(Protocol):
     """Reading and writing of data files. No row passes through Python."""
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
-        """Read every footer of some sets of files, in bulk, each set grouped by form; zero-byte files are left out of the groups."""
+        """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group."""
 
     def write_stage(self, batch: StageBatch) -> StageResult:
         """Rewrite the batch's files into `batch.target` in one job, by the form's own file schema. Raises RowsError."""
@@ -254,21 +254,21 @@ class Rows(Protocol):
         """Content digests of any files, per key; comparable with those of read_stage."""
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
-        """Which rows two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
+        """The rows that two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
 
-        Rows are the same where their digests are; a column that a file lacks is NULL in its rows. An example stands for all
-        of its copies. Raises RowsError where fewer rows were read than the footers tell.
+        Rows are equal if their digests are; a column missing from a file is NULL in its rows. An example stands for all of its
+        copies. Raises RowsError if fewer rows were read than the footers declare.
         """
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
-        """Reasons, by unit, that only the data can tell why its rows cannot be rewritten faithfully (nanoseconds).
+        """Reasons, by unit, why rows cannot be rewritten faithfully that only the data show (nanoseconds).
 
-        Scans the columns concerned only.
+        Scans only the columns concerned.
         """
 
 
 class RowsError(Exception):
-    """A job that read or wrote rows failed; live is as it was. The message is the cause in one line."""
+    """A job that read or wrote rows failed; live is unchanged. The message is the cause in one line."""
 
 
 class Clock(Protocol):
@@ -283,27 +283,27 @@ class Clock(Protocol):
 
 
 class Stopping(Protocol):
-    """Whether a command is to end before all is done: asked between units and tables, so that what is in hand is finished first.
+    """Whether a command should stop early: checked between units and tables, so that the current one is finished first.
 
     Once there is a reason it stays.
     """
 
     @property
     def signal(self) -> int:
-        """Number of the signal that asked for it, 0 where none did."""
+        """Number of the signal that requested the stop, 0 if none did."""
 
     def why(self) -> str:
-        """Why nothing more may be started, "" where there is no reason. Waits for the end of a pause."""
+        """Why nothing more may be started, "" if there is no reason. Waits for the end of a pause."""
 
     def is_asked(self) -> bool:
         """Whether `why` would wait or give a reason. Never waits."""
 
     def at_once(self) -> ContextManager[None]:
-        """Let a signal end the process at once while the body runs: an operator is asked, and nothing is in progress."""
+        """Let a signal end the process at once while the body runs: it waits for the operator, and nothing is in progress."""
 
 
 class NeverStops:
-    """Nothing was configured."""
+    """For when no stop condition is configured."""
 
     signal = 0
 
@@ -319,7 +319,7 @@ class NeverStops:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The ports together, and who we are on the cluster."""
+    """The ports, and our identity on the cluster."""
 
     files: Files
     metastore: Metastore
@@ -330,6 +330,6 @@ class Cluster:
     application_id: str
     spark_version: str
     time_zone: str
-    # What was read of tables' logs, by the listed file: entries never change.
+    # Cache of parsed log entries, by listed file: entries never change.
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)

@@ -1,4 +1,4 @@
-"""The one place that quotes text meant for another language (Spark SQL, Hive partition names)."""
+"""The only place that quotes text for another language (Spark SQL, Hive partition names)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Dict, Mapping, Sequence
 # The characters that Hive escapes in partition directory names (FileUtils.charToEscape, Hive 2 and 3).
 HIVE_ESCAPED = frozenset([chr(code) for code in range(32)] + list("\"#%'*/:=?\\\x7f{[]^"))
 
-# The directory that Hive gives to a NULL or empty partition value (hive.exec.default.partition.name).
+# Hive's directory name for a NULL or empty partition value (hive.exec.default.partition.name).
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -20,14 +20,14 @@ def identifier(name: str) -> str:
 def literal(text: str) -> str:
     """A Spark SQL string literal.
 
-    Back-slash escapes are what Spark's parser undoes while `spark.sql.parser.escapedStringLiterals` is
-    false, which is its default and what our session sets.
+    Spark's parser undoes back-slash escapes while `spark.sql.parser.escapedStringLiterals` is false,
+    which is the default and what our session sets.
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def partition_spec(values: Mapping[str, str]) -> str:
-    """The inside of a PARTITION (…) clause of Spark SQL. A NULL partition goes by its text, HIVE_NULL."""
+    """The inside of a PARTITION (…) clause of Spark SQL. A NULL partition is named by its text, HIVE_NULL."""
     return ", ".join(f"{identifier(name)}={literal(value)}" for name, value in values.items())
 
 
@@ -42,11 +42,11 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """The value behind one component of a partition name."""
+    """The unescaped value of one component of a partition name."""
     return re.sub("%([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
 def partition_values(name: str) -> Dict[str, str]:
-    """The columns and values behind a partition name, in its order."""
+    """The columns and values of a partition name, in its order."""
     pairs = (part.partition("=") for part in name.split("/"))
     return {unescape(column): unescape(value) for column, _, value in pairs}

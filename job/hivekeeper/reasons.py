@@ -1,7 +1,7 @@
 """Why something was not done, as one value, and the catalogue of all such reasons.
 
-Pure. Every error and every unit, table or backup that is left alone has a reason with a code of the catalogue. Programs go by
-the code; the words may change. docs/refusals.md and the messages of docs/runbook.md are made from the catalogue.
+Pure. Every error and every unit, table or backup that is left alone has a reason with a code from the catalogue. Programs use
+the code; the text may change. docs/refusals.md and the messages in docs/runbook.md are generated from the catalogue.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _HISTORY = "`bin/hivekeeper history --table sales.events` lists them"
 
 
 class Code(Coded):
-    """The catalogue: topic, exit code where it ends the work on a table or a command (None: the outcome of the unit decides), what it
-    means in a sentence, and what to do.
+    """The catalogue: topic, exit code, meaning in a sentence, and what to do.
+
+    The exit code applies if the reason ends the work on a table or a command; with None the outcome of the unit decides.
     """
 
     VIEW = Topic.TABLES, Exit.REFUSED, "a view has no files", "name the table behind it"
@@ -62,7 +63,7 @@ class Code(Coded):
     SHARED_DIRECTORY = (
         Topic.TABLES,
         Exit.REFUSED,
-        "another table of the database, or another partition, has the same, an outer or an inner directory, and would be swapped along "
+        "another table of the database, or another partition, has the same, an outer or an inner directory, and would be swapped with it "
         "(a backup table of its own is no reason)",
         "give each a directory of its own",
     )
@@ -104,7 +105,7 @@ class Code(Coded):
     SNAPSHOTTABLE = Topic.UNITS, Exit.REFUSED, "snapshots can be made of the directory itself, and would stay with the old files", _WHERE
     OWN_QUOTA = Topic.UNITS, Exit.REFUSED, "the directory has a quota of its own, which would stay with the old files", _WHERE
     OUTSIDE_TABLE = Topic.UNITS, Exit.REFUSED, "the partition lies outside the table's directory: its files may be somebody else's", _WHERE
-    DIRECTORY_GONE = Topic.UNITS, None, "the directory is not there any more", "somebody is removing it: run again later"
+    DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"
     NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"
     RECENTLY_WRITTEN = Topic.UNITS, None, "written to within `min_quiet`", "run again later, or lower `--min-quiet`"
     QUARANTINED = (
@@ -139,7 +140,7 @@ class Code(Coded):
     ALREADY_ROLLED_BACK = Topic.ROLLBACK, None, "the run was undone before; typed twice, a rollback does nothing", "nothing"
     SUPERSEDED = Topic.ROLLBACK, None, "a later run took the place of this one on the unit", "nothing, or name the later run"
     TABLE_CREATED_AGAIN = Topic.ROLLBACK, None, "the table was dropped and created again: the old files are another table's", "nothing"
-    DROPPED = Topic.ROLLBACK, None, "the metastore does not have it any more", "nothing: the old files stay in the backup until cleanup"
+    DROPPED = Topic.ROLLBACK, None, "the metastore no longer has it", "nothing: the old files stay in the backup until cleanup"
     MOVED = Topic.ROLLBACK, None, "its location in the metastore was changed", "compare the two locations by hand"
     OVERWRITTEN_SINCE = (
         Topic.ROLLBACK,
@@ -152,7 +153,7 @@ class Code(Coded):
     BACKUP_CHANGED = Topic.ROLLBACK, None, "the backup does not hold what its manifest says", "find out who wrote to it"
     NEWER_RUN_STAYS = Topic.ROLLBACK, None, "a newer run of this unit could not be undone, so older ones are not tried", "run again"
 
-    PINNED = Topic.BACKUPS, None, "it is pinned", "`unpin` lets it go"
+    PINNED = Topic.BACKUPS, None, "it is pinned", "`unpin` releases it"
     DATE_UNKNOWN = Topic.BACKUPS, None, "its date cannot be read, so it is kept", "nothing"
     DATE_IN_FUTURE = Topic.BACKUPS, None, "its date lies in the future, so it is kept", "compare the clocks"
     TOO_YOUNG = Topic.BACKUPS, None, "younger than `min_age` or `--older-than`", "wait, or lower the age"
@@ -246,7 +247,7 @@ class Code(Coded):
         Topic.COMMAND,
         Exit.USAGE,
         "a value or key of the configuration is wrong",
-        "`config` shows what is in force, and from where",
+        "`config` shows the effective values and where each one comes from",
     )
     WRONG_PYTHON = (
         Topic.COMMAND,
@@ -259,7 +260,7 @@ class Code(Coded):
     LOCAL_FILE = (
         Topic.COMMAND,
         Exit.USAGE,
-        "a local file is named where the driver runs elsewhere, or a remote one where none can be",
+        "a local file is named but the driver runs elsewhere, or a remote file is named where only local ones work",
         "name another",
     )
     SUBMISSION_REFUSED = Topic.COMMAND, Exit.USAGE, "YARN or Spark refused the application: the configuration is wrong", "correct it"
@@ -272,14 +273,14 @@ class Code(Coded):
         "the run changed no files, left no backup, or its record is gone",
         f"name another; {_HISTORY}",
     )
-    NO_PARTITIONS = Topic.COMMAND, Exit.REFUSED, "`--where` on a table without partitions", "leave `--where` away"
+    NO_PARTITIONS = Topic.COMMAND, Exit.REFUSED, "`--where` on a table without partitions", "leave out `--where`"
     UNREADABLE_VALUE = (
         Topic.COMMAND,
         Exit.REFUSED,
         "a partition's value is not of its column's type, so `--where` cannot tell",
         "repair or drop the partition, or select without this column",
     )
-    NOT_CONFIRMED = Topic.COMMAND, Exit.REFUSED, "the question of a rollback was not answered with y", "answer yes, or give `--yes`"
+    NOT_CONFIRMED = Topic.COMMAND, Exit.REFUSED, "the rollback was not confirmed", "answer yes, or give `--yes`"
     NEWER_LOG = Topic.COMMAND, Exit.REFUSED, "a newer version wrote the table's log", "use that version"
     ATTRIBUTES_NOT_KEPT = (
         Topic.COMMAND,
@@ -347,12 +348,12 @@ class Reason:
 
     @property
     def exit(self) -> Exit:
-        """The exit code where the reason ends the work on a table or a command."""
+        """The exit code if the reason ends the work on a table or a command."""
         return self.code.exit or Exit.REFUSED
 
     def advising(self, next: str) -> Reason:
         return replace(self, next=next)
 
     def about(self, name: str, state: str = "nothing was changed") -> Reason:
-        """The same as an error of a table."""
+        """The same reason as an error of a table."""
         return replace(self, what=f"{name}: {self.what}", state=state)

@@ -13,7 +13,7 @@ PARQUET, ORC = "parquet", "orc"
 
 
 class SchemaTextError(Exception):
-    """A schema text that does not look like what the format's library prints."""
+    """A schema text is not in the form that the format's library prints."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ParquetField:
 
     @property
     def leaves(self) -> Iterator[ParquetField]:
-        """All fields below and at this one that are no groups."""
+        """This field and all below it that are not groups."""
         if self.physical != "group":
             yield self
         for child in self.children:
@@ -91,7 +91,7 @@ def _parquet_fields(lines: List[str], at: int) -> Tuple[Tuple[ParquetField, ...]
 
 
 def needs_legacy_decimals(leaves: Iterable[ParquetField]) -> bool:
-    """Small decimals in fixed-length arrays, as Hive and Impala write them: Spark does so in its legacy format only."""
+    """Whether small decimals are fixed-length arrays, as Hive and Impala write them: Spark does so only in its legacy format."""
     return any(leaf.physical.startswith("fixed") and _precision(leaf) <= 18 for leaf in leaves)
 
 
@@ -101,7 +101,7 @@ def _precision(leaf: ParquetField) -> int:
 
 
 def timestamp_encoding(leaf: ParquetField) -> str:
-    """INT96, MICROS or MILLIS for a timestamp that has an instant; else empty. The others Spark always writes as micros."""
+    """INT96, MICROS or MILLIS for a timestamp that is an instant; else empty. Spark always writes the others as micros."""
     if leaf.physical == "int96":
         return "INT96"
     match = re.fullmatch(r"TIMESTAMP\((MICROS|MILLIS),true\)", leaf.annotation)

@@ -1,6 +1,6 @@
-"""Tells a command when to end, or to pause, before all is done: a signal, a time limit, a file that somebody has made.
+"""Tells a command when to stop early or pause: a signal, a time limit, a stop file or a pause file.
 
-Reads nothing but whether the two files are there, at most once a second however often it is asked.
+Only checks whether the two files exist, at most once a second however often it is called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hivekeeper.reasons import Code
 
 log = logging.getLogger(__name__)
 
-# Commands that are asked to end, and do so in good order. The others only read, are short, or finish what was interrupted.
+# Commands that stop in good order when told to. The others only read, are short, or finish interrupted work.
 HEEDFUL = frozenset(["compact-swap", "compact", "rollback", "cleanup"])
 
 LOOK_EVERY_MS = 1000
@@ -26,7 +26,7 @@ SAY_EVERY_MS = 60_000
 
 
 def refuse_local_files(settings: RunSettings) -> None:
-    """Raise UsageError for a file of this machine, which a driver that runs elsewhere could not see."""
+    """Raise UsageError for a local stop or pause file, which a driver on another machine could not see."""
     for key, path in (("stop_file", settings.stop_file), ("pause_file", settings.pause_file)):
         if path and not output_files.is_remote(path):
             raise UsageError(
@@ -37,7 +37,7 @@ def refuse_local_files(settings: RunSettings) -> None:
 
 
 class Watch:
-    """Adds max_duration and the two files to what a cluster is stopped by already: signals. The time begins when it is made."""
+    """Adds max_duration and the two files to a cluster's stop conditions (signals). The time limit starts when this is created."""
 
     def __init__(self, cluster: Cluster, settings: RunSettings) -> None:
         self._files = cluster.files
@@ -88,7 +88,7 @@ class Watch:
         return f"the stop file {self._settings.stop_file} is there" if self._stop_there else ""
 
     def _look(self) -> None:
-        """Ask for the two files, unless they were asked for just now."""
+        """Check the two files, unless they were checked within the last second."""
         if not self._settings.stop_file and not self._settings.pause_file:
             return
         now_ms = self._clock.monotonic_ms()
@@ -106,7 +106,7 @@ class Watch:
         try:
             return self._files.stat(self._files.qualify(path)) is not None
         except FilesError as error:
-            # A run must not end because nobody can say whether it shall; what is wrong with the cluster, its next step finds out.
+            # A failed check must not end the run; if something is wrong with the cluster, the next step will find out.
             if not self._warned:
                 log.warning("step=look-for-stop failed path=%s reason=%r", path, str(error))
             self._warned = True
