@@ -18,12 +18,12 @@ from hivekeeper.runlog.outcomes import Outcome
 
 
 class Status(Coded):
-    """What metadata and the log say of a unit, and of a table: that of most of its units, unless one is worth compacting."""
+    """What metadata and the log say about a unit. A table has the status of most of its units, unless one is worth compacting."""
 
     COMPACT = "worth compacting"
     FINE = "its files are large enough"
     EMPTY = "no files"
-    MISSING = "the metastore knows it, but its directory is not there"
+    MISSING = "the metastore knows it, but its directory does not exist"
     RECENT = "worth compacting, but written to within `min_quiet`"
     QUARANTINED = "worth compacting, but its compaction failed several nights in a row"
     REFUSED = "not fit; the reason says why"
@@ -33,7 +33,7 @@ class Status(Coded):
         return str(self.value)
 
 
-# How compact-swap reports a unit that it did not try, for a reason that metadata or the log gave.
+# How compact-swap reports a unit that it did not try because of metadata or the log.
 LEFT_ALONE: Mapping[Status, Outcome] = {
     Status.REFUSED: Outcome.REFUSED,
     Status.RECENT: Outcome.RECENT,
@@ -43,7 +43,7 @@ LEFT_ALONE: Mapping[Status, Outcome] = {
 
 @dataclass(frozen=True)
 class UnitAnalysis:
-    """What metadata and the log tell of one unit."""
+    """One unit, judged by metadata and the log."""
 
     unit: Unit
     snapshot: Snapshot
@@ -74,7 +74,7 @@ class UnitAnalysis:
 
 
 def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
-    """Judge one unit by its listing. `refusal`: why it is unfit already, from its definition."""
+    """Judge one unit by its listing. `refusal`: why its definition alone makes it unfit."""
     files = eligibility.data_files(snapshot)
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
     target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if files else 0
@@ -99,14 +99,14 @@ def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], s
 
 
 def choose(analyses: Iterable[UnitAnalysis]) -> List[UnitAnalysis]:
-    """The units worth doing, best first."""
+    """The units worth compacting, best first."""
     worthwhile = [analysis for analysis in analyses if analysis.status is Status.COMPACT]
     return ranking.rank(worthwhile, lambda a: a.files_removed, lambda a: a.sizes.total_bytes, lambda a: a.unit.name)
 
 
 @dataclass(frozen=True)
 class ObservedTable:
-    """One table as it is now. `reason`: why the whole table is left alone; its units are empty then."""
+    """The current state of one table. `reason`: why the whole table is left alone; its units are empty then."""
 
     table: Table
     control: ControlPaths
@@ -124,7 +124,7 @@ class ObservedTable:
 
     @property
     def status(self) -> Status:
-        """One for the table: refused, compact, else that of most of its units."""
+        """The status of the table: refused, compact, else that of most of its units."""
         if self.reason:
             return Status.REFUSED
         counts = self.statuses
@@ -135,11 +135,11 @@ class ObservedTable:
 
 @dataclass(frozen=True)
 class SeenTable:
-    """What was seen of a table, before anything is judged. Locations are qualified.
+    """The observations of a table, before anything is judged. Locations are qualified.
 
-    `touching` are other tables of its database on the same directory, an outer or an inner one. `units` are those that were chosen,
-    `all_units` all. `snapshots` and `unreadable` (why a directory may not be read) go by the units' directories. `above` are the
-    hidden entries of the directories above the units, where committers work.
+    `touching` are other tables of its database on the same directory, an outer or an inner one. `units` are the selected units,
+    `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are keyed by the units' directories.
+    `above` are the hidden entries of the directories above the units, where committers work.
     """
 
     table: Table
@@ -154,7 +154,7 @@ class SeenTable:
 
 
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
-    """The table as a whole first, then each of its units."""
+    """Judge the table as a whole first, then each of its units."""
     writer = eligibility.find_writer(seen.above)
     reason = eligibility.refuse_overlap(seen.table, seen.touching) or (eligibility.writer_at_work(writer) if writer else None)
     if reason:
@@ -169,7 +169,7 @@ def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTab
 
 @dataclass(frozen=True)
 class Prediction:
-    """What compacting would do. Objects are the NameNode's: inodes and blocks, ours counted."""
+    """What compacting would do. Objects are the NameNode's: inodes and blocks, including our own."""
 
     files_now: int
     files_after: int
@@ -184,7 +184,7 @@ class Prediction:
 
 
 def predict(observed: ObservedTable) -> Prediction:
-    """For one table; until cleanup the old files stay as the backup, so the objects first grow."""
+    """The prediction for one table. Until cleanup the old files stay as the backup, so the objects first increase."""
     block, units = observed.settings.block_bytes, observed.units
     work = [unit for unit in units if unit.status is Status.COMPACT]
     now = sum(unit.sizes.objects for unit in units if unit.snapshot.exists)
@@ -203,7 +203,7 @@ def predict(observed: ObservedTable) -> Prediction:
 
 
 def count_batches(sizes: Sequence[int], settings: Settings) -> int:
-    """Stage jobs that so many bytes need if all units share one form."""
+    """The number of stage jobs for units of these sizes if all share one form."""
     if not sizes:
         return 0
     return max(-(-len(sizes) // settings.batch_units), -(-sum(sizes) // settings.batch_bytes))

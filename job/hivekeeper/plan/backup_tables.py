@@ -1,4 +1,4 @@
-"""What the backup tables of a table have to show, as its log says: the last word on them, whatever a metastore call has missed.
+"""What the backup tables of a table have to show, according to its log, which decides whatever earlier metastore calls did.
 
 Pure: values in, values out.
 """
@@ -15,7 +15,11 @@ from hivekeeper.runlog.run_files import absolute
 
 @dataclass(frozen=True)
 class Showing:
-    """Directories by partition name, "" for an unpartitioned table. The table of a `backup` record shows all others too, live."""
+    """What one backup table shows.
+
+    `places` are directories by partition name, "" for an unpartitioned table. The table of a `backup` record shows all other
+    partitions too, from live.
+    """
 
     places: Mapping[str, str]
     gone: FrozenSet[str]
@@ -23,10 +27,10 @@ class Showing:
 
 
 def find_showings(history: History, control_top: str, location: str) -> Dict[str, Showing]:
-    """By name, for every backup table that is still needed: a record's, or one with a backup in its place.
+    """What each backup table still needed has to show, by name: a record's table, or one whose backup is still in place.
 
-    `control_top` and `location` are those of the table. A record's table shows restored files where they are now, live, and
-    lets go of discarded ones, but for an unpartitioned table, which has no partition to drop.
+    `control_top` and `location` are those of the table. A record's table shows restored files in live and drops discarded
+    partitions; for an unpartitioned table there is no partition to drop.
     """
     records = {run.backup_table for run in history.records}
     standing = {effect.key for effect in history.standing}
@@ -48,12 +52,12 @@ def find_showings(history: History, control_top: str, location: str) -> Dict[str
 
 
 def find_unused(history: History, needed: Mapping[str, Showing]) -> List[str]:
-    """Backup tables that a run has made, or may have made, and that nothing needs any more."""
+    """Backup tables that a run created, or may have created, and that are no longer needed."""
     return sorted({run.backup_table for run in history.runs if run.backup_table}.difference(needed))
 
 
 def compare(showing: Showing, shown: Mapping[str, str]) -> Tuple[Dict[str, str], List[str]]:
-    """What to point where, and what to drop, of the partitions that a backup table has now."""
+    """The partitions of a backup table to point elsewhere, with their places, and those to drop."""
     point = {name: place for name, place in showing.places.items() if shown.get(name, place) != place}
     others = frozenset(shown).difference(showing.places)
     return point, sorted(others & showing.gone if showing.is_record else others)

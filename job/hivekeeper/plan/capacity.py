@@ -1,6 +1,6 @@
-"""Decide how much of a table's work there is room for: on disk, in quotas, and in what its backups may take.
+"""Decide how much of a table's work there is room for: on disk, in quotas, and within the limits on its backups.
 
-Pure: ranked units and limits in; the units that fit out, and for each other one the limit that it met, in numbers.
+Pure: ranked units and limits in; out come the units that fit and, for each other unit, the limit it exceeds, in numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hivekeeper.reasons import Code, Reason
 
 @dataclass(frozen=True)
 class Limit:
-    """Something of which so much is `left`. A run takes `fixed` of it whatever it does, and the `cost` of each unit.
+    """A limited resource with an amount `left`. A run always takes `fixed` of it, plus the `cost` of each unit.
 
-    `explain` says of what all units need that there is not enough. `is_debt`: it is what the site allows backups to take; else
-    nothing can be written beyond it.
+    `explain` gives the reason that the needed amount is not available. `is_debt`: the limit is the site's own on backups; beyond
+    any other limit nothing can be written.
     """
 
     left: int
@@ -37,9 +37,9 @@ class Limit:
 def take_fitting(
     waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken: Sequence[UnitAnalysis], most: int
 ) -> Tuple[List[UnitAnalysis], List[UnitAnalysis]]:
-    """(the next units, those that still wait), both in their order, beside the units taken already.
+    """Return (the next units, those still waiting), both in order, given the units already taken.
 
-    One that is too large leaves its place to the next: it must not keep all the others waiting for good.
+    A unit that is too large is passed over: it must not block all the others for ever.
     """
     used = [limit.fixed + sum(map(limit.cost, taken)) for limit in limits]
     chosen: List[UnitAnalysis] = []
@@ -57,9 +57,9 @@ def take_fitting(
 
 
 def explain_left(waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken: Sequence[UnitAnalysis]) -> Tuple[Left, ...]:
-    """The limit that each waiting unit met, with what all of them would need: so units with one cause share one text.
+    """The limit that each waiting unit exceeds, with the total needed by all of them, so that units with one cause share one text.
 
-    One that met none of them waits for the next run, because this one does no more than was asked for.
+    A unit that exceeds no limit waits for the next run, because max_units or max_bytes ends this one.
     """
     used = [limit.fixed + sum(map(limit.cost, taken)) for limit in limits]
     reasons = [limit.explain(so_far + sum(map(limit.cost, waiting))) for so_far, limit in zip(used, limits)]
@@ -71,7 +71,7 @@ def explain_left(waiting: Sequence[UnitAnalysis], limits: Sequence[Limit], taken
 
 
 def limit_by_wish(settings: Settings) -> List[Limit]:
-    """What is rewritten in one run, where the site bounds it. What does not fit waits, without a word, as beyond max_units."""
+    """The site's limit on bytes rewritten in one run. Units that do not fit wait silently, like those beyond max_units."""
     if settings.max_bytes is None:
         return []
     reason = Reason(Code.MORE_THAN_WANTED, "more than max_bytes would be rewritten", "raise max_bytes")
@@ -79,7 +79,7 @@ def limit_by_wish(settings: Settings) -> List[Limit]:
 
 
 def limit_by_room(observed: ObservedTable, chosen: Sequence[UnitAnalysis], room: Room) -> List[Limit]:
-    """The old files stay as the backup, so the new ones need room beside them, names too."""
+    """The limits of disk and quotas. The old files stay as the backup, so the new ones need space and names of their own."""
     limits = []
     if room.free_bytes is not None:
         limits.append(_limit_by_disk(room.free_bytes, room.block_bytes))
@@ -91,7 +91,7 @@ def limit_by_room(observed: ObservedTable, chosen: Sequence[UnitAnalysis], room:
     return limits
 
 
-# A file takes a whole block until it is closed, so the last of our records needs one beside all data.
+# A file takes a whole block until it is closed, so our last record needs one in addition to all data.
 A_BLOCK = "a whole block of them to begin a file"
 MAKE_ROOM = "free space or raise the quota, or let cleanup discard backups"
 
@@ -127,15 +127,15 @@ def _limit_by_names(quota: Quota, names_left: int, observed: ObservedTable, chos
 
 
 def count_names(unit: UnitAnalysis) -> int:
-    """Files and directories that a unit takes while it is written: each new file has its task's directory and one in it for the unit.
+    """Files and directories that a unit takes while it is written: each new file has its task's directory, with one for the unit in it.
 
-    Afterwards they are fewer: the files and one directory.
+    Afterwards only the files and one directory remain.
     """
     return 3 * unit.target_files + len(marker_files(unit.snapshot))
 
 
 def limit_by_debt(table: str, backups: Sequence[Backup], settings: Settings) -> List[Limit]:
-    """What the backups of a table may take, where the site says so: what they hold, and what this run would add to them."""
+    """The site's limits on the backups of a table: what they already hold counts, and what this run would add."""
     limits = []
     if settings.max_backup_bytes is not None:
         held = [sum(effect.backup_bytes for effect in backup.effects) for backup in backups]
@@ -154,7 +154,7 @@ def _limit_debt(
     pinned = sum(size for size, backup in zip(held, backups) if backup.pinned)
 
     def explain(needed: int) -> Reason:
-        what = f"its backups hold {total:,} of {most:,} {noun} (max_backup_{noun}), {needed:,} more are wanted"
+        what = f"its backups hold {total:,} of {most:,} {noun} (max_backup_{noun}), {needed:,} more are needed"
         if pinned * 2 > total:
             what += f"; {pinned:,} of them are pinned"
         unpin = f"unpin what nobody needs (hivekeeper history --table {table}), then " if pinned * 2 > total else ""
@@ -168,10 +168,10 @@ def _lengths(unit: UnitAnalysis) -> List[int]:
 
 
 def _objects(lengths: Sequence[int], settings: Settings) -> int:
-    """As the NameNode counts: inodes and blocks, and the directory."""
+    """Objects as the NameNode counts them: inodes, blocks and the directory."""
     return sum(sizing.file_objects(length, settings.block_bytes) for length in lengths) + 1
 
 
 def refuse_whole(left: Sequence[Left], planned: int) -> Optional[Reason]:
-    """Why nothing at all can be written, where that is so."""
+    """Why nothing at all can be written, or None."""
     return left[0].reason if left and not planned and not any(one.is_debt for one in left) else None

@@ -1,7 +1,7 @@
 """Decide what one run of compact-swap does to one table.
 
-Pure: what was observed and the settings in, a frozen plan out. The plan is what `--dry-run` prints and what
-`plan.json` records.
+Pure: observations and settings in, a frozen plan out. `--dry-run` prints the plan, and `plan.json` records
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, 
 
 @dataclass(frozen=True)
 class Left:
-    """A unit that there is no room for. `is_debt`: not because nothing can be written, but because backups may take no more."""
+    """A unit without room. `is_debt`: it could be written, but backups may take no more."""
 
     unit: Unit
     reason: Reason
@@ -33,7 +33,7 @@ class Left:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """All that a run will do to a table. `batches` hold the unit numbers that `units` explain.
+    """Everything a run will do to a table. `batches` refer to `units` by number.
 
     `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `left` are for a later run.
     """
@@ -53,15 +53,15 @@ class CompactionPlan:
 
     @property
     def outputs(self) -> Mapping[UnitNumber, int]:
-        """By unit, how many files it will have."""
+        """The number of output files of each unit."""
         return {staged.number: staged.outputs for batch in self.batches for staged in batch.units}
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A unit that passed the metadata checks, with what those of its files say that hold rows.
+    """A unit that passed the metadata checks, with the footers of its files that hold rows.
 
-    `unfit`: why its directory must not be renamed, or cannot; its files were not read then.
+    `unfit`: why its directory cannot or must not be renamed; its files were not read then.
     """
 
     analysis: UnitAnalysis
@@ -80,13 +80,13 @@ class Candidate:
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
-    """Without the files that hold no rows: they may differ in form from the others, and Spark writes no file of no rows."""
+    """Drop the files without rows: they may differ in form from the others, and Spark writes no file without rows."""
     groups = (replace(group, rows={path: rows for path, rows in group.rows.items() if rows}) for group in footers.groups)
     return replace(footers, groups=tuple(group for group in groups if group.rows))
 
 
 def refuse_candidate(candidate: Candidate, table: Table, engine: Engine) -> Optional[Reason]:
-    """Why a unit's files, some of which hold rows, cannot be rewritten together, or not faithfully."""
+    """Why the files of a unit with rows cannot be rewritten together, or not faithfully; else None."""
     footers, leave_out = candidate.footers, "leave the unit out with --where"
     if candidate.unfit:
         return candidate.unfit
@@ -104,7 +104,7 @@ def refuse_candidate(candidate: Candidate, table: Table, engine: Engine) -> Opti
 
 
 def describe_difference(groups: Sequence[FooterGroup]) -> str:
-    """In which respects the first two groups differ, and how many files each has."""
+    """How the first two groups differ, and how many files each has."""
     (first, some), (second, others) = ((group.form, len(group.rows)) for group in groups[:2])
     respects = [name for name in Form.__dataclass_fields__ if getattr(first, name) != getattr(second, name)]
     details = [f"{name} {getattr(first, name)} / {getattr(second, name)}" for name in respects if name != "schema"]
@@ -115,7 +115,7 @@ def describe_difference(groups: Sequence[FooterGroup]) -> str:
 
 
 def _only_in(schema: str, other: str) -> str:
-    """The first line, or word where a schema is one line, that the other has not."""
+    """The first line (or word, in a one-line schema) that is missing from the other schema."""
     words, others = (text.splitlines() if "\n" in text.strip() else text.split(",") for text in (schema, other))
     return next((f"«{word.strip()}»" for word in words if word not in others), "with fewer columns")
 
@@ -123,7 +123,7 @@ def _only_in(schema: str, other: str) -> str:
 def plan_compaction(
     run: RunId, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
 ) -> CompactionPlan:
-    """Number the units, group those of one form into batches, refuse what cannot be kept."""
+    """Number the units, group those of one form into batches, refuse what cannot be rewritten faithfully."""
     fit = [candidate for candidate in candidates if is_fit(candidate, table, engine)]
     reasons = [(one.analysis.unit, refuse_candidate(one, table, engine)) for one in candidates if not one.is_rowless]
     units: List[PlannedUnit] = []
@@ -146,7 +146,7 @@ def plan_compaction(
 
 
 def is_fit(candidate: Candidate, table: Table, engine: Engine) -> bool:
-    """Whether a unit will be compacted, as far as its footers tell."""
+    """Whether a unit can be compacted, judging by its footers."""
     return not candidate.is_rowless and refuse_candidate(candidate, table, engine) is None
 
 
@@ -166,7 +166,7 @@ def _plan_unit(number: UnitNumber, candidate: Candidate) -> Tuple[PlannedUnit, S
 
 
 def refuse_compression(table: Table, settings: Settings, spark_version: str) -> Optional[Reason]:
-    """Why no unit of a table can be written with the codec that the configuration or the table asks for."""
+    """Why no unit of a table can be written with the codec set in the configuration or the table."""
     codec, format = _wished_codec(table, settings), _format(table)
     writable = list_writable(format, spark_version)
     if codec is None or codec in writable:
@@ -179,7 +179,7 @@ def refuse_compression(table: Table, settings: Settings, spark_version: str) -> 
 
 
 def _wished_codec(table: Table, settings: Settings) -> Optional[str]:
-    """The codec that is named by the setting, or by the table's properties where it says `table`; None for that of the files."""
+    """The codec named by the setting, or by the table's properties if the setting is `table`; None for the codec of the files."""
     name: Optional[str] = settings.compression
     if name == "table":
         stated = {key.lower(): value.lower() for key, value in {**table.storage.serde_parameters, **table.parameters}.items()}
@@ -192,7 +192,7 @@ def _codec(candidate: Candidate, table: Table, settings: Settings) -> str:
 
 
 def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) -> List[Tuple[str, List[Candidate]]]:
-    """Batches of (codec, candidates): one form, one codec, and like attributes, because some act when files are made."""
+    """Batches of (codec, candidates) with one form, one codec and equal attributes, some of which apply when files are created."""
     open_batches: Dict[object, List[Candidate]] = {}
     finished: List[Tuple[str, List[Candidate]]] = []
     for candidate in candidates:
@@ -209,7 +209,7 @@ def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) ->
 
 
 def to_run_plan(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RunPlan:
-    """What plan.json holds of a compaction's plan."""
+    """The part of a compaction's plan that goes into plan.json."""
     return RunPlan(plan.run, COMPACT_SWAP, plan.table, plan.units, backup_table, record)
 
 

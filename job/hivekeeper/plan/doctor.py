@@ -1,6 +1,6 @@
 """Decide what the facts of a check-up mean: facts in, one finding each out.
 
-Pure. A finding says what is, and what to do where something must be fixed.
+Pure. A finding states a fact and, if something must be fixed, what to do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hivekeeper.reasons import Reason
 
 
 class Level(Coded):
-    """How grave a finding is. bin/lib/doctor.bash writes the same words."""
+    """The severity of a finding. bin/lib/doctor.bash writes the same words."""
 
     OK = "nothing to do"
     WARN = "look at it"
@@ -37,7 +37,7 @@ class Place(Coded):
 OK, WARN, FIX, SKIP = Level
 MACHINE, CLUSTER = Place
 
-# All checks of the cluster, in their order. docs/doctor.md explains each.
+# All checks of the cluster, in order. docs/doctor.md explains each.
 CLUSTER_CHECKS = (
     "session",
     "login",
@@ -53,7 +53,7 @@ CLUSTER_CHECKS = (
     "queue",
     "metastore",
 )
-# All checks of one table, in their order.
+# All checks of one table, in order.
 TABLE_CHECKS = ("table", "control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy", "units", "room")
 
 # Kerberos fails at five minutes; the log compares times of the NameNode with its own.
@@ -62,7 +62,7 @@ MOST_CLOCK_DIFFERENCE_MS = 60_000
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `table`: "" where it is not about one."""
+    """One finding. `table`: "" if it is not about a table."""
 
     name: str
     level: Level
@@ -73,7 +73,7 @@ class Check:
 
 
 class ProbeFailed(Exception):
-    """A question to the cluster that got no answer. `next` says what to do, `place` where the cause lies."""
+    """A probe of the cluster failed. `next` says what to do, `place` where the cause is."""
 
     def __init__(self, what: str, next: str, place: Place = CLUSTER) -> None:
         super().__init__(what)
@@ -83,7 +83,7 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True)
 class FileSystemFacts:
-    """The default file system as its server tells it. `acls` and `xattrs`: "" where they work, else why not."""
+    """The default file system, according to its server. `acls` and `xattrs`: "" if they work, else why not."""
 
     uri: str
     is_hdfs: bool
@@ -96,7 +96,7 @@ class FileSystemFacts:
 
 @dataclass(frozen=True)
 class LoginFacts:
-    """Who the job is. `proof`: Hadoop's word for how that was shown (KERBEROS, SIMPLE, PROXY, TOKEN)."""
+    """The identity of the job. `proof`: Hadoop's authentication method (KERBEROS, SIMPLE, PROXY, TOKEN)."""
 
     user: str
     proof: str
@@ -106,7 +106,7 @@ class LoginFacts:
 
 @dataclass(frozen=True)
 class StagingFacts:
-    """A directory that could be made. `difference_ms`: its time less that of this machine, as measured around the call."""
+    """A scratch directory that was created. `difference_ms`: its time minus this machine's, measured around the call."""
 
     path: str
     difference_ms: int
@@ -114,9 +114,9 @@ class StagingFacts:
 
 @dataclass(frozen=True)
 class QueueFacts:
-    """One queue of the ResourceManager. `exists` False: the others are in `others`.
+    """One queue of the ResourceManager. If it does not exist, `others` lists the queues that do.
 
-    `enforced`: whether this machine's yarn-site.xml says that the ResourceManager heeds its ACLs (yarn.acl.enable).
+    `enforced`: whether this machine's yarn-site.xml says that the ResourceManager enforces its ACLs (yarn.acl.enable).
     """
 
     name: str
@@ -129,7 +129,7 @@ class QueueFacts:
 
 @dataclass(frozen=True)
 class TrialFacts:
-    """What was allowed below a table's root. `trials`: name → "" (done), a reason (refused), None (not tried or not known there)."""
+    """What was allowed below a table's root. `trials`: name → "" (allowed), a reason (refused), None (not tried or not supported)."""
 
     owner: str
     group: str
@@ -139,7 +139,7 @@ class TrialFacts:
 
 @dataclass(frozen=True)
 class RoomFacts:
-    """What a table needs and has. Bytes of disk count every copy; None: no quota, or not to be known."""
+    """The space a table needs and has. Bytes of disk count every copy; None: no quota, or unknown."""
 
     size_bytes: Optional[int] = None
     disk_bytes: Optional[int] = None
@@ -151,14 +151,14 @@ class RoomFacts:
 
 
 def read_bash_check(text: str) -> Check:
-    """What bin/lib/doctor.bash found on this machine: `LEVEL NAME WHAT` and, after an arrow, what to do."""
+    """Read a finding of bin/lib/doctor.bash: `LEVEL NAME WHAT` and, after an arrow, what to do."""
     level, name, rest = text.split(" ", 2)
     what, _, remedy = rest.partition(" → ")
     return Check(name, Level.of_code(level), what, remedy, MACHINE)
 
 
 def code_of_checks(checks: Iterable[Check]) -> Exit:
-    """2 where this machine or the configuration must be fixed first, 8 where only the cluster must."""
+    """2 if this machine or the configuration must be fixed first, 8 if only the cluster must, else 0."""
     places = {check.place for check in checks if check.level is FIX}
     if MACHINE in places:
         return Exit.USAGE
@@ -219,7 +219,7 @@ def judge_queue(facts: QueueFacts, user: str) -> Check:
     if not facts.running:
         return Check("queue", FIX, f"the queue {facts.name} is stopped", "have it started, or choose another by spark.queue")
     if not facts.may_submit and not facts.enforced:
-        text = f"the ACLs of the queue {facts.name} leave {user} out, but yarn-site.xml here does not say that they are heeded"
+        text = f"the ACLs of the queue {facts.name} leave {user} out, but yarn-site.xml here does not say that they are enforced"
         return Check("queue", WARN, text, "submit something to it to be sure: spark.master: yarn")
     if not facts.may_submit:
         return Check("queue", FIX, f"{user} may not submit to the queue {facts.name}", "have it allowed, or choose another by spark.queue")
@@ -234,7 +234,7 @@ def judge_shipped(wanted: Sequence[str], missing: Sequence[str]) -> Check:
 
 
 def judge_trials(table: str, facts: TrialFacts, owner_setting: str) -> List[Check]:
-    """What was tried in a scratch directory below the table's control directory."""
+    """Judge the trials made in a scratch directory below the table's control directory."""
     remedies = {
         "control": "let this user write and enter the table's root (for an unpartitioned table: its parent)",
         "write": "fix what HDFS reports; quota and space are below",
@@ -273,7 +273,7 @@ def _judge_owner(facts: TrialFacts, setting: str) -> Check:
 
 
 def judge_units(table: str, tied: Mapping[str, Reason], asked: int, all_of: int) -> Check:
-    """`tied`: units whose directories must not be renamed; a run refuses these and does the others."""
+    """Judge the units. `tied`: units whose directories must not be renamed; a run refuses these and compacts the others."""
     if tied:
         name, reason = sorted(tied.items())[0]
         more = f" (and {len(tied) - 1} more of {asked})" if len(tied) > 1 else ""
@@ -284,7 +284,7 @@ def judge_units(table: str, tied: Mapping[str, Reason], asked: int, all_of: int)
 
 
 def judge_room(table: str, facts: RoomFacts) -> Check:
-    """Until cleanup old and new files lie side by side: at worst the table's size again, and one more file and directory per unit."""
+    """Judge the space for old and new files until cleanup: at worst the table's size again, and one more file and directory per unit."""
     if facts.disk_bytes is None:
         return Check("room", WARN, "the table's size cannot be read", "let this user read all of the table", table=table)
     need = f"the table takes {_size(facts.disk_bytes)} of disk and {facts.objects:,} names"

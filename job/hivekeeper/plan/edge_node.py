@@ -1,6 +1,6 @@
 """Decide what the facts of an edge node mean, before any Java is started: facts in, one finding each out.
 
-Pure. The first four checks must work without Python: bin/lib/doctor.bash makes them.
+Pure. The first four checks must work without Python: bin/lib/doctor.bash runs them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hivekeeper.plan.doctor import FIX, MACHINE, OK, SKIP, WARN, Check, Level
 
 BASH_CHECKS = ("bash", "archive", "python", "temp-dir")
 
-# All other checks of the machine, in their order, and the checks that each one always needs. docs/doctor.md explains each.
+# All other checks of the machine, in order, and the checks that each one always needs. docs/doctor.md explains each.
 NEEDS: Mapping[str, Tuple[str, ...]] = {
     "configuration": ("archive", "python", "temp-dir"),
     "spark": ("configuration",),
@@ -39,13 +39,13 @@ RESOURCE_MANAGER_KEYS = ("yarn.resourcemanager.ha.rm-ids", "yarn.resourcemanager
 HADOOP_REMEDY = "set HADOOP_CONF_DIR to the directory of the cluster's client configuration, such as /etc/hadoop/conf"
 CLIENT_REMEDY = "install the Kerberos client (krb5-workstation, krb5-user)"
 
-# A ticket of the user's own is not renewed during a run: it must last that long. Spark renews one from a keytab.
+# The user's own ticket is not renewed during a run, so it must last this long. Spark renews a ticket from a keytab.
 OWN_TICKET_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class SparkFacts:
-    """A spark-submit that was found. `version`: "" if nothing tells it."""
+    """A spark-submit that was found. `version`: "" if unknown."""
 
     submit: str
     home: str
@@ -54,7 +54,7 @@ class SparkFacts:
 
 @dataclass(frozen=True)
 class JavaFacts:
-    """`version`: "" if nothing tells it."""
+    """A Java that was found. `version`: "" if unknown."""
 
     path: str
     version: str
@@ -77,8 +77,8 @@ class HadoopFile:
 class ClientConf:
     """The cluster's client configuration.
 
-    `variables`: HADOOP_CONF_DIR and YARN_CONF_DIR, as far as they are set; `files`: what they lead to, by name.
-    `hive_sites`: every hive-site.xml that Spark may read, in its order. `spark_env`: a spark-env.sh that sets HADOOP_CONF_DIR, or "".
+    `variables`: HADOOP_CONF_DIR and YARN_CONF_DIR, if set; `files`: the files found through them, by name.
+    `hive_sites`: every hive-site.xml that Spark may read, in order. `spark_env`: a spark-env.sh that sets HADOOP_CONF_DIR, or "".
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class ClientConf:
 
 @dataclass(frozen=True)
 class KeytabFacts:
-    """A keytab. `mode` as ls shows it, "" if it is not there. `listed`: None without klist; `error`: what klist complains about."""
+    """A keytab. `mode` as shown by ls, "" if it does not exist. `listed`: None without klist; `error`: the error from klist."""
 
     path: str
     user: str
@@ -106,7 +106,7 @@ class KeytabFacts:
 
 @dataclass(frozen=True)
 class TicketFacts:
-    """`missing`: the program that is not on PATH; `error`: why there is no ticket; the times: None if klist does not tell them."""
+    """A ticket. `missing`: the program not found on PATH; `error`: why there is no ticket; times are None if klist does not show them."""
 
     missing: str = ""
     error: str = ""
@@ -115,13 +115,13 @@ class TicketFacts:
 
 
 def find_needs(name: str, on_yarn: bool, with_keytab: bool) -> Tuple[str, ...]:
-    """The checks that one needs under this configuration."""
+    """The checks that this check needs under the configuration."""
     more = {"yarn-conf": ("hadoop-conf",) if on_yarn else (), "ticket": ("keytab",) if with_keytab else ()}
     return (*NEEDS[name], *more.get(name, ()))
 
 
 def fits(level: Optional[Level]) -> bool:
-    """Whether a check with this level lets others go on."""
+    """Whether checks that need one with this level can go on."""
     return level in (OK, WARN)
 
 
@@ -145,17 +145,17 @@ def judge_configuration(master: str, deploy_mode: str, conf_dir: str) -> Check:
 def judge_spark(facts: SparkFacts) -> Check:
     version, at = facts.version, f"{facts.version} at {facts.submit}"
     if not version:
-        unknown = f"the version of {facts.submit} cannot be found out"
+        unknown = f"the version of {facts.submit} is unknown"
         return _warn("spark", unknown, f"see that it is Spark 3.3, 3.5 or 4: {facts.submit} --version")
     if version.startswith(("3.3", "3.5", "4.")):
         return _ok("spark", at)
     if version.startswith("3.4"):
-        return _warn("spark", f"{at} is not one that is tested", "prefer Spark 3.3, 3.5 or 4")
+        return _warn("spark", f"{at} is not a tested version", "prefer Spark 3.3, 3.5 or 4")
     return _fix("spark", f"{at} is not supported", "point SPARK_HOME or spark.submit_command to Spark 3.3, 3.5 or 4")
 
 
 def judge_java(facts: JavaFacts, spark_version: Optional[str]) -> Check:
-    """`spark_version`: None if there is no usable Spark, "" if its version is not known."""
+    """Judge Java. `spark_version`: None if there is no usable Spark, "" if its version is unknown."""
     major = re.match(r"(?:1\.)?(\d+)", facts.version)
     wanted = ("17", "21") if (spark_version or "").startswith("4.") else ("8", "11", "17")
     text = f"{', '.join(wanted[:-1])} or {wanted[-1]}"
@@ -163,7 +163,7 @@ def judge_java(facts: JavaFacts, spark_version: Optional[str]) -> Check:
     if major is None:
         return _fix("java", f"{facts.path} does not tell its version", remedy)
     if spark_version is None:
-        return _ok("java", f"{at} (whether it fits depends on the Spark)")
+        return _ok("java", f"{at} (whether it fits depends on the version of Spark)")
     if major[1] in wanted:
         return _ok("java", at)
     return _fix("java", f"{at} does not fit Spark {spark_version}", remedy)
@@ -190,7 +190,7 @@ def judge_hadoop_conf(conf: ClientConf, master: str) -> Check:
 
 
 def _judge_no_hadoop_conf(conf: ClientConf, master: str) -> Check:
-    """Right for local files only, or if spark-env.sh sets it."""
+    """Judge a missing HADOOP_CONF_DIR: correct only for local files, or if spark-env.sh sets it."""
     if conf.spark_env:
         return _ok("hadoop-conf", f"left to {conf.spark_env}; its files are not checked here")
     if master == "yarn":
@@ -199,7 +199,7 @@ def _judge_no_hadoop_conf(conf: ClientConf, master: str) -> Check:
 
 
 def judge_yarn_conf(conf: ClientConf, master: str) -> Check:
-    """Without an address of the ResourceManager its clients try 0.0.0.0:8032 for ever."""
+    """Judge yarn-site.xml: without an address of the ResourceManager its clients try 0.0.0.0:8032 for ever."""
     if master != "yarn":
         return _ok("yarn-conf", f"not needed: spark.master is {master}")
     if not conf.variables:
@@ -217,7 +217,7 @@ def judge_yarn_conf(conf: ClientConf, master: str) -> Check:
 
 
 def judge_hive_conf(conf: ClientConf, master: str, configured_uris: str) -> Check:
-    """`configured_uris`: the metastore that spark.extra_conf names."""
+    """Judge hive-site.xml. `configured_uris`: the metastore named in spark.extra_conf."""
     if configured_uris:
         return _ok("hive-conf", f"{configured_uris}, from spark.extra_conf")
     for file in conf.hive_sites:
@@ -234,9 +234,9 @@ def judge_hive_conf(conf: ClientConf, master: str, configured_uris: str) -> Chec
 
 
 def judge_keytab(facts: Optional[KeytabFacts], principal: str) -> Check:
-    """None: no keytab is configured."""
+    """Judge a keytab; None if none is configured."""
     if facts is None:
-        return _ok("keytab", "none configured: the ticket at hand is used")
+        return _ok("keytab", "none configured: the user's own ticket is used")
     path, mode = facts.path, facts.mode
     if not mode:
         return _fix("keytab", f"{path} is not there", "correct kerberos.keytab")
@@ -245,19 +245,19 @@ def judge_keytab(facts: Optional[KeytabFacts], principal: str) -> Check:
     if mode[7:10] != "---":
         return _fix("keytab", f"{path} is open to every user of this machine ({mode})", f"chmod 600 {path}")
     if facts.listed is None:
-        return _fix("keytab", f"klist is not on PATH, so what {path} holds is not known", CLIENT_REMEDY)
+        return _fix("keytab", f"klist is not on PATH, so the contents of {path} are unknown", CLIENT_REMEDY)
     if facts.error:
         return _fix("keytab", f"{path}: {facts.error}", "fetch it again from the KDC (ktutil, kadmin)")
     if not holds_principal(facts.listed, principal):
         remedy = f"correct kerberos.principal; klist -kt {path} lists what it holds"
         return _fix("keytab", f"{path} holds no key of {principal}", remedy)
     if mode[4:7] != "---":
-        return _warn("keytab", f"{principal} in {path}, which its group may read ({mode})", f"chmod 600 {path} unless that is meant")
+        return _warn("keytab", f"{principal} in {path}, which its group may read ({mode})", f"chmod 600 {path} unless that is intended")
     return _ok("keytab", f"{principal} in {path}")
 
 
 def holds_principal(listed: str, principal: str) -> bool:
-    """Whether a list of keys has this principal; its realm may be left out."""
+    """Whether a list of keys contains this principal; its realm may be omitted."""
     return any(word == principal or ("@" not in principal and word.startswith(f"{principal}@")) for word in listed.split())
 
 
@@ -313,7 +313,7 @@ def judge_log_dir(path: Optional[str], writable: bool, user: str) -> Check:
 
 
 def judge_files(shipped: Sequence[str], unreadable: List[str]) -> Check:
-    """What the configuration ships with the job from this machine. The job itself looks for paths on the cluster."""
+    """Judge the local files shipped with the job. The job itself checks paths on the cluster."""
     if unreadable:
         remedy = "correct spark.python_env, spark.archives, spark.extra_files, spark.py_files or spark.archive"
         return _fix("files", f"cannot be read: {' '.join(unreadable)}", remedy)

@@ -1,7 +1,7 @@
 """Decide what is fit for compaction: tables, units, directories.
 
-Pure. Each answer is None or a reason; when in doubt there is a reason. The cases and their sources are
-listed in docs/refusals.md.
+Pure. Each answer is None or a reason; in doubt it is a reason. The cases and their sources are listed in
+docs/refusals.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BACKUP_OF = "hivekeeper.backup-of"
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
 UNFINISHED_SUFFIXES = ("._COPYING_", ".tmp", ".inprogress", ".copying", ".pending")
 
-# Parquet summary files describe the old files; readers take their schema from them, so they must not stay (hazards 2.1).
+# Parquet summary files describe the old files; readers take the schema from them, so they must not stay (hazards 2.1).
 SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
 
 
@@ -44,7 +44,7 @@ def format_of(storage: Storage) -> Optional[str]:
 
 
 def refuse_kind(table: Table) -> Optional[Reason]:
-    """Why there can be no records for it in our log. Whatever else a table has become, what was done to it can be undone."""
+    """Why a table cannot have a log of ours. A table that became unfit in any other way can still be rolled back."""
     if "VIEW" in table.kind:
         return Reason(Code.VIEW, "it is a view", "name the table behind it")
     if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):
@@ -106,7 +106,7 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
 
 
 def refuse_units(table: Table, units: Sequence[Unit]) -> Dict[str, Reason]:
-    """The partitions that are unfit by their definitions, by name. `units` are all of the table, also those that nobody chose."""
+    """The partitions that are unfit by definition, by name. `units` are all of the table, not only the selected ones."""
     if not table.partitioned:
         return {}
     refused = find_shared_locations(units)
@@ -118,7 +118,7 @@ def refuse_units(table: Table, units: Sequence[Unit]) -> Dict[str, Reason]:
 
 
 def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
-    """Why a table may not be swapped that shares its directory, an outer or an inner one, with others. Its own backup tables follow it."""
+    """Why a table whose directory overlaps that of another table must not be swapped. Its own backup tables are no reason."""
     others = [one.full_name for one in touching if one.parameters.get(BACKUP_OF) != table.full_name]
     if not others:
         return None
@@ -234,7 +234,7 @@ def _refuse_file(entry: FileInfo) -> Optional[Reason]:
     if entry.name.endswith(UNFINISHED_SUFFIXES):
         return Reason(Code.UNFINISHED_FILE, f"a file looks unfinished ({entry.name})", "rename or remove it")
     if names.is_hidden(entry.name) and entry.length > 0 and entry.name not in SUMMARY_FILES:
-        return Reason(Code.HIDDEN_FILE, f"it has a hidden file that we do not know ({entry.name})", "move it away if it is not needed")
+        return Reason(Code.HIDDEN_FILE, f"it has an unknown hidden file ({entry.name})", "move it away if it is not needed")
     return None
 
 
@@ -244,7 +244,7 @@ def find_writer(entries: Iterable[FileInfo]) -> Optional[str]:
 
 
 def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
-    """The files that hold rows, in the order of their names: not hidden, not empty."""
+    """The files that hold rows (not hidden, not empty), ordered by name."""
     return tuple(
         sorted(
             (entry for entry in snapshot.entries if not entry.is_dir and not names.is_hidden(entry.name) and entry.length > 0),
@@ -254,7 +254,7 @@ def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:
 
 
 def marker_files(snapshot: Snapshot) -> Tuple[str, ...]:
-    """Empty hidden files such as `_SUCCESS`, for which schedulers wait: they are created again beside the output."""
+    """Empty hidden files such as `_SUCCESS`, which schedulers wait for: they are re-created beside the output."""
     return tuple(sorted(entry.name for entry in snapshot.entries if not entry.is_dir and names.is_hidden(entry.name) and entry.length == 0))
 
 

@@ -1,4 +1,4 @@
-"""What the session can do, as far as plans depend on it.
+"""The properties of the Spark session that plans depend on.
 
 Pure values.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Engine:
-    """The Spark that writes, and the time zone that it reads times in."""
+    """The version of Spark that writes, and the time zone in which it reads times."""
 
     spark_version: str
     time_zone: str

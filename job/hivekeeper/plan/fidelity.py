@@ -1,7 +1,7 @@
 """Decide whether Spark can write files of one form back with the same physical schema and the same meaning.
 
-Pure: a form in, None or the reason why not out. What is not understood is a reason. Each rule stands for a
-measured change of values or of what another engine reads.
+Pure: a form in, None or the reason why not out. Anything not understood is a reason. Each rule stands for a
+measured change in values or in what another engine reads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hivekeeper.schemas import (
     timestamp_encoding,
 )
 
-# Keys that say nothing about how to read values.
+# Keys that do not affect how values are read.
 _IDLE_KEYS = frozenset(["writer.model.name"])
-# Spark writes its own row metadata again, from the schema that it took from one of the files.
+# Spark rewrites its own row metadata, from the schema that it took from one of the files.
 _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
-# Hive 3.1.2 and later read dates and timestamps by them; Spark cannot write them.
+# Hive 3.1.2 and later use them to read dates and timestamps; Spark cannot write them.
 _TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
 _UTC = frozenset(["UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "Z"])
 _ACID = ("operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row")
@@ -80,7 +80,7 @@ def _refuse_names(found: Sequence[str]) -> Optional[str]:
         return "its files have no columns"
     for name in found:
         if name.lower().startswith(names.UNIT_COLUMN):
-            return f"the column {name} has a name that we use ourselves"
+            return f"the column {name} has a name that Hivekeeper itself uses"
         if _SURPRISING.search(name):
             return f"the column name {name!r} holds a control character"
     if len(set(found)) < len(found):
@@ -104,33 +104,33 @@ def _refuse_field(field: ParquetField, spark_version: str) -> Optional[str]:
 
 
 def _refuse_list(field: ParquetField, spark_version: str) -> Optional[str]:
-    """Only the three-level form comes back as it was: `repeated group list { optional T element }`."""
+    """Refuse lists except in the three-level form, which Spark writes back unchanged: `repeated group list { optional T element }`."""
     level = field.children[0] if len(field.children) == 1 else None
     if level is None or (level.repetition, level.physical, level.name, level.annotation) != ("repeated", "group", "list", ""):
-        return f"the list {field.name} has not the three-level form that Spark writes"
+        return f"the list {field.name} does not have the three-level form that Spark writes"
     if [child.name for child in level.children] != ["element"]:
-        return f"the list {field.name} has not the three-level form that Spark writes"
+        return f"the list {field.name} does not have the three-level form that Spark writes"
     return _refuse_inner_ids(field) or _refuse_field(level.children[0], spark_version)
 
 
 def _refuse_map(field: ParquetField, spark_version: str) -> Optional[str]:
     level = field.children[0] if len(field.children) == 1 else None
     if level is None or (level.repetition, level.physical, level.name, level.annotation) != ("repeated", "group", "key_value", ""):
-        return f"the map {field.name} has not the form that Spark writes"
+        return f"the map {field.name} does not have the form that Spark writes"
     if [child.name for child in level.children] != ["key", "value"]:
-        return f"the map {field.name} has not the form that Spark writes"
+        return f"the map {field.name} does not have the form that Spark writes"
     return _refuse_inner_ids(field) or _first(_refuse_field(child, spark_version) for child in level.children)
 
 
 def _refuse_inner_ids(field: ParquetField) -> Optional[str]:
-    """Spark has no place for the field ids of elements, keys and values."""
+    """Refuse field ids on elements, keys and values, which Spark cannot represent."""
     level = field.children[0]
     if any(inner.field_id is not None for inner in (level, *level.children)):
         return f"the elements of {field.name} have field ids, which Spark cannot write"
     return None
 
 
-# What Spark reads and writes back as the same type: physical type and annotation.
+# Types that Spark writes back unchanged: physical type and annotation.
 _FAITHFUL_LEAVES = frozenset(
     [
         ("boolean", ""),
@@ -175,7 +175,7 @@ def _refuse_decimal(field: ParquetField, precision: int) -> Optional[str]:
 
 
 def decimal_bytes(precision: int) -> int:
-    """The fewest bytes that hold so many decimal digits and a sign, as all writers choose them."""
+    """The fewest bytes for this many decimal digits and a sign; all writers choose this size."""
     size = 1
     while 2 ** (8 * size - 1) < 10**precision:
         size += 1
@@ -183,7 +183,7 @@ def decimal_bytes(precision: int) -> int:
 
 
 def _refuse_mixture(fields: Sequence[ParquetField], leaves: Sequence[ParquetField]) -> Optional[str]:
-    """Settings of Spark's writer hold for a whole file; two columns may need opposite ones."""
+    """Refuse columns that need opposite writer settings: Spark's settings apply to a whole file."""
     encodings = {timestamp_encoding(leaf) for leaf in leaves} - {""}
     if len(encodings) > 1:
         return f"its timestamps have several encodings ({', '.join(sorted(encodings))})"
@@ -216,7 +216,7 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
         if key in _IDLE_KEYS or key.startswith(_KEPT_KEYS) or (key in _TIME_KEYS and not timed):
             continue
         if key in _TIME_KEYS:
-            return f"its footers say by {key} how to read dates and timestamps, which Spark cannot write"
+            return f"its footers use {key} to say how to read dates and timestamps, which Spark cannot write"
         return f"its footers carry metadata that Spark would drop ({key})"
     return None
 
@@ -249,7 +249,7 @@ def _refuse_orc_type(kind: OrcType) -> Optional[str]:
 
 
 def _refuse_zone(form: Form, root: OrcType, time_zone: str) -> Optional[str]:
-    """ORC stores the wall clock and the writer's zone: rewritten in another zone, times in a gap of its summer time move."""
+    """Refuse another writer's zone: ORC stores wall clock and zone, so a rewrite in another zone shifts times in its DST gaps."""
     if not any(kind.kind == "timestamp" for kind in root.all) or not form.zone:
         return None
     ours = "UTC" if time_zone in _UTC else time_zone

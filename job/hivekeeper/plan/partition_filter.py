@@ -1,7 +1,7 @@
 """Read the `--where` language and decide which partitions it selects.
 
 Pure: a text and the partition columns in, a predicate over partition values out. It never guesses: a value or
-a literal that cannot be read as its column's type is an error, not a partition that silently does not match.
+a literal that cannot be read as its column's type is an error, not a silent mismatch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hivekeeper.model import Column
 from hivekeeper.quoting import HIVE_NULL
 from hivekeeper.reasons import Code
 
-# Deeper nesting than anybody writes; keeps the parser's recursion far from Python's limit.
+# More nesting than anybody writes; keeps the parser's recursion far from Python's limit.
 MAX_DEPTH = 50
 
 TOKEN = re.compile(
@@ -68,10 +68,10 @@ class Token:
 
 @dataclass(frozen=True)
 class Kind:
-    """How one Hive type is compared. The readers raise ValueError; what they return can be ordered.
+    """How one Hive type is compared. The readers raise ValueError; their results can be ordered.
 
-    `literals` are the kinds of literals that may stand beside such a column. A number beside a string column
-    is not among them: Hive would compare the two as doubles, and '01' is not '1'.
+    `literals` are the kinds of literals that can be compared with such a column. A number is not allowed for a
+    string column: Hive would compare the two as doubles, and '01' is not '1'.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Field:
     kind: Kind
 
     def read(self, values: Sequence[str]) -> Any:
-        """The value to compare, None for NULL. Raises Refused where it cannot be read as the column's type."""
+        """The value to compare, None for NULL. Raises Refused if it cannot be read as the column's type."""
         text = values[self.index]
         if text in ("", HIVE_NULL):
             return None
@@ -98,7 +98,7 @@ class Field:
             return self.kind.read_value(text)
         except ValueError:
             raise Refused(
-                f"partition value {self.name}={text} cannot be read as {self.kind.name}, so --where cannot tell whether it is meant",
+                f"partition value {self.name}={text} cannot be read as {self.kind.name}, so --where cannot tell whether it matches",
                 code=Code.UNREADABLE_VALUE,
                 next="repair or drop this partition, or select without this column",
             ) from None
@@ -107,8 +107,8 @@ class Field:
 class Predicate(ABC):
     """A condition on partition values.
 
-    `matches` is true only where SQL's WHERE would keep the row: unknown is not a match. A value that cannot be
-    read as its column's type raises Refused, unless the other conditions settle the answer without it.
+    `matches` is true only if SQL's WHERE would keep the row: unknown is not a match. A value that cannot be
+    read as its column's type raises Refused, unless other conditions determine the result.
     """
 
     def matches(self, values: Sequence[str]) -> bool:
@@ -180,7 +180,7 @@ class Junction(Predicate):
             try:
                 truth = part.evaluate(values)
             except Refused as error:
-                # A later part may settle the answer whatever this value means; the order must not matter.
+                # A later part may determine the result whatever this value means; the order must not matter.
                 unreadable = unreadable or error
                 continue
             if truth is self.settled:
@@ -386,7 +386,7 @@ class Parser:
 
 
 def find_kind(hive_type: str) -> Optional[Kind]:
-    """How a Hive type is compared; None for one that is not supported (binary, intervals, time stamps with a zone)."""
+    """How a Hive type is compared; None for an unsupported type (binary, intervals, timestamps with a zone)."""
     name = re.sub(r"\s+", " ", hive_type.strip().lower())
     base = name.partition("(")[0].strip()
     if base in INTEGER_BITS:
@@ -394,7 +394,7 @@ def find_kind(hive_type: str) -> Optional[Kind]:
     return {
         "string": Kind(name, str, str, frozenset({"string"}), "'eu'"),
         "varchar": Kind(name, str, str, frozenset({"string"}), "'eu'"),
-        # Hive pads and compares char without its trailing blanks.
+        # Hive pads char, and compares it without trailing blanks.
         "char": Kind(name, strip_padding, strip_padding, frozenset({"string"}), "'eu'"),
         "date": Kind(name, read_date, read_date, frozenset({"string", "date"}), "'2026-01-31'"),
         "timestamp": Kind(name, read_time, read_time, frozenset({"string", "date", "timestamp"}), "'2026-01-31 23:59:59'"),
@@ -425,7 +425,7 @@ def read_number(text: str) -> Decimal:
 
 
 def read_float(text: str) -> Tuple[bool, float]:
-    """NaN equals itself and is above all others, as in Hive and Spark."""
+    """A sortable value: NaN equals itself and is greater than all others, as in Hive and Spark."""
     lowered = text.lower()
     if lowered in ("nan", "infinity", "-infinity"):
         return (True, 0.0) if lowered == "nan" else (False, float(lowered))
@@ -450,7 +450,7 @@ def read_date(text: str) -> date:
 
 
 def read_time(text: str) -> Tuple[datetime, int]:
-    """A time without a zone, and its nanoseconds; a bare date is its midnight."""
+    """A time without a zone, and its nanoseconds; a bare date means midnight."""
     match = TIME.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -459,7 +459,7 @@ def read_time(text: str) -> Tuple[datetime, int]:
 
 
 def read_date_literal(text: str, kind: Kind) -> Any:
-    """`date '…'` beside a date or timestamp column: a day, without a time of day."""
+    """`date '…'` for a date or timestamp column: a day, without a time of day."""
     read_date(text)
     return kind.read_literal(text)
 

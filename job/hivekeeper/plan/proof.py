@@ -1,4 +1,4 @@
-"""Compare what was read with what was written, by evidence that does not come from Spark's readers.
+"""Compare what was read with what was written, using evidence independent of Spark's readers.
 
 Pure: footers and digests in, one sentence per difference out. No difference means proved.
 """
@@ -40,7 +40,7 @@ def _compare_files(written: FooterGroup, listed: Iterable[FileInfo], outputs: in
         stray = sorted(found ^ set(written.rows))
         differences.append(f"the stage holds other files than were read back (first: {stray[0]})")
     if len(found) != outputs:
-        differences.append(f"the stage holds {len(found)} files, planned were {outputs}")
+        differences.append(f"the stage holds {len(found)} files instead of the planned {outputs}")
     return differences
 
 
@@ -49,7 +49,7 @@ def _compare_form(source: FooterGroup, written: FooterGroup, codec: str) -> List
     if written.form.schema != source.form.schema:
         differences.append(f"the physical schema changed: {_first_change(source.form.schema, written.form.schema)}")
     if written.form.codec != codec:
-        differences.append(f"the codec is {written.form.codec}, wanted was {codec}")
+        differences.append(f"the codec is {written.form.codec} instead of {codec}")
     if written.form.zone != source.form.zone:
         differences.append(f"the time zone of the writer changed from {source.form.zone} to {written.form.zone}")
     return differences
@@ -85,7 +85,7 @@ def _compare_columns(source: Mapping[str, ColumnFacts], written: Mapping[str, Co
 
 
 def compare_batch(read: Digest, written: Digest) -> List[str]:
-    """The differences between what the write's own pass read and what reading the output back found."""
+    """The differences between what the writing job read and what was read back from its output."""
     if read == written:
         return []
     if read.rows != written.rows:

@@ -1,6 +1,6 @@
-"""Decide which units are left alone for a while, because their compaction failed several nights in a row.
+"""Decide which units are skipped for a while because their compaction failed several nights in a row.
 
-Pure: the table's log, its units as they are now, and the time in. A unit whose files changed since is tried again at once.
+Pure: the table's log, its current units and the time in. A unit whose files have changed since is tried again at once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP
 
-# A scheduler tries again half an hour later, a few times: failures no further apart are one night's.
+# Schedulers retry a few times, half an hour apart: failures closer together than this count as one night.
 NIGHT_MS = 12 * 3_600_000
 
 
 @dataclass(frozen=True)
 class Streak:
-    """Failures of one unit with the same files, and nothing else since. `outcome` and `reason` are the last one's; `live` is relative
-    to the table's location.
+    """Consecutive failures of one unit with the same files.
+
+    `outcome` and `reason` are those of the last failure; `live` is relative to the table's location.
     """
 
     partition: str
@@ -42,14 +43,14 @@ class Streak:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """A unit that is left alone until a time."""
+    """A unit that is skipped until `until_ms`."""
 
     streak: Streak
     until_ms: int
 
 
 def find_streaks(history: History, of_table: str, now_ms: int) -> Mapping[str, Streak]:
-    """Units, by name, whose last compaction failed. A failure whose time cannot be read, or lies in the future, does not count."""
+    """Units, by name, whose last compaction failed. A failure whose time is unreadable or in the future does not count."""
     streaks: Dict[str, Streak] = {}
     for run in history.runs:
         if run.operation != COMPACT_SWAP or run.table_id != of_table:
@@ -78,7 +79,7 @@ def _prolong(streak: Optional[Streak], unit: LoggedUnit, source: Extent, failed_
 
 
 def find_quarantined(history: History, of_table: str, settings: Settings, now_ms: int) -> Tuple[Quarantine, ...]:
-    """What the log alone says; whether the files are the same ones still, a listing tells. Ordered by name."""
+    """The units in quarantine according to the log, ordered by name. The caller checks in a listing that their files are unchanged."""
     if not settings.quarantine_after:
         return ()
     streaks = find_streaks(history, of_table, now_ms)

@@ -1,4 +1,4 @@
-"""Decide in which order units are worth doing.
+"""Decide in which order units are compacted.
 
 Pure: the most files removed per byte rewritten first.
 """
@@ -18,5 +18,5 @@ def gain(files_removed: int, bytes_rewritten: int) -> float:
 def rank(
     items: Iterable[Item], files_removed: Callable[[Item], int], bytes_rewritten: Callable[[Item], int], name: Callable[[Item], str]
 ) -> List[Item]:
-    """Best first; equal ones by name, so that two runs agree."""
+    """Best first; ties are ordered by name, so that two runs agree."""
     return sorted(items, key=lambda item: (-gain(files_removed(item), bytes_rewritten(item)), name(item)))

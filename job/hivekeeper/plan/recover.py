@@ -1,6 +1,6 @@
-"""Decide what an interrupted exchange of one unit needs, and what in a run's directory its plan does not explain.
+"""Decide what an interrupted exchange of one unit needs, and which entries of a run's directory its plan does not explain.
 
-Pure, and total: every picture has one answer. docs/swap.md has the table.
+Pure and total: every combination has one answer. docs/swap.md has the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hivekeeper.names import RunId, UnitNumber
 
 
 class Move(Enum):
-    """What the recovery of an exchange does next. An exchange is a swap, or the rollback of one."""
+    """What recovery of an exchange does next. An exchange is a swap or its rollback."""
 
     CANCEL = "nothing was exchanged: live is as it was, what was to come in is given up"
     DECIDE = "stopped in the gap: look at what left live, then bring the new files in or put the old ones back"
@@ -23,7 +23,7 @@ class Move(Enum):
 
 
 def next_move(left: bool, incoming: bool, holds: bool) -> Move:
-    """What to do next, from where a unit's files lie.
+    """What to do next, based on where a unit's files are.
 
     `left`: the old files have left live. `incoming`: the new ones are not live yet. `holds`: live holds the files that it must hold
     afterwards.
@@ -35,7 +35,7 @@ def next_move(left: bool, incoming: bool, holds: bool) -> Move:
     return Move.FINISH if holds else Move.OVERWRITTEN
 
 
-# The directories that a run of each operation makes in its own, each holding one directory per unit (stage: per batch).
+# The directories that each operation creates in its run's directory, each holding one directory per unit (stage: per batch).
 STATES = {
     "compact-swap": ("stage", "ready", "retired", "recreated"),
     "rollback": ("restoring", "retired", "recreated"),
@@ -48,7 +48,7 @@ KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.jso
 
 
 def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[UnitNumber], operation: str) -> List[str]:
-    """Paths in a run directory that its plan does not explain; somebody has to look at them."""
+    """Paths in a run directory that its plan does not explain; an operator has to investigate them."""
     states = STATES.get(operation, ())
     strangers = []
     for entry in tree:
@@ -61,7 +61,7 @@ def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[UnitNumber], o
 
 
 def is_known_in_run(entry: FileInfo) -> bool:
-    """Whether a run of any operation makes an entry of this name in its own directory."""
+    """Whether any operation creates an entry of this name in its run's directory."""
     return _explains_top(entry, {state for states in STATES.values() for state in states})
 
 

@@ -1,6 +1,6 @@
 """Decide which backups to keep: a verdict and a reason for each, from the settings and the time.
 
-Pure. Whatever cannot be judged is kept; a backup goes only where every rule that is set lets it go.
+Pure. Whatever cannot be judged is kept; a backup is dropped only if no configured rule keeps it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hivekeeper.runlog.run_files import BACKUP
 
 @dataclass(frozen=True)
 class Backup:
-    """What one run left behind: former files at the places of `effects`, or, of a `backup` command, the mere record.
+    """What one run left behind: former files at the places of `effects`, or only the record of a `backup` command.
 
-    `timestamp_ms` is None where the log's date cannot be read.
+    `timestamp_ms` is None if the log's date cannot be read.
     """
 
     run: RunId
@@ -54,7 +54,7 @@ class Verdict:
 
 
 def list_backups(history: History) -> Tuple[Backup, ...]:
-    """What is still there by the log, oldest first: neither discarded nor restored by a rollback."""
+    """The backups that exist according to the log, oldest first: neither discarded nor restored by a rollback."""
     standing: Dict[int, List[Effect]] = {}
     for effect in history.standing:
         standing.setdefault(effect.version, []).append(effect)
@@ -72,7 +72,7 @@ def _backup(run: LoggedRun, effects: Tuple[Effect, ...], history: History) -> Ba
 
 
 def judge_backups(backups: Sequence[Backup], settings: Settings, now_ms: int) -> Tuple[Verdict, ...]:
-    """One verdict for each, in the order given. The newest are counted among backups of files and among records separately."""
+    """One verdict for each backup, in the order given. `keep_last` counts backups of files and records separately."""
     newest: Mapping[bool, List[str]] = {
         kind: [backup.run for backup in sorted(backups, key=lambda b: -b.version) if backup.is_record is kind] for kind in (True, False)
     }

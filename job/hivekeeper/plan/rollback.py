@@ -1,7 +1,7 @@
 """Decide what a rollback undoes: which runs of which units, in which order, and why not.
 
-Pure. A unit's history is kept as an editor keeps its own: what was done and can be undone, newest last, and what was undone
-and can be done again until the next compaction.
+Pure. A unit's history works like undo and redo in an editor: what was done and can be undone, newest last, and what was undone
+and can be redone until the next compaction.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
 
 @dataclass
 class Stack:
-    """The effects on one unit that are in force, and those of rollbacks that can themselves be undone.
+    """The effects on one unit: those in force (`done`), and those of rollbacks that can themselves be undone (`undone`).
 
-    `origins` names, for the effect of a rollback, the run that it took back or brought into force again.
+    `origins` gives, for the effect of a rollback, the run that it undid or redid.
     """
 
     done: List[Effect] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Stack:
         return self.origins.get(effect.key, effect.run)
 
     def chain(self, run: RunId) -> Tuple[Effect, ...]:
-        """What has to be undone, newest first, to get back before a run; () where the run has no effect any more."""
+        """What has to be undone, newest first, to get back before a run; () if the run no longer has an effect."""
         in_force = [index for index, effect in enumerate(self.done) if run in (effect.run, self._origin(effect))]
         if in_force:
             return tuple(reversed(self.done[in_force[0] :]))
@@ -53,7 +53,7 @@ class Stack:
 
 
 def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
-    """By partition. A table created again under the same name starts with an empty history: its predecessor's files are not its own."""
+    """The stack of each partition. A table re-created under the same name starts empty: its predecessor's files are not its own."""
     stacks: Dict[str, Stack] = {}
     for effect in history.effects:
         if effect.table_id == table_id:
@@ -62,14 +62,14 @@ def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
 
 
 def newest_run(stacks: Mapping[str, Stack]) -> Optional[RunId]:
-    """The newest compaction in force in any of these units. A rollback is undone only where it is named."""
+    """The newest run in force in any of these units. A rollback of a rollback has to be requested by run id."""
     in_force = [effect for stack in stacks.values() for effect in stack.done]
     return max(in_force, key=lambda effect: effect.version).run if in_force else None
 
 
 @dataclass(frozen=True)
 class Undoing:
-    """What a rollback sets out to do. `units` are steps in order, one unit may have several; `refused` by partition."""
+    """The plan of a rollback. `units` are steps in order, several per unit if needed; `refused` is by partition."""
 
     units: Tuple[PlannedUnit, ...]
     refused: Mapping[str, Reason]
@@ -82,7 +82,10 @@ def plan_undoing(
     place_path: Callable[[str], str],
     root: str,
 ) -> Undoing:
-    """`units` are those of the metastore now; `seen` holds live directories and the places of backups, the latter by `place_path`."""
+    """Plan the rollback of all chains.
+
+    `units` are the current ones in the metastore; `seen` holds live directories and the places of backups, keyed by `place_path`.
+    """
     steps: List[PlannedUnit] = []
     refused: Dict[str, Reason] = {}
     for partition in sorted(chains):
@@ -102,7 +105,7 @@ def plan_unit(
     root: str,
     first: int,
 ) -> Union[Reason, List[PlannedUnit]]:
-    """The steps for one unit, numbered from `first`: live is followed through them as it will be after each one."""
+    """The steps for one unit, numbered from `first`, each planned on live as the step before will leave it."""
     if unit is None:
         return Reason(Code.DROPPED, "it was dropped from the metastore since", "its old files stay in the backup until cleanup")
     if any(absolute(effect.live, root) != unit.live for effect in chain):
@@ -117,7 +120,7 @@ def plan_unit(
         refusal = _overwritten(effect, changed) if changed else why_not_restorable(effect, backup)
         if refusal:
             return refusal
-        # Markers are anybody's: they go with the files that leave.
+        # Markers belong to no run: they leave with the other files.
         newer = (*(file for file in live if manifests.is_marker(file)), *written)
         place = BackupPlace(effect.run, effect.number, effect.place)
         steps.append(PlannedUnit(UnitNumber(first + len(steps)), unit, newer, (), place, effect.before, effect.digest))
@@ -133,7 +136,7 @@ def _overwritten(effect: Effect, changed: str) -> Reason:
 
 
 def why_not_restorable(effect: Effect, backup: Snapshot) -> Optional[Reason]:
-    """Why the backup is not what it was, None where it is. Late files in it are no reason: they go to live with it."""
+    """Why the backup cannot be restored, None if it can. Late files in it are no reason: they go to live with it."""
     if not backup.exists:
         return Reason(Code.BACKUP_GONE, f"the backup of run {effect.run} is gone", NOT_OVER_NEWER)
     why = manifests.judge(effect.before, backup.entries).why

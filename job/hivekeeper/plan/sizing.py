@@ -12,7 +12,7 @@ from typing import Sequence, Tuple
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of one unit's data files, condensed."""
+    """Statistics of the sizes of one unit's data files."""
 
     files: int
     total_bytes: int
@@ -27,7 +27,7 @@ class Sizes:
 
 
 def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
-    """Condense file lengths; `block_bytes` is the HDFS block size, for counting NameNode objects."""
+    """Compute the statistics; `block_bytes` is the HDFS block size, for counting NameNode objects."""
     total = sum(lengths)
     return Sizes(
         files=len(lengths),
@@ -39,28 +39,28 @@ def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
 
 
 def file_objects(length: int, block_bytes: int) -> int:
-    """An inode and its blocks; an empty file has none."""
+    """An inode and its blocks; an empty file has no block."""
     return 1 + -(-length // block_bytes)
 
 
 def threshold_bytes(block_bytes: int, ratio: float) -> float:
-    """Files smaller than this are small. (The rule of Lakekeeper 0.0.6, which our users know.)"""
+    """Files below this size count as small. (The rule of Lakekeeper 0.0.6, which our users know.)"""
     return block_bytes / ratio
 
 
 def target_files(total_bytes: int, block_bytes: int) -> int:
-    """As few files as give at most one block each."""
+    """The fewest files of at most one block each."""
     return max(1, -(-total_bytes // block_bytes))
 
 
 def is_worthwhile(sizes: Sizes, block_bytes: int, ratio: float) -> bool:
-    """Small files, and fewer of them afterwards: a single file or an already compacted unit is never work."""
+    """Whether the files are small and compaction leaves fewer: never true for a single file or a compacted unit."""
     small = sizes.typical_bytes < threshold_bytes(block_bytes, ratio)
     return small and target_files(sizes.total_bytes, block_bytes) < sizes.files
 
 
 def predicted_objects(total_bytes: int, files: int, block_bytes: int) -> int:
-    """NameNode objects of a unit of so many equal files, its directory included."""
+    """NameNode objects of a unit with this many equal files, its directory included."""
     each = -(-total_bytes // files) if files else 0
     return files * file_objects(each, block_bytes) + 1
 
@@ -70,7 +70,7 @@ def control_objects(units: int, batches: int, first_run: bool) -> Tuple[int, int
 
     A run has its directory, `retired` and `ready`, a plan and one file of certificates per batch (an inode and a
     block each), and one directory per retired unit. The log entry stays, and so do the control
-    directory, lock, log and runs that the first run makes.
+    directory, lock, log and runs created by the first run.
     """
     if not units:
         return 0, 0
@@ -79,20 +79,20 @@ def control_objects(units: int, batches: int, first_run: bool) -> Tuple[int, int
 
 
 def control_names(batches: int, first_run: bool) -> int:
-    """Our own files and directories of one run, those for its units left out; at the moment when there are most of them.
+    """The largest number of our own files and directories at any moment of one run, without those for its units.
 
     The run, its plan, its log entry, `clock`, `backup_table`, `stage`, `ready`, `retired`; per batch a directory of the stage and a
-    file of certificates; and what a committer works in, `_temporary/0/_temporary`. The first run makes the control directory, lock,
-    log and runs.
+    file of certificates; and a committer's `_temporary/0/_temporary`. The first run creates the control directory, lock, log and
+    runs.
     """
     return 8 + 2 * batches + 3 + (4 if first_run else 0)
 
 
 def assign_bins(lengths: Sequence[int], bins: int) -> Tuple[int, ...]:
-    """The output file of each input, in reading order: contiguous runs of about equal size.
+    """The output file (bin) of each input, in reading order: contiguous ranges of about equal size.
 
-    Every bin from 0 to the largest gets at least one file, so there are min(bins, len(lengths)) of them.
-    Contiguous, so that rows stay in the order of their files and bounds stay narrow.
+    Every bin gets at least one file, so there are min(bins, len(lengths)) of them. Ranges are contiguous, so
+    that rows stay in the order of their files and bounds stay narrow.
     """
     bins = min(bins, len(lengths))
     remaining, assigned, current, filled = sum(lengths), [], 0, 0

@@ -1,7 +1,7 @@
-"""Decide what has to be compared, so that live is proved to hold what a backup holds.
+"""Decide what has to be compared to prove that live holds what a backup holds.
 
-Pure. Between a backup and live lie the runs since: each claims that the files it took away and those it put there hold the same
-rows. Files that came between two of them, or after the last, are arrivals.
+Pure. Each run between a backup and live claims that the files it removed and those it put there hold the same rows. Files that
+arrived between two runs, or after the last, are arrivals.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hivekeeper.runlog.manifests import ManifestFile
 
 @dataclass(frozen=True)
 class Link:
-    """One run's claim: the files that it took away and those that it put there hold the same rows.
+    """One run's claim: the files that it removed (`before`) and those that it put there (`after`) hold the same rows.
 
-    Each is None where the backup that they lie in was discarded; then the run's certificate stands for them.
+    Either is None if the backup that held the files was discarded; then the run's certificate replaces them.
     """
 
     effect: Effect
@@ -34,10 +34,9 @@ class Link:
 class Proof:
     """What to compare for one unit, oldest link first.
 
-    `base` are the backup's own files, None where they are gone. `broken` says why the claims do not lead from the backup to
+    `base` are the backup's own files, None if they are gone. `broken` says why the claims do not lead from the backup to
     live; then only the rows themselves can be compared, `base` with all of `live`. `is_discarded`: the backup itself is gone;
-    `certified` is what the certificate of its own run says of it.
-    `arrivals` are the files that came since.
+    `certified` is its digest from its own run's certificate. `arrivals` are the files added since.
     """
 
     base: Optional[Tuple[FileInfo, ...]]
@@ -51,17 +50,17 @@ class Proof:
 
     @property
     def newest(self) -> Tuple[FileInfo, ...]:
-        """The files of live that hold the backup's rows, and those of arrivals that were compacted since."""
+        """The files of live that hold the backup's rows, and the rows of arrivals compacted since."""
         return (self.links[-1].after if self.links else self.base) or ()
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether the rows of every arrival can still be read, those of arrivals that were compacted since included."""
+        """Whether the rows of every arrival can still be read, including arrivals compacted since."""
         return bool(self.broken) or all(link.before is not None for link in self.links)
 
     @property
     def compacted_arrivals(self) -> Tuple[FileInfo, ...]:
-        """Arrivals whose rows are in files of a later run now."""
+        """Arrivals whose rows are now in files of a later run."""
         in_live = {file.path for file in self.live}
         return tuple(file for file in self.arrivals if file.path not in in_live)
 
@@ -73,14 +72,14 @@ def plan_proof(
     seen: Mapping[str, Snapshot],
     place_path: Callable[[str], str],
 ) -> Proof:
-    """`manifest` is what the backup holds, `effects` what was done to the unit since, oldest first."""
+    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first."""
     holders = [seen[place_path(effect.place)] for effect in effects]
     first = holders[0] if holders else live
     base, missing = manifests.find_present(manifest, _files_of(first))
     certified = effects[0].digest if effects and tuple(manifest) == effects[0].before else None
     proof = Proof(base if first.exists else None, (), eligibility.data_files(live), is_discarded=not first.exists, certified=certified)
     if missing and (first.exists or not holders):
-        # What is left of it would be compared with itself.
+        # Otherwise the remaining files would be compared with themselves.
         changed = Reason(Code.BACKUP_CHANGED, f"the backup is not what it was: {missing}")
         return replace(proof, base=None, is_discarded=False, broken=changed)
     links: List[Link] = []
@@ -102,7 +101,7 @@ def plan_proof(
 
 
 def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, Optional[Reason]]:
-    """A run's files where they lie now, and what of them is missing there. `following` holds what the run put into live."""
+    """A run's files at their current place, and why any is missing. `following` holds what the run put into live."""
     before, lost = manifests.find_present(effect.before, _files_of(holder)) if holder.exists else (None, "")
     after, gone = manifests.find_present(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
     link = Link(effect, before, after)
@@ -112,7 +111,7 @@ def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: b
 
 
 def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect) -> Optional[Reason]:
-    """Why a run cannot have found what it was expected to find; None where it did."""
+    """Why a run did not find the expected files; None if it did."""
     found = {(file.name, file.length) for file in effect.before}
     missing = [file.name for file in wanted if not manifests.is_marker(file) and (file.name, file.length) not in found]
     if not missing:

@@ -95,7 +95,7 @@ def test_a_configuration_that_is_refused_is_told_in_its_own_words_and_java_is_st
     assert one(checks, "configuration") == Check("configuration", FIX, "unknown key block_sise_mb", "did you mean block_size_mb?", MACHINE)
     needing = {"spark", "hadoop-conf", "yarn-conf", "keytab", "ticket", "log-dir", "files"}
     assert skipped(checks) == {**dict.fromkeys(needing, "needs configuration"), "hive-conf": "needs spark"}
-    assert one(checks, "java").what == "17 at /java (whether it fits depends on the Spark)"
+    assert one(checks, "java").what == "17 at /java (whether it fits depends on the version of Spark)"
 
 
 def test_without_a_temporary_directory_the_configuration_is_not_read():

@@ -381,11 +381,11 @@ def test_units_are_compacted_until_the_backups_hold_what_they_may(three):
     before = three.world.rows_of(three.table)
     result = three.compact()
     assert (result.code, outcomes(result)) == (Exit.PARTIAL, {"dt=3": "swapped", "dt=2": "swapped", "dt=1": "left"})
-    assert reasons(result) == ["its backups hold 0 of 9,000 bytes (max_backup_bytes), 12,000 more are wanted"]
+    assert reasons(result) == ["its backups hold 0 of 9,000 bytes (max_backup_bytes), 12,000 more are needed"]
     assert three.world.rows_of(three.table) == before
     again = three.compact()
     assert (again.code, outcomes(again)) == (Exit.PARTIAL, {"dt=1": "left"})
-    assert reasons(again) == ["its backups hold 9,000 of 9,000 bytes (max_backup_bytes), 3,000 more are wanted"]
+    assert reasons(again) == ["its backups hold 9,000 of 9,000 bytes (max_backup_bytes), 3,000 more are needed"]
     assert reasons(again)[0] in screen.render(again)
 
 

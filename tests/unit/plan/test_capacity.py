@@ -126,7 +126,7 @@ def test_backups_and_what_the_units_add_must_stay_within_the_bytes_allowed():
     limits = debt_of(a_backup(500, 300), max_backup_bytes=1000)
     assert names_of(take_fitting(RANKED, limits, [], EVERYTHING)[0]) == ["dt=1"]
     (left, _) = explain_left([LARGE, MIDDLE], limits, [SMALL])
-    assert left.reason.what == "its backups hold 800 of 1,000 bytes (max_backup_bytes), 9,000 more are wanted"
+    assert left.reason.what == "its backups hold 800 of 1,000 bytes (max_backup_bytes), 9,000 more are needed"
     assert left.reason.next == "run: hivekeeper cleanup --table sales.events"
     assert left.is_debt
 

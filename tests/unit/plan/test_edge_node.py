@@ -60,7 +60,7 @@ def test_a_spark_is_judged_by_its_version(version, level):
         ("21.0.4", "3.5.9", FIX, "21.0.4 at /j does not fit Spark 3.5.9"),
         ("21.0.4", "4.0.1", OK, "21.0.4 at /j"),
         ("11.0.2", "4.0.1", FIX, "11.0.2 at /j does not fit Spark 4.0.1"),
-        ("7", None, OK, "7 at /j (whether it fits depends on the Spark)"),
+        ("7", None, OK, "7 at /j (whether it fits depends on the version of Spark)"),
         ("", "3.5.9", FIX, "/j does not tell its version"),
     ],
 )
@@ -147,13 +147,13 @@ def test_a_cluster_needs_a_metastore(hive_sites, master, configured, level, what
 @pytest.mark.parametrize(
     ("facts", "level", "what"),
     [
-        (None, OK, "none configured: the ticket at hand is used"),
+        (None, OK, "none configured: the user's own ticket is used"),
         (KEYTAB, OK, "etl@EXAMPLE.COM in /k"),
         (replace(KEYTAB, mode=""), FIX, "/k is not there"),
         (replace(KEYTAB, readable=False), FIX, "/k cannot be read by etl"),
         (replace(KEYTAB, mode="-rw-r--r--"), FIX, "/k is open to every user of this machine (-rw-r--r--)"),
         (replace(KEYTAB, mode="-rw-r-----"), WARN, "etl@EXAMPLE.COM in /k, which its group may read (-rw-r-----)"),
-        (replace(KEYTAB, listed=None), FIX, "klist is not on PATH, so what /k holds is not known"),
+        (replace(KEYTAB, listed=None), FIX, "klist is not on PATH, so the contents of /k are unknown"),
         (replace(KEYTAB, error="klist: Bad format in keytab"), FIX, "/k: klist: Bad format in keytab"),
         (replace(KEYTAB, listed=KEYS.replace("etl@", "petl@")), FIX, "/k holds no key of etl@EXAMPLE.COM"),
     ],
