@@ -1,6 +1,6 @@
-"""What backup, verify, rollback, cleanup, history and pin say to operators.
+"""The text output of backup, verify, rollback, cleanup, history and pin.
 
-Pure: a table's outcome in, lines out; `screen.py` puts them together.
+Pure: a table's outcome in, lines out; `screen.py` assembles them.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def build_checks(checks: Iterable[Check]) -> str:
 
 
 def read_checks(text: str) -> Tuple[Check, ...]:
-    """What `build_checks` has written."""
+    """Read the text written by `build_checks`."""
     found = json.loads(text)
     return tuple(Check(**{**each, "level": Level.of_code(each["level"]), "place": Place.of_code(each["place"])}) for each in found)
 

@@ -1,6 +1,6 @@
-"""Say of many tables in short what was done, a line each, and last of all what needs a hand, the gravest nearest to the end.
+"""A short report on many tables: a line for each with work done, then what needs attention, the most severe last.
 
-Pure: values in, lines out; `screen.py` puts them together.
+Pure: values in, lines out; `screen.py` assembles them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, descri
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, code_of_units
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
-# From so many tables on a paragraph each is too much to read.
+# With more tables than this a paragraph for each is too much to read.
 MANY = 12
-# So many units that share their outcome and reason are told in one line.
+# At least this many units with the same outcome and reason share one line.
 ALIKE = 4
 
 HEADS: Mapping[Exit, str] = {
@@ -57,12 +57,12 @@ def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
 
 
 def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
-    """What somebody may want to know of each table, with the exit code that it stands for."""
+    """What may need attention in each table, with the exit code it stands for."""
     found: List[Finding] = []
     for table in tables:
         if table.problem is not None:
             found.append((table.problem.exit, describe_problem(table.problem)))
-        # Of units that were skipped only the number is told: nobody has anything to do.
+        # Skipped units appear only in the totals: there is nothing to do about them.
         left = [unit for unit in table.units if not unit.outcome.is_done and unit.outcome.kind is not Kind.SKIPPED]
         for units in group_alike(left):
             found.append((code_of_units([units[0].outcome]), describe_units(table, units)))
@@ -70,7 +70,7 @@ def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
 
 
 def render_findings(findings: Sequence[Finding]) -> List[str]:
-    """The gravest last, where a terminal's reader begins."""
+    """The most severe last, where a reader at a terminal looks first."""
     lines: List[str] = []
     for code in reversed(SEVERITY):
         of_code = [line for found, line in findings if found is code]
@@ -82,7 +82,7 @@ def render_findings(findings: Sequence[Finding]) -> List[str]:
 
 
 def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
-    """Units that share outcome and reason together where there are several, in the order of their first ones."""
+    """Group units with the same outcome and reason if there are several, ordered by the first unit of each group."""
     alike: Dict[Tuple[Outcome, Optional[Reason]], List[UnitOutcome]] = {}
     for unit in units:
         alike.setdefault((unit.outcome, unit.why), []).append(unit)
@@ -90,7 +90,7 @@ def group_alike(units: Iterable[UnitOutcome]) -> List[List[UnitOutcome]]:
 
 
 def describe_units(table: TableOutcome, units: Sequence[UnitOutcome]) -> str:
-    """One line for one unit, or for several that are alike."""
+    """One line for one unit, or for a group of alike units."""
     first = units[0]
     what = describe_outcome(first)
     if len(units) == 1:
@@ -99,7 +99,7 @@ def describe_units(table: TableOutcome, units: Sequence[UnitOutcome]) -> str:
 
 
 def summarize(result: CommandResult) -> str:
-    """How many tables ended how, and what the exit code is."""
+    """The number of tables and units by outcome, and the exit code."""
     counts: Dict[str, int] = {}
     for table in result.tables:
         word = _word_of(table, result.dry_run)

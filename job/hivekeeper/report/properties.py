@@ -1,6 +1,6 @@
-"""What --properties-out writes: a few Java properties that a scheduler branches on (docs/schedulers.md).
+"""The output of --properties-out: a few Java properties that a scheduler branches on (docs/schedulers.md).
 
-Pure. Always shorter than LIMIT bytes, which is what Oozie captures of an action's output; plain ASCII.
+Pure. Always shorter than LIMIT bytes, the most that Oozie captures of an action's output; plain ASCII.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LIMIT = 2048
 LONGEST_WORD, LONGEST_TEXT = 40, 400
 MOST_RUNS = 5
 
-# A run that a signal has asked to end.
+# A run that a signal stopped.
 STOPPED = {"meaning": "stopped", "retry": "later"}
 
 # What a scheduler does after each code.
@@ -72,12 +72,12 @@ def _count_units(outcomes: Iterable[Outcome]) -> Dict[str, int]:
 
 
 def _find_trouble(result: CommandResult) -> Tuple[str, str]:
-    """The first thing that went wrong, of the code that the command ends with if there is one, and the next step."""
+    """The first problem, preferably one with the command's exit code, and the next step."""
     for check in result.checks:
         if check.level is Level.FIX:
             return check.what, check.next
     problems = [table.problem for table in result.tables if table.problem is not None]
-    # Asked once: the code looks at every table.
+    # Computed once: the code depends on every table.
     code = result.code
     for problem in sorted(problems, key=lambda problem: problem.exit is not code):
         return problem.what, problem.next
@@ -90,7 +90,7 @@ def _find_trouble(result: CommandResult) -> Tuple[str, str]:
 
 
 def _render_lines(words: Mapping[str, object], texts: Mapping[str, str]) -> str:
-    """One line each. Words are short by nature; the texts share the room that is left, those that come first have more."""
+    """One line for each property. Words are short by nature; the texts share the remaining space, the first ones getting more."""
     lines = [_line(name, str(value), LONGEST_WORD) for name, value in words.items()]
     left = LIMIT - 1 - sum(len(line) + 1 for line in lines)
     for name, text in texts.items():
@@ -105,7 +105,7 @@ def _line(name: str, value: str, longest: int) -> str:
 
 
 def _escape_value(value: str, longest: int) -> str:
-    """As java.util.Properties reads it, in at most so many bytes; what is cut ends in dots."""
+    """Escape a value for java.util.Properties, in at most `longest` bytes; a truncated value ends in dots."""
     escaped = [_escape_char(char, at == 0) for at, char in enumerate(value[: longest + 1])]
     if sum(map(len, escaped)) <= longest:
         return "".join(escaped)
@@ -129,6 +129,6 @@ def _escape_char(char: str, first: bool) -> str:
         return "\\ "
     if " " <= char <= "~":
         return char
-    # Half a pair stands for a byte of a file's name that is no text; Java keeps it as it is too.
+    # A lone surrogate stands for an undecodable byte in a file name; Java keeps it unchanged too.
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -1,4 +1,4 @@
-"""What commands return: frozen results, rendered once by `report/`, and the exit code that follows from them.
+"""What commands return: frozen results, rendered once by `report/`, and the resulting exit code.
 
 Pure.
 """
@@ -20,13 +20,13 @@ from hivekeeper.reasons import Reason
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 
-# Which code wins when tables end differently: what needs an operator first.
+# Which code wins when tables end differently: the one that most needs an operator comes first.
 SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)
 
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What became of one unit. Sizes are bytes; `gap_ms` is how long readers could miss the unit, None where it was never away.
+    """The result of one unit. Sizes are bytes; `gap_ms` is how long readers could miss the unit, None if it was never away.
 
     `of_run` is the run that was undone or verified.
     """
@@ -54,7 +54,7 @@ class UnitOutcome:
 
 
 class BackupState(Coded):
-    """What became of one backup: the exit code, whether something of it went, or would go, and what it means."""
+    """The result of one backup: the exit code, whether any of it was deleted, whether it counts as going, and the meaning."""
 
     THERE = Exit.DONE, False, False, "it is there (all commands but cleanup)"
     KEPT = Exit.DONE, False, False, "a rule keeps it"
@@ -72,7 +72,7 @@ class BackupState(Coded):
 
 @dataclass(frozen=True)
 class BackupOutcome:
-    """One backup as cleanup or history shows it. `kept_units` are those that could not be discarded, with the reason."""
+    """One backup as shown by cleanup or history. `kept_units` are those that could not be discarded, with the reason."""
 
     backup: Backup
     state: BackupState
@@ -87,10 +87,10 @@ class BackupOutcome:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What became of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were finished first.
+    """The result of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were settled first.
 
-    `declined`: an operator was asked and said no. `log`, `files` and `changes` are what history was asked for: all entries, the
-    files at a version, what one run took and put; `quarantined` goes with all entries.
+    `declined`: the operator was asked and said no. `log`, `files` and `changes` are the results of history: all entries, the
+    files at a version, the files one run removed and added; `quarantined` goes with all entries.
     """
 
     table: str
@@ -131,7 +131,7 @@ def worst_of(codes: Iterable[Exit]) -> Exit:
 
 
 def code_of_units(outcomes: Iterable[Outcome]) -> Exit:
-    """The code of one table without a problem of its own: a refusal beside something that was done is no refusal of the table."""
+    """The code of a table without a problem of its own: if other units were done, a refused unit does not make the table refused."""
     found = set(outcomes)
     worst = worst_of(outcome.exit for outcome in found)
     return Exit.PARTIAL if worst is Exit.REFUSED and any(outcome.is_done for outcome in found) else worst
@@ -139,7 +139,7 @@ def code_of_units(outcomes: Iterable[Outcome]) -> Exit:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The result of one command. `named`: the tables were named one by one, so a refusal is an error. `signal` asked it to end, 0: none."""
+    """The result of one command. `named`: tables were named one by one, so a refusal is an error. `signal`: what stopped it, or 0."""
 
     command: str
     run: RunId
@@ -154,7 +154,7 @@ class CommandResult:
 
     @property
     def exit_code(self) -> int:
-        """What the process ends with: where a signal asked for the end, that is said, whatever was done."""
+        """The exit code of the process; after a signal it is 128+n, whatever was done."""
         return 128 + self.signal if self.signal else int(self.code)
 
     @property
@@ -165,7 +165,7 @@ class CommandResult:
 
 
 def code_of_tables(tables: Iterable[TableOutcome], named: bool) -> Exit:
-    """The worst of all; 6 where some tables were done and some were not; refusals inside a database are no error."""
+    """The worst code of all; 6 if some tables were done and some were not; refusals inside a database are not errors."""
     tables = tuple(tables)
     codes = [table.code for table in tables]
     if not named and any(code is not Exit.REFUSED for code in codes):

@@ -36,7 +36,7 @@ def _in_short(result: CommandResult, partitions: bool) -> bool:
 
 
 def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
-    """What the commands around backups say, table by table."""
+    """The output of the backup-related commands, table by table."""
     renderer = command_text.RENDERERS[result.command]
     lines: List[str] = []
     for table in result.tables:
@@ -47,7 +47,7 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
 
 
 def render_planned_rollback(planned: TableOutcome) -> str:
-    """What a rollback asks about."""
+    """The plan shown before a rollback is confirmed."""
     return _clean_lines("\n".join(command_text.render_rollback(planned, 0)))
 
 
@@ -56,7 +56,7 @@ def render_problem(problem: Reason) -> str:
 
 
 def _clean_lines(lines: str) -> str:
-    """Names of partitions and files, and what other programs say, must not steer a terminal."""
+    """Escape control characters: names of partitions and files, and output of other programs, must not control a terminal."""
     return "\n".join(text.clean_text(line) for line in lines.split("\n"))
 
 
@@ -208,7 +208,7 @@ def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
 
 
 def render_check(check: Check) -> str:
-    """One finding, in the columns of bin/lib/doctor.bash, whose lines stand above ours."""
+    """One finding, in the same columns as bin/lib/doctor.bash, whose lines come first."""
     about = f"{check.table}: " if check.table else ""
     line = f"{check.level.code:<5} {check.name:<16} {about}{check.what}"
     return f"{line}\n      → {check.next}" if check.next and check.level is not Level.OK else line
@@ -219,7 +219,7 @@ def _counts(counts: Mapping[Outcome, int]) -> str:
 
 
 def _problems(result: CommandResult) -> List[str]:
-    """Of named tables in full, as errors; of those that a database happens to hold, a line each."""
+    """Problems of named tables in full, as errors; those of tables selected by database, one line each."""
     problems = [table.problem for table in result.tables if table.problem is not None]
     if not problems:
         return []

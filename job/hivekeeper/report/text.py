@@ -1,7 +1,7 @@
-"""Put numbers, tables and bars into plain terminal text.
+"""Format numbers, tables and bars as plain terminal text.
 
-Pure: values in, text out. Sizes are powers of 1024 and say so (KiB, MiB, GiB). Names that come from a cluster are
-cleaned, so that a partition value cannot steer a terminal; colour is given only where it is asked for.
+Pure: values in, text out. Sizes are powers of 1024 and labelled so (KiB, MiB, GiB). Names from a cluster are
+cleaned, so that a partition value cannot control a terminal; colour is used only on request.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ASCII = Blocks("#", ".", "~")
 
 
 def bytes_text(size_bytes: float) -> str:
-    """`0 B`, `1.2 GiB`, `128 MiB`: one decimal below 100, none from there on and for exact multiples."""
+    """`0 B`, `1.2 GiB`, `128 MiB`: one decimal below 100, none from 100 up and for exact multiples."""
     if size_bytes < 0:
         return "-" + bytes_text(-size_bytes)
     value, unit = float(size_bytes), 0
-    # 1023.6 KiB would be shown as 1024 KiB, so it goes up to 1.0 MiB.
+    # 1023.6 KiB would round to 1024 KiB, so it becomes 1.0 MiB.
     while value >= 1023.5 and unit < len(SIZE_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     decimals = 0 if value >= 99.95 or value == int(value) else 1
@@ -64,7 +64,7 @@ def duration_text(seconds: float) -> str:
 
 
 def factor_text(before: float, after: float) -> str:
-    """How many times fewer: `50x`, `1.5x`; `-` where there is nothing to divide by."""
+    """How many times fewer: `50x`, `1.5x`; `-` if there is nothing to divide by."""
     if after <= 0:
         return "-"
     factor = before / after
@@ -72,7 +72,7 @@ def factor_text(before: float, after: float) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Control and direction characters made visible as escapes."""
+    """The text with control and direction characters shown as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
@@ -82,7 +82,7 @@ def measure_text(text: str) -> int:
 
 
 def shorten_text(text: str, width: int, blocks: Blocks = UNICODE) -> str:
-    """At most `width` columns; the middle goes, because names of partitions differ at both ends."""
+    """Shorten to at most `width` columns by cutting the middle, because names of partitions differ at both ends."""
     if measure_text(text) <= width:
         return text
     if width <= 1:
@@ -107,10 +107,10 @@ def pad_text(text: str, width: int, align: str) -> str:
 
 
 def table(rows: Sequence[Sequence[object]], headers: Sequence[str], align: str = "", width: int = 0, blocks: Blocks = UNICODE) -> str:
-    """Columns under a rule. `align` holds `<`, `>` or `=` for each column, `<` where it ends early.
+    """Columns with a header and a rule. `align` holds `<`, `>` or `=` for each column, padded with `<`.
 
-    Where the lines would be longer than `width` (0: no limit), the widest `<` columns are shortened; `=` is left-aligned
-    too, but holds what people type again, such as the id of a run.
+    If the lines would be longer than `width` (0: no limit), the widest `<` columns are shortened; `=` columns are also
+    left-aligned, but never shortened: they hold text that people type again, such as the id of a run.
     """
     align = align.ljust(len(headers), "<")
     cells = [[clean_text(str(cell)) for cell in row] for row in rows]
@@ -122,7 +122,7 @@ def table(rows: Sequence[Sequence[object]], headers: Sequence[str], align: str =
 
 
 def _narrow_columns(widths: List[int], align: str, width: int) -> None:
-    """Take columns one by one from the widest that may be shortened, never below a readable rest."""
+    """Repeatedly shorten the widest column that may be shortened by one, never below a readable width."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
     while excess > 0:
         candidates = [index for index, side in enumerate(align) if side == "<" and widths[index] > SHORTEST_COLUMN]
@@ -138,7 +138,7 @@ def _join_cells(cells: Sequence[str], widths: Sequence[int], align: str, blocks:
 
 
 def bar(before: float, after: float, width: int, blocks: Blocks = UNICODE) -> str:
-    """What is left of something, as the full part of a bar: `██░░░░░░`. What is not quite gone shows one block."""
+    """The remaining part of something as the full part of a bar: `██░░░░░░`. A small remainder still shows one block."""
     if before <= 0:
         return blocks.light * width
     full = min(width, round(width * after / before))
@@ -148,7 +148,7 @@ def bar(before: float, after: float, width: int, blocks: Blocks = UNICODE) -> st
 
 
 def histogram(sizes_bytes: Sequence[int], bounds_bytes: Sequence[int], width: int, blocks: Blocks = UNICODE) -> str:
-    """How many files are of which size: one line for each range between ascending bounds, the longest bar `width` long.
+    """The number of files by size: one line for each range between ascending bounds, the longest bar `width` long.
 
     Empty ranges below the smallest and above the largest file are left out.
     """
