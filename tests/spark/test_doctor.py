@@ -23,7 +23,7 @@ def probes(gateway):
 def test_a_session_says_what_it_is(probes):
     assert "master local[2]" in probes.session
     assert not probes.on_yarn
-    assert probes.metastore.startswith("embedded, asked by Hive's client ")
+    assert probes.metastore.startswith("embedded, through Hive's client ")
     assert probes.queue("etl") is None
     assert not probes.login().secured
 

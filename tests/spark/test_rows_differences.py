@@ -157,7 +157,7 @@ def test_lists_that_may_and_may_not_hold_nulls_are_of_one_type(compare):
 
 
 def test_a_column_with_a_name_of_ours_is_refused(compare):
-    with pytest.raises(RowsError, match="a name that we use ourselves"):
+    with pytest.raises(RowsError, match="a name that Hivekeeper itself uses"):
         compare([table(__hivekeeper_unit_side=[1])], [table(__hivekeeper_unit_side=[2])])
 
 

@@ -1,4 +1,4 @@
-"""Open the cluster: one Spark session, the three ports on it, and who we are."""
+"""Open the cluster: one Spark session, the three ports on it, and our identity."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WallClock:
 
 @contextmanager
 def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info") -> Iterator[Cluster]:
-    """The cluster for the time of the body, stopped by signals. Raises Unusable."""
+    """Open the cluster for the body, with signals as its stop condition. Raises Unusable."""
     spark = open_session(options, SPARK_LOG_LEVELS[log_level])
     try:
         with signals.heeded_by(spark):
@@ -45,7 +45,7 @@ def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info
 
 @contextmanager
 def open_probes(log_level: str) -> Iterator[ClusterProbes]:
-    """What doctor asks with; the metastore is connected to when it is first needed. Raises Unusable and UsageError."""
+    """Open the probes for doctor; the metastore is connected on first use. Raises Unusable and UsageError."""
     spark = open_session({}, SPARK_LOG_LEVELS[log_level])
     try:
         from hivekeeper.cluster.doctor import ClusterProbes
@@ -57,7 +57,7 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
 
 
 def assemble(spark: SparkSession) -> Cluster:
-    """The ports on a session that is open already."""
+    """The ports on an open session."""
     from hivekeeper.cluster.files import HadoopFiles
     from hivekeeper.cluster.gateway import Gateway
     from hivekeeper.cluster.metastore import HiveMetastore

@@ -1,7 +1,7 @@
-"""Finds the standard error and the terminal of the command that an operator or scheduler started.
+"""Finds the stderr and the terminal of the command that an operator or scheduler started.
 
-Under spark-submit these are the JVM's: it merges the driver's own stderr into stdout (Spark's PythonRunner redirects
-the one into the other), where it would stand in the middle of the answer, and gives the driver a stdin of its own.
+Under spark-submit these are the JVM's: Spark's PythonRunner redirects the driver's own stderr into stdout, where it
+would mix with the answer, and gives the driver a stdin of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _JvmStream(io.TextIOBase):
 
 @contextmanager
 def find_terminal() -> Iterator[Optional[TextIO]]:
-    """Where to read an answer from, None where nobody sits there: a scheduler, a pipe, YARN."""
+    """The terminal to read an answer from; None if there is none: a scheduler, a pipe, YARN."""
     if sys.stdin is not None and sys.stdin.isatty():
         yield sys.stdin
         return
@@ -48,7 +48,7 @@ def find_terminal() -> Iterator[Optional[TextIO]]:
 
 
 def find_stderr(copy: Optional[str] = None) -> TextIO:
-    """The JVM's where spark-submit started us, with a copy in a file where one is named; else our own."""
+    """The JVM's stderr if spark-submit started us, with an optional copy in a file; else our own."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return sys.stderr
     try:
@@ -56,12 +56,12 @@ def find_stderr(copy: Optional[str] = None) -> TextIO:
 
         from hivekeeper.cluster.java_errors import ALL_ERRORS
     except ImportError:
-        # The error is told when the session is opened.
+        # Opening the session reports the error.
         return sys.stderr
     try:
         SparkContext._ensure_initialized()
         jvm: Any = SparkContext._jvm
         return cast(TextIO, _JvmStream(jvm.java.lang.System.err, copy))
     except ALL_ERRORS:
-        # Java has ended, and what is still to be said is why.
+        # Java has ended; the reason still has to be printed.
         return sys.stderr

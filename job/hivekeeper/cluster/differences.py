@@ -1,6 +1,6 @@
-"""Compares two sets of rows with Spark jobs: how many each side has more of, in which columns, and a few of them.
+"""Compares two sets of rows with Spark jobs: the number of surplus rows on each side, the columns that differ, and examples.
 
-It decides nothing and writes nothing; the rows come as data frames, and no more than the examples leave the executors.
+It decides nothing and writes nothing; the rows are data frames, and only the examples leave the executors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hivekeeper.quoting import identifier, literal
 
 _SIDE, _HASH = f"{names.UNIT_COLUMN}_side", f"{names.UNIT_COLUMN}_hash"
 _ONE, _OTHER = "one", "other"
-# Fields that are NULL are left out, as those that a file lacks are. Spark's own format ends at milliseconds.
+# NULL fields are omitted, like fields missing from a file. Spark's default format has only milliseconds.
 _JSON = {
     "ignoreNullFields": "true",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -31,16 +31,16 @@ Example = Mapping[str, Optional[str]]
 
 
 class Side(NamedTuple):
-    """The rows of one side, a frame per form, and how many the footers promise."""
+    """The rows of one side, a frame per form, and their number according to the footers."""
 
     frames: Sequence[DataFrame]
     row_count: int
 
 
 def find_differences(one: Side, other: Side, limit: int) -> Differences:
-    """Rows are the same where their hashes are. A row that a side has more often is shown once.
+    """The differences between two sides. Rows are equal if their hashes are; a surplus row is shown once.
 
-    A column that a frame lacks is NULL in its rows. A column whose type is not the same in all frames is compared by its
+    A column missing from a frame is NULL in its rows. A column whose type is not the same in all frames is compared as
     text: 5 equals 5 as int and bigint, but 1.5 as decimal(10,2) and decimal(10,4) differs.
     """
     rows = _unite(one.frames, other.frames)
@@ -59,7 +59,7 @@ def find_differences(one: Side, other: Side, limit: int) -> Differences:
 
 
 def _unite(one: Sequence[DataFrame], other: Sequence[DataFrame]) -> DataFrame:
-    """All rows with the columns of all frames and the name of their side."""
+    """All rows, with the columns of all frames and the name of the side."""
     mixed = _columns_of_many_types([*one, *other])
     frames = [_place(frame, _ONE, mixed) for frame in one] + [_place(frame, _OTHER, mixed) for frame in other]
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
@@ -79,7 +79,7 @@ def _columns_of_many_types(frames: Sequence[DataFrame]) -> Set[str]:
 
 
 def _count_surplus(counts: DataFrame, promised_in_one: int, promised_in_other: int) -> Tuple[int, int]:
-    """How many rows each side has more than the other. Rows that were not read must not pass for rows that do not differ."""
+    """The number of surplus rows of each side. Raises RowsError if rows were not read, which would otherwise pass as equal."""
     (found,) = counts.selectExpr(
         f"sum({_ONE})", f"sum({_OTHER})", f"sum(greatest(0L, {_ONE} - {_OTHER}))", f"sum(greatest(0L, {_OTHER} - {_ONE}))"
     ).collect()
@@ -91,7 +91,7 @@ def _count_surplus(counts: DataFrame, promised_in_one: int, promised_in_other: i
 
 
 def _differing_columns(rows: DataFrame, columns: Sequence[Mapping[str, Any]]) -> Tuple[str, ...]:
-    """The columns whose values, in whatever rows, are not the same on both sides."""
+    """The columns whose values differ between the sides, regardless of rows."""
     hashes = [F.expr(digest.row_hash({"fields": [field]})).alias(f"h{at}") for at, field in enumerate(columns)]
     sums = [F.expr(text) for at in range(len(columns)) for text in digest.sums(f"h{at}").values()]
     found = {row[0]: row[1:] for row in rows.select(_SIDE, *hashes).groupBy(_SIDE).agg(*sums).collect()}
@@ -103,7 +103,7 @@ def _differing_columns(rows: DataFrame, columns: Sequence[Mapping[str, Any]]) ->
 
 
 def _surplus_hashes(counts: DataFrame, limit: int) -> Tuple[List[int], List[int]]:
-    """The lowest hashes of the rows that one side has more often, and of those that the other has."""
+    """The lowest hashes of the surplus rows of each side."""
     tops = [
         counts.where(f"{more} > {less}").orderBy(_HASH).limit(limit).select(F.lit(more), _HASH)
         for more, less in ((_ONE, _OTHER), (_OTHER, _ONE))
@@ -113,7 +113,7 @@ def _surplus_hashes(counts: DataFrame, limit: int) -> Tuple[List[int], List[int]
 
 
 def _texts(hashed: DataFrame, columns: Sequence[Mapping[str, Any]], hashes: Sequence[int]) -> Dict[int, Example]:
-    """One row of each hash, its values as text."""
+    """One row for each hash, its values as text."""
     texts = [F.expr(_text(field)).alias(f"c{at}") for at, field in enumerate(columns)]
     found = hashed.where(F.col(_HASH).isin(list(hashes))).select(_HASH, *texts).dropDuplicates([_HASH]).collect()
     return {row[0]: dict(zip((field["name"] for field in columns), row[1:])) for row in found}

@@ -1,7 +1,7 @@
-"""Builds the SQL text of the content digest from a Spark schema (as its JSON): a hash of each row and the sums over it.
+"""Builds the SQL text of the content digest from a Spark schema (as JSON): a hash of each row and sums over the hashes.
 
-Pure. Plain xxhash64 over the columns is blind to NULLs that moved, to the shape of arrays and to the sign of
-zero; each term below closes one of these holes, and the tests name them.
+Pure. Plain xxhash64 over the columns does not detect moved NULLs, the shape of arrays or the sign of zero;
+each term below closes one of these gaps, and the tests name them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hivekeeper.quoting import identifier
 
 COUNT, HIGH, LOW = "__hivekeeper_n", "__hivekeeper_h", "__hivekeeper_l"
 
-# One bit per column in a bigint, the sign bit left alone.
+# One bit per column in a bigint, without the sign bit.
 _BITS = 60
 _PLAIN = frozenset(["boolean", "byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz"])
 _FLOATING = frozenset(["float", "double"])
@@ -23,7 +23,7 @@ class NoDigestError(Exception):
 
 
 def row_hash(schema: Mapping[str, Any]) -> str:
-    """The expression whose value changes with anything in a row, `schema` being `json.loads(df.schema.json())`."""
+    """The expression whose value changes with anything in a row. `schema` is `json.loads(df.schema.json())`."""
     terms: List[str] = []
     nulls: List[str] = []
     for field in schema["fields"]:
@@ -38,7 +38,7 @@ def row_hash(schema: Mapping[str, Any]) -> str:
 
 
 def sums(hash_column: str) -> Dict[str, str]:
-    """The aggregates of a digest, by name. Two halves, because a sum of whole hashes would overflow."""
+    """The aggregates of a digest, by name. Hashes are summed in two halves, because a sum of whole ones would overflow."""
     return {
         COUNT: "count(1)",
         HIGH: f"sum(shiftrightunsigned({hash_column}, 32))",
@@ -47,7 +47,7 @@ def sums(hash_column: str) -> Dict[str, str]:
 
 
 def mixed(hash_column: str, key: str) -> str:
-    """A row's hash mixed with its unit's number: a row that went to another unit changes the batch's digest."""
+    """A row's hash mixed with its unit's number, so that a row in the wrong unit changes the batch's digest."""
     return f"xxhash64({hash_column}, CAST({key} AS INT))"
 
 
@@ -84,6 +84,6 @@ def _nested(value: str, kind: Any, depth: int) -> str:
 
 
 def _array(value: str, element: Any, depth: int) -> str:
-    # size(NULL) is -1 or NULL, as spark.sql.legacy.sizeOfNull and ANSI mode have it.
+    # size(NULL) is -1 or NULL, depending on spark.sql.legacy.sizeOfNull and ANSI mode.
     item = f"x{depth}"
     return f"named_struct('s', coalesce(size({value}), -1), 'v', transform({value}, {item} -> {_nested(item, element, depth + 1)}))"

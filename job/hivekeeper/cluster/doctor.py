@@ -1,4 +1,4 @@
-"""Collects from a cluster what doctor judges, and tries for real what a run will do, in scratch directories of its own.
+"""Collects the facts of a cluster that doctor judges, and tries what a run will do in scratch directories.
 
 It decides nothing and touches no table.
 """
@@ -19,7 +19,7 @@ class ClusterProbes:
     """`commands.doctor.Probes` on an open session."""
 
     def __init__(self, gateway: Gateway, connect: Callable[[], Cluster]) -> None:
-        """`connect` gives the ports on the same session; it is called when the first of them is needed."""
+        """`connect` returns the ports on the same session; it is called on first use."""
         self._gateway = gateway
         self._connect = connect
         self._facts = gateway.helper("doctor.ClusterFacts", gateway.hadoop_conf)
@@ -33,7 +33,7 @@ class ClusterProbes:
     def metastore(self) -> str:
         uris = self._gateway.hadoop_conf.get("hive.metastore.uris")
         client = self._gateway.jvm.org.apache.hive.common.util.HiveVersionInfo.getVersion()
-        return f"{uris or 'embedded'}, asked by Hive's client {client}"
+        return f"{uris or 'embedded'}, through Hive's client {client}"
 
     def cluster(self) -> Cluster:
         if self._cluster is None:
@@ -65,7 +65,7 @@ class ClusterProbes:
 
 
 def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a helper answers, read from JSON. Raises ProbeFailed; a Spark without YARN's jars cannot even compile its helper."""
+    """A helper's answer, read from JSON. Raises ProbeFailed, also if a Spark without YARN's jars cannot compile the helper."""
     try:
         return json.loads(call(*arguments))
     except Unusable as error:

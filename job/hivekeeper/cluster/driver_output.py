@@ -1,6 +1,6 @@
-"""Sends the output of a driver in YARN's cluster mode to a file that the launcher reads.
+"""Sends the output of a driver in YARN cluster mode to a file that the launcher reads.
 
-Works without a session, so that also a driver whose session did not open can say why. Touches only such files.
+Works without a session, so that a driver whose session did not open can still say why. Touches only such files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from hivekeeper.errors import Unusable
 
-# Files that nobody fetched (the launcher was stopped) go when a later driver sends its own.
+# A later driver deletes older files that nobody fetched (because the launcher was stopped).
 KEPT_MS = 7 * 86_400_000
 
 OWN = re.compile(r"[0-9a-z-]+\.json(\.[0-9a-f]{8})?")
@@ -35,7 +35,7 @@ def send(path: str, text: str) -> None:
 
 
 def _write(jvm: Any, path: str, text: str) -> None:
-    """Aside, then rename: who finds the file finds all of it."""
+    """Write to another name, then rename, so that a reader finds only complete files."""
     target = jvm.org.apache.hadoop.fs.Path(path)
     aside = target.suffix(f".{secrets.token_hex(4)}")
     files = target.getFileSystem(jvm.org.apache.hadoop.conf.Configuration())

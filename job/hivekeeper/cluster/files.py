@@ -1,4 +1,4 @@
-"""Touches Hadoop file systems, through Java helpers: one gateway call per method, whatever the number of paths.
+"""Accesses Hadoop file systems through Java helpers: one gateway call per method, whatever the number of paths.
 
 It decides nothing, and never overwrites: not by a rename, not by a write, not to get a lock.
 """
@@ -23,12 +23,12 @@ from hivekeeper.reasons import Code
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
 
-# HDFS closes a dead holder's file at the first question after its lease; DataNodes hear of it with their next heartbeat (3 s).
+# HDFS recovers the lease on the first request after it expires; DataNodes learn of it with their next heartbeat (3 s).
 RECOVERY_S = 10.0
 
 
 class HadoopFiles:
-    """`ports.Files` over whatever Hadoop file system a path names."""
+    """`ports.Files` on the Hadoop file system of each path."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._locations, self._listing, self._renames, self._directories, self._texts, self._locks, self._attributes = (
@@ -36,12 +36,12 @@ class HadoopFiles:
             for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
         )
         self._placement, self._room = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room"))
-        # The NameNode keeps milliseconds; a local kernel stamps files with its last clock tick.
+        # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
 
     def qualify(self, path: str) -> str:
-        """Asks Hadoop once per scheme and authority: a table may have a hundred thousand locations."""
+        """Qualify a path, calling Hadoop once per scheme and authority: a table may have a hundred thousand locations."""
         prefix = AUTHORITY.match(path)
         if prefix is None or NEEDS_HADOOP.search(path):
             return str(_ask(self._locations.qualify, path))
@@ -70,7 +70,7 @@ class HadoopFiles:
         _ask(self._directories.make, path)
 
     def rename_exact(self, source: str, target: str) -> None:
-        """HDFS does this in one step. For a local directory the target is looked for first, which two writers could race."""
+        """Rename in one step on HDFS. For a local directory the target is checked first, so two writers could race."""
         _ask(self._renames.rename, source, target)
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
@@ -94,13 +94,13 @@ class HadoopFiles:
         return dict(json.loads(_ask(self._texts.readAll, json.dumps(list(paths)))))
 
     def write_new(self, path: str, text: str) -> None:
-        """Local files are as durable as Hadoop's own local file system makes them: flushed, not synced."""
+        """Write a new file. Local files are only as durable as in Hadoop's local file system: flushed, not synced."""
         _ask(self._texts.writeNew, path, text)
 
     def hold(self, path: str, holder: str) -> Lock:
-        """HDFS: the file stays open for append. Local files: flock, which dies with the process too.
+        """Take the lock. HDFS: keep the file open for append. Local files: flock, which also dies with the process.
 
-        Other file systems have nothing that dies with its holder, so tables there are refused.
+        Other file systems have no lock that dies with its holder, so tables there are refused.
         """
         directory = names.parent(path)
         scheme = str(_ask(self._locations.schemeBehind, directory))
@@ -160,7 +160,7 @@ class HadoopFiles:
 
 
 class _HdfsLock:
-    """A file held open for append. Its text gets a line per holder; it is never deleted, so nobody can lose it to a late release."""
+    """A file held open for append, with a line per holder. It is never deleted, so a late release cannot take it from a new holder."""
 
     def __init__(self, locks: Any, number: int) -> None:
         self._locks = locks
@@ -174,7 +174,7 @@ class _HdfsLock:
 
 
 class _LocalLock:
-    """An flock. The file stays behind: removing it could take away the one that somebody else has just locked."""
+    """An flock. The file is not removed: another process may have just locked it."""
 
     def __init__(self, path: str, line: str) -> None:
         self._path = path
@@ -223,7 +223,7 @@ def _snapshot(found: Mapping[str, Any]) -> Snapshot:
 
 
 def _found(answer: str) -> Optional[FileInfo]:
-    """From a path, its URI, and the entry of a listing, whose names are not needed then."""
+    """A FileInfo from a path, its URI and a listing entry, without the entry's own names."""
     found = json.loads(answer)
     if found is None:
         return None

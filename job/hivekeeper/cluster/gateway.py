@@ -1,4 +1,4 @@
-"""Opens the one door from Python to the driver's JVM: makes our Java helpers, counts calls.
+"""The only access from Python to the driver's JVM: creates our Java helpers and counts calls.
 
 It decides nothing. Everything that grows with files or partitions goes through a helper as one string or array.
 """
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from hivekeeper.cluster.java_classes import compiled
 
-# Py4J tells the JVM about garbage in commands of its own, at moments that nobody chooses.
+# Py4J reports garbage to the JVM in commands of its own, at arbitrary times.
 _MEMORY_COMMAND = "m\n"
 
 
@@ -29,22 +29,22 @@ class Gateway:
         self._mapper: Any = None
 
     def helper(self, name: str, *argument: Any) -> Any:
-        """A new instance of `cluster/java/NAME.java`, `doctor.NAME` of `doctor/NAME.java`; of most, `argument` is a configuration.
+        """A new instance of `cluster/java/NAME.java`, or of `doctor/NAME.java` for `doctor.NAME`.
 
-        Raises Unusable where the sources could not be compiled.
+        For most helpers `argument` is a configuration. Raises Unusable if the sources could not be compiled.
         """
         folder, _, class_name = name.rpartition(".")
         return compiled(self.java_gateway).factory.make(compiled(self.java_gateway, folder).find(class_name), *argument)
 
     def strings(self, items: Sequence[str]) -> Any:
-        """A Java String[] made in a fixed number of calls; Py4J's own conversion of a list takes one per element."""
+        """A Java String[], created in a fixed number of calls; Py4J's own list conversion takes one call per element."""
         if self._mapper is None:
             self._mapper = self.jvm.com.fasterxml.jackson.databind.ObjectMapper()
         return self._mapper.readValue(json.dumps(list(items)), self.jvm.java.lang.Class.forName("[Ljava.lang.String;"))
 
     @property
     def calls(self) -> int:
-        """Commands sent to the JVM since this was first asked for. The first question installs the counter."""
+        """Commands sent to the JVM since this property was first read, which installs the counter."""
         if not self._counter:
             self._counter.append(0)
             send = self._client.send_command

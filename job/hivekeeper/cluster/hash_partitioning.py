@@ -1,6 +1,6 @@
 """Chooses one key per task so that Spark's hash partitioning gives every task exactly one key.
 
-Pure. Hash partitioning of plain numbers would leave tasks empty and put several outputs into others.
+Pure. With plain numbers as keys, hash partitioning would leave some tasks empty and put several outputs into others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compiles the Java sources of `cluster/java/` in the driver's JVM, once per JVM, and loads the classes.
 
-The compiler is Janino, which comes with every Spark because its own code generator needs it: nothing in the archive is binary.
-Janino knows Java 7 without lambdas, try-with-resources and multi-catch; a generic read needs a cast.
+The compiler is Janino, which comes with every Spark for its own code generator, so the archive holds nothing binary.
+Janino supports Java 7 without lambdas, try-with-resources and multi-catch; a generic read needs a cast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from hivekeeper.cluster.java_errors import first_line, java_causes
 from hivekeeper.errors import Unusable
 
-# What every command needs; what one command alone needs lies in a folder of its own and is compiled when it is first asked for.
+# The folder of helpers that every command needs. Helpers of one command have a folder of their own, compiled on first use.
 CORE = ""
 PACKAGE = "hivekeeper"
 
@@ -31,7 +31,7 @@ class JavaSource(NamedTuple):
 
 
 class MergedSource(NamedTuple):
-    """Several sources as one compilation unit, the only thing that every Janino compiles; `lines` tells where each line is from."""
+    """Several sources as one compilation unit, which every version of Janino compiles; `lines` gives the origin of each line."""
 
     text: str
     lines: Sequence[Tuple[str, int]]
@@ -47,7 +47,7 @@ class MergedSource(NamedTuple):
 
 
 def read_sources(folder: str) -> Tuple[JavaSource, ...]:
-    """The sources of `cluster/java/FOLDER`, in the order of their names."""
+    """The sources of `cluster/java/FOLDER`, ordered by name."""
     top = files(__package__).joinpath("java")
     place = top.joinpath(folder) if folder else top
     found = sorted((one for one in place.iterdir() if one.name.endswith(".java")), key=lambda one: one.name)
@@ -55,7 +55,7 @@ def read_sources(folder: str) -> Tuple[JavaSource, ...]:
 
 
 def merge(package: str, sources: Sequence[JavaSource]) -> MergedSource:
-    """Package and imports once, then the rest of each source. An import means the same class for all of them."""
+    """Merge sources: package and imports once, then the rest of each. A simple name must mean the same class in all of them."""
     imports: Dict[str, str] = {}
     body: List[Tuple[str, Tuple[str, int]]] = []
     for source in sources:
@@ -70,7 +70,7 @@ def merge(package: str, sources: Sequence[JavaSource]) -> MergedSource:
 
 
 class JavaPackage:
-    """The classes of some sources, which a thread compiles. A failure is told when a class is first asked for."""
+    """The classes of some sources, compiled in a thread. A failure is raised when a class is first requested."""
 
     def __init__(self, jvm: Any, name: str, sources: Sequence[JavaSource], parent_loader: Any) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class JavaPackage:
         self._loader: Any = None
         self._failure: Optional[Exception] = None
         self._classes: Dict[str, Any] = {}
-        # Its own thread has its own connection to the JVM. A daemon: a command that fails early does not wait for it.
+        # A thread has its own connection to the JVM. As a daemon it does not hold up a command that fails early.
         self._thread = threading.Thread(target=self._compile, args=(jvm, parent_loader), name="hivekeeper-compile", daemon=True)
         self._thread.start()
 
@@ -89,12 +89,12 @@ class JavaPackage:
             compiler.cook(self._source.text)
             self._loader = compiler.getClassLoader()
         except (Py4JError, OSError, TypeError) as error:
-            # TypeError: Py4J takes a class that is not there for a package, which cannot be called.
+            # TypeError: Py4J treats a missing class as a package, which cannot be called.
             self._failure = error
 
     @property
     def loader(self) -> Any:
-        """The class loader, once all is compiled. Raises Unusable."""
+        """The class loader; waits for the compilation. Raises Unusable."""
         self._thread.join()
         if self._loader is None:
             error = self._failure or RuntimeError("the compilation ended with the error above")
@@ -113,12 +113,12 @@ class JavaPackage:
 
     @cached_property
     def factory(self) -> Any:
-        """Makes instances. A class has to be found by reflection only once."""
+        """The object that creates instances, so that reflection is needed only once."""
         return self.find("Factory").getDeclaredConstructors()[0].newInstance(None)
 
     def class_bytes(self) -> Mapping[str, bytes]:
-        """Every class by its full name, nested ones included, as a class file holds it: what a jar for executors is made of."""
-        # Janino's loader keeps them in a field of this name, in all versions; newer ones have a method too.
+        """The class file of every class by its full name, nested ones included, for a jar for executors."""
+        # All versions of Janino's loader keep them in a field of this name; newer ones also have a method.
         field = self.loader.getClass().getDeclaredField("classes")
         field.setAccessible(True)
         found = field.get(self.loader)
@@ -126,9 +126,9 @@ class JavaPackage:
 
 
 def compiled(java_gateway: Any, folder: str = CORE) -> JavaPackage:
-    """The classes of one folder; where this is the first time in this JVM, their compilation begins and this does not wait for it.
+    """The classes of one folder; the first call in a JVM starts their compilation without waiting for it.
 
-    Py4J finds methods by the name of their class, so a JVM may see each name once only.
+    Py4J finds methods by the name of their class, so each name must be loaded only once per JVM.
     """
     key = (java_gateway._gateway_client, folder)
     if key not in _COMPILED:

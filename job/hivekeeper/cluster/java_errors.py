@@ -1,7 +1,7 @@
-"""What a call into the JVM raises, and what it means: the one place that knows Java's and Hadoop's exceptions.
+"""What a call into the JVM raises, and what it means: the only place that knows Java's and Hadoop's exceptions.
 
-Pure but for reading the Java exception. A chain of causes becomes an error of `ports`, or a line that an operator understands; what is
-not known is quoted.
+Pure except for reading the Java exception. A chain of causes becomes an error of `ports`, or a line that an operator understands;
+an unknown error is quoted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ try:
 except ImportError:  # Spark 3.3
     from pyspark.sql.utils import CapturedException  # type: ignore[attr-defined]
 
-# What a call raises when Java threw: PySpark replaces some classes (IllegalArgumentException) by exceptions of its own.
+# What a call raises if Java threw: PySpark replaces some classes (IllegalArgumentException) with exceptions of its own.
 JAVA_ERRORS: Tuple[Type[Exception], ...] = (Py4JJavaError, CapturedException)
 # The same, or the JVM has ended.
 CALL_ERRORS: Tuple[Type[Exception], ...] = (Py4JError, CapturedException)
@@ -41,7 +41,7 @@ _ERROR_CLASS = re.compile(r"^(?:\[[A-Z_.]+\]\s*)?")
 
 
 class Cause(NamedTuple):
-    """One link of a Java exception's cause chain. For an error from a server, `name` is the class that the server threw."""
+    """One link in a Java exception's cause chain. For an error from a server, `name` is the class that the server threw."""
 
     name: str
     message: str
@@ -52,9 +52,9 @@ class Cause(NamedTuple):
 
 
 def java_causes(error: BaseException) -> Tuple[Cause, ...]:
-    """The chain of Java exceptions behind a Python exception, outermost first; () where there is none.
+    """The chain of Java exceptions behind a Python exception, outermost first; () if there is none.
 
-    The exceptions that PySpark makes itself keep the Java one as `_origin`.
+    PySpark's own exceptions keep the Java one as `_origin`.
     """
     java = getattr(error, "java_exception", None)
     if java is None:
@@ -70,7 +70,7 @@ def java_causes(error: BaseException) -> Tuple[Cause, ...]:
 
 
 def first_line(causes: Sequence[Cause]) -> str:
-    """The innermost message that says anything, in one line; HDFS appends its server's stack trace to messages."""
+    """The first line of the innermost non-empty message; HDFS appends its server's stack trace to messages."""
     for cause in reversed(causes):
         if cause.message.strip():
             return cause.message.strip().splitlines()[0]
@@ -78,7 +78,7 @@ def first_line(causes: Sequence[Cause]) -> str:
 
 
 def _innermost(causes: Sequence[Cause]) -> str:
-    """Without Spark's error class in front, and short enough for a line."""
+    """The first line without Spark's error class in front, at most 300 characters."""
     return _ERROR_CLASS.sub("", first_line(causes))[:300]
 
 
@@ -96,7 +96,7 @@ _NO_TICKET = (
 
 
 def lacks_ticket(causes: Sequence[Cause]) -> bool:
-    """Whether a server or our own side of a connection asked for a Kerberos ticket in vain."""
+    """Whether a server or our own side of a connection failed for lack of a Kerberos ticket."""
     return any(re.search(_NO_TICKET, cause.message) for cause in causes)
 
 
@@ -115,13 +115,13 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     "DSQuotaExceededException": NoSpace,
     "QuotaByStorageTypeExceededException": NoSpace,
 }
-# Another client has the file open, or its lease is being taken from a dead one.
+# Another client has the file open, or the lease of a dead client is being recovered.
 BEING_RECOVERED = "RecoveryInProgressException"
 HELD_BY_ANOTHER = frozenset(["AlreadyBeingCreatedException", BEING_RECOVERED])
 
 
 def files_error(causes: Sequence[Cause]) -> FilesError:
-    """The first exception from outside whose name says what happened. Anything else leaves the effect open."""
+    """The error for the outermost exception with a known name. With any other exception the effect is unknown."""
     message = first_line(causes)
     if lacks_ticket(causes):
         return FilesUnavailable(f"there is no valid Kerberos ticket: {KEEP_TICKET} ({message})")
@@ -129,19 +129,19 @@ def files_error(causes: Sequence[Cause]) -> FilesError:
         return NoSpace(message)
     for cause in causes:
         meaning = _OF_FILES.get(cause.short_name)
-        # Hadoop's RPC reports a missing ticket by the class that stands for missing rights.
+        # Hadoop's RPC reports a missing ticket with the same class as missing permission.
         if meaning is NoPermission and "authenticat" in cause.message.lower():
             return FilesUnavailable(message)
         if meaning is not None:
             return meaning(message)
-    # Our threads and Hadoop's wrap what happened in exceptions of their own.
+    # Our threads and Hadoop's wrap the original exception in their own.
     said = next((cause for cause in reversed(causes) if cause.message.strip()), causes[0])
     return FilesUnavailable(f"{said.short_name}: {message}")
 
 
 # ---- the metastore
 
-# A metastore that moves or restarts, a ticket that ended, a server of another protocol version.
+# A metastore that moves or restarts, an expired ticket, a server with another protocol version.
 _NO_METASTORE = frozenset(
     [
         "TTransportException",
@@ -155,15 +155,15 @@ _NO_METASTORE = frozenset(
         "GSSException",
     ]
 )
-# What a Thrift server answers where its own code threw: not a matter of versions.
+# The answer of a Thrift server whose own code threw: not a version mismatch.
 _FAILED_INSIDE = "Internal error processing"
-# Hive's client packs the failure of all its tries into the text of one exception.
+# Hive's client puts the failure of all its tries into the text of one exception.
 _NO_CONNECTION = "Could not connect to meta store"
 _REFUSED_PACKAGES = ("org.apache.hadoop.hive.", "org.apache.thrift.", "org.apache.spark.", "org.apache.hadoop.security.")
 
 
 def metastore_error(causes: Sequence[Cause]) -> Optional[MetastoreUnavailable]:
-    """What a Java exception says about the metastore; None where it says nothing about it."""
+    """The metastore error for a Java exception; None if it is not about the metastore."""
     message = first_line(causes)
     if any(cause.message.startswith(_FAILED_INSIDE) for cause in causes):
         return MetastoreUnavailable(f"the metastore failed at a request, its own log says why ({message})")
@@ -187,7 +187,7 @@ _GONE = (
 )
 _LOST = r"ExecutorLostFailure|ExecutorDeadException|Lost executor|MetadataFetchFailedException|FetchFailedException"
 
-# What a class name or a message holds → our words; {0} is the pattern's group, {first} the innermost message.
+# Pattern in a class name or message → our wording; {0} is the pattern's group, {first} the innermost message.
 _OF_JOBS = (
     (
         r"SparkUpgradeException|INCONSISTENT_BEHAVIOR_CROSS_VERSION",
@@ -212,7 +212,7 @@ def explain_job_error(error: Exception) -> str:
 
 
 def explain_job(causes: Sequence[Cause]) -> str:
-    """The first thing in a chain of Java exceptions that we have words for, else its innermost message."""
+    """Our wording for the first known pattern in a chain of Java exceptions, else its innermost message."""
     first = _innermost(causes)
     for pattern, words in _OF_JOBS:
         match = re.search(pattern, _all_text(causes))
@@ -225,7 +225,7 @@ def explain_job(causes: Sequence[Cause]) -> str:
 
 
 class Trouble(NamedTuple):
-    """Why a cluster cannot be used. `configured`: the configuration has to be corrected, so trying again later is no use."""
+    """Why a cluster cannot be used. `configured`: the configuration has to be corrected, so a retry does not help."""
 
     what: str
     next: str
@@ -238,7 +238,7 @@ _GET_TICKET = "run kinit, or set kerberos.principal and kerberos.keytab; klist s
 _CORRECT_FILES = "correct spark.python_env, spark.archives, spark.extra_files or spark.py_files"
 _SET_CONF_DIR = "set HADOOP_CONF_DIR to the cluster's client configuration, with its yarn-site.xml"
 
-# What stands in the exceptions of a session that does not start or a service that does not answer, most telling first.
+# Patterns in the exceptions of a session that does not start or a service that does not answer, most specific first.
 _UNUSABLE = (
     (
         r"Login failure for |Unable to obtain password from user|Keytab file: \S+ does not exist",
@@ -267,7 +267,7 @@ _UNUSABLE = (
 
 
 def explain_unusable(causes: Sequence[Cause]) -> Trouble:
-    """Why a session did not start or a service did not answer, in our words where we have some."""
+    """Why a session did not start or a service did not answer, in our wording if a pattern matches."""
     first = _innermost(causes)
     for pattern, trouble in _UNUSABLE:
         match = re.search(pattern, _all_text(causes))

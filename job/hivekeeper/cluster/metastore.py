@@ -1,6 +1,6 @@
-"""Touches the Hive Metastore, through Hive's own client in the driver's JVM and in bulk.
+"""Accesses the Hive Metastore in bulk, through Hive's own client in the driver's JVM.
 
-It decides nothing, moves no data, and changes only what it is told to; Spark's SQL is used for ANALYZE alone.
+It decides nothing, moves no data, and changes only what it is told to; Spark SQL is used only for ANALYZE.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# How long the list of a database's table locations is believed: it finds mistakes of set-up, not races.
+# How long the list of a database's table locations is cached: it detects set-up mistakes, not races.
 KEEP_ROOTS_S = 300.0
 
 
-# What Hive uses where nothing is configured.
+# What Hive uses if nothing is configured.
 DEFAULT_EMBEDDED = "jdbc:derby:;databaseName=metastore_db;create=true"
 
 
 def place_of_embedded(url: str) -> str:
-    """Where an embedded metastore keeps its tables: Derby's directory, or the database server without what may be secret."""
+    """Where an embedded metastore keeps its tables: Derby's directory, or the database server's URL without possible secrets."""
     derby = re.fullmatch(r"jdbc:derby:(?:;databaseName=)?([^;]+).*", url)
     return os.path.abspath(derby[1]) if derby else re.split("[?;]", url)[0]
 
 
 class HiveMetastore:
-    """`ports.Metastore` over the metastore of the session's configuration; connecting happens here."""
+    """`ports.Metastore` on the metastore of the session's configuration; the constructor connects."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._spark = gateway.spark
@@ -116,7 +116,7 @@ class HiveMetastore:
 
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
-        """The metastore drops a lock without heartbeats; a daemon thread of the JVM sends them and dies with the driver."""
+        """Hold the lock. The metastore drops a lock without heartbeats; a daemon thread in the JVM sends them and dies with the driver."""
         reason = str(self._lock.lock(table.database, table.name, int(timeout_s * 1000))) if timeout_s > 0 else "it was not asked for"
         try:
             yield reason
@@ -143,7 +143,7 @@ class HiveMetastore:
         return roots
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
-        # A session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.
+        # In a session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.
         spark = self._spark.newSession()
         guard_session(spark)
         spark.conf.set("spark.sql.caseSensitive", "false")
@@ -157,7 +157,7 @@ def _split(full_name: str) -> Tuple[str, str]:
 
 
 class Roots:
-    """The locations of tables, so that a path's neighbours are found without a walk over all of them."""
+    """The locations of tables, indexed to find the tables that touch a path without scanning all of them."""
 
     def __init__(self, locations: Mapping[str, str]) -> None:
         self._at: Dict[str, List[str]] = {}
@@ -169,7 +169,7 @@ class Roots:
                 self._inside.setdefault(place, []).append(name)
 
     def touching(self, location: str) -> List[str]:
-        """Names of what lies at, above or below a location."""
+        """Names of the tables at, above or below a location."""
         path, *above = _path_and_above(location)
         return self._inside.get(path, []) + [name for place in (path, *above) for name in self._at.get(place, [])]
 
@@ -184,14 +184,17 @@ def _path_and_above(location: str) -> List[str]:
 
 
 def analyze_statements(table: Table, partitions: Iterable[str]) -> List[str]:
-    """ANALYZE TABLE for each partition and then the table; a site may have made another catalog Spark's default."""
+    """ANALYZE TABLE for each partition and then the table, with the catalog: a site may have changed Spark's default catalog."""
     target = f"ANALYZE TABLE `spark_catalog`.{quoting.identifier(table.database)}.{quoting.identifier(table.name)}"
     specs = dict.fromkeys(_analyze_spec(quoting.partition_values(name)) for name in partitions)
     return [f"{target} PARTITION ({spec}) COMPUTE STATISTICS" for spec in specs] + [f"{target} COMPUTE STATISTICS"]
 
 
 def _analyze_spec(values: Mapping[str, str]) -> str:
-    """Spark counts no rows where dt='__HIVE_DEFAULT_PARTITION__', so from a NULL on columns are named without a value: all of them."""
+    """The partition spec up to the first NULL; later columns have no value, which selects all of them.
+
+    With dt='__HIVE_DEFAULT_PARTITION__' Spark counts no rows.
+    """
     known = dict(itertools.takewhile(lambda pair: pair[1] != quoting.HIVE_NULL, values.items()))
     given = [quoting.partition_spec(known)] if known else []
     return ", ".join(given + [quoting.identifier(column) for column in values if column not in known])

@@ -1,6 +1,6 @@
-"""Builds the SQL that finds timestamps with nanoseconds, which only the data can tell before a rewrite.
+"""Builds the SQL that finds timestamps with nanoseconds, which before a rewrite only the data can show.
 
-Pure. Spark keeps microseconds, and neither row counts nor digests over its own reader see the difference.
+Pure. Spark keeps microseconds, and neither row counts nor digests computed with its own reader show the difference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hivekeeper.schemas import PARQUET, OrcType, parse_orc, parse_parquet
 
 @dataclass(frozen=True)
 class NanosecondChecks:
-    """`schema` is the DDL of the columns to read; `columns` are (name, SQL that is true for a value with nanoseconds)."""
+    """The checks of one form. `schema` is the DDL of the columns to read; `columns` are (name, SQL true for a value with nanoseconds)."""
 
     schema: str = ""
     columns: Tuple[Tuple[str, str], ...] = ()
@@ -30,7 +30,7 @@ def find_checks(format: str, form: Form) -> NanosecondChecks:
 
 
 def _parquet_checks(form: Form) -> NanosecondChecks:
-    """INT96 read as its twelve bytes: eight of nanoseconds of the day, lowest byte first, then the day."""
+    """Checks on INT96 read as twelve bytes: eight for the nanoseconds of the day, lowest byte first, then the day."""
     fields = parse_parquet(form.schema)
     if any(leaf.physical == "int96" for field in fields for leaf in field.leaves if leaf is not field):
         return NanosecondChecks(refusal=_nested("INT96 timestamps"))
@@ -44,7 +44,7 @@ def _int96_has_nanoseconds(column: str) -> str:
 
 
 def _orc_checks(form: Form) -> NanosecondChecks:
-    """Timestamps read as text: the fraction's digits are those that the file has."""
+    """Checks on timestamps read as text, whose fraction has the digits in the file."""
     root = parse_orc(form.schema.partition(" /")[0])
     found = [name for name, kind in zip(root.names, root.children) if kind.kind == "timestamp"]
     if any(_has_timestamp(kind) for kind in root.children if kind.children):
@@ -57,7 +57,7 @@ def _has_timestamp(kind: OrcType) -> bool:
 
 
 def _nested(what: str) -> str:
-    return f"it has {what} inside structs, lists or maps, whose nanoseconds cannot be looked for"
+    return f"it has {what} inside structs, lists or maps, whose nanoseconds cannot be checked"
 
 
 def _checks(columns: Iterable[str], kind: str, checks: Iterable[str]) -> NanosecondChecks:

@@ -1,7 +1,7 @@
 """Reads footers, rewrites files and computes digests with Spark jobs; the `Rows` port.
 
-Files are always read by their names and by their own schema. It writes below a stage's target only and never
-looks at a table or its location.
+Files are always read by name and with their own schema. It writes only below a stage's target and never
+accesses a table or its location.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from hivekeeper.ports import Key, RowsError
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
 
-# One read per output file goes into one plan; more of them make planning slow.
+# The most reads (one per output file) in one plan; more make planning slow.
 _READS_PER_JOB = 40
-# The observed digest travels by Spark's event bus, which drops events when it is overrun.
+# The observed digest travels over Spark's event bus, which drops events when it overflows.
 _METRICS_TIMEOUT_S = 120
-# Our sessions have them set for jobs that write or return a few rows.
+# Our sessions set them for jobs that write, or return few rows.
 _FOR_LARGE_SHUFFLES = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 _UNIT = names.UNIT_COLUMN
-# All our columns begin alike, and a data column that does so too is refused.
+# All our columns have a common prefix; a data column with this prefix is refused.
 _FILE, _KNOWN, _KEY, _ORDINAL, _TASK, _BLOCK, _ROW, _HASH, _MIXED = (
     f"{names.UNIT_COLUMN}_{suffix}" for suffix in ("file", "known", "key", "ordinal", "task", "block", "row", "hash", "mixed")
 )
@@ -59,7 +59,7 @@ _BY_NAME = {"__globPaths__": "false", "recursiveFileLookup": "true", "mergeSchem
 
 
 class Place(NamedTuple):
-    """A file, and what its rows carry: the key of what it belongs to, its position in it, the task that writes them."""
+    """A file, and the values added to its rows: the key of its unit or group, its position there, the task that writes them."""
 
     file: str
     key: int
@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
 
 class SparkRows:
-    """Each call works in a session of its own, so the settings of one form never meet another's."""
+    """`ports.Rows` on Spark. Each call uses a session of its own, so the settings of forms never mix."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -125,7 +125,7 @@ class SparkRows:
         if not forms:
             return Differences(0, 0)
         with _rows_errors():
-            # One session may read all forms: what differs between theirs is how they write.
+            # One session can read all forms: their settings differ only for writing.
             session = self._session(format, forms[0])
             for key in _FOR_LARGE_SHUFFLES:
                 session.conf.set(key, str(self.gateway.spark.conf.get(key)))
@@ -168,7 +168,7 @@ class SparkRows:
     # ---- what all jobs share
 
     def _session(self, format: str, form: Form) -> SparkSession:
-        """A copy of the session with the settings of this form; other sessions see nothing of it."""
+        """A copy of the session with the settings of this form; other sessions are not affected."""
         spark = self.gateway.spark
         session = type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
         for guard in GUARDS:
@@ -179,11 +179,11 @@ class SparkRows:
         return session
 
     def _schema(self, session: SparkSession, format: str, form: Form, path: str) -> StructType:
-        """The schema that Spark sees in one file of the form, with the field ids that it would drop."""
+        """The schema that Spark reads from one file of the form, plus the field ids that it would drop."""
         schema = self._load(session, format, [path], None).schema
         clash = [field.name for field in schema.fields if field.name.lower().startswith(_UNIT)]
         if clash:
-            raise RowsError(f"the column {clash[0]} has a name that we use ourselves")
+            raise RowsError(f"the column {clash[0]} has a name that Hivekeeper itself uses")
         return _with_field_ids(schema, parse_parquet(form.schema)) if format == PARQUET else schema
 
     def _load(self, session: SparkSession, format: str, paths: Sequence[str], schema: Union[StructType, str, None]) -> DataFrame:
@@ -195,7 +195,7 @@ class SparkRows:
         return DataFrame(reader._jreader.load(self.gateway.strings(paths)), session)
 
     def _read_placed(self, session: SparkSession, format: str, schema: Union[StructType, str], places: Sequence[Place]) -> DataFrame:
-        """The rows of many files, each with the key, ordinal and task of its file. A row of an unknown file stops the job."""
+        """The rows of many files, each with the key, ordinal and task of its file. A row of an unknown file fails the job."""
         data = self._load(session, format, [place.file for place in places], schema)
         data = data.select(
             "*",
@@ -210,12 +210,12 @@ class SparkRows:
             F.col("p.file").alias(_FILE), F.col("p.key").alias(_KNOWN), F.col("p.ordinal").alias(_ORDINAL), F.col("p.task").alias(_TASK)
         )
         joined = data.join(F.broadcast(mapping), _FILE, "left")
-        # An inner join would drop the rows of a file whose name Spark spells otherwise than we expect.
+        # An inner join would drop the rows of a file whose name Spark spells differently than expected.
         known = F.expr(f"IF({_KNOWN} IS NULL, CAST(raise_error(concat('rows of an unknown file: ', {_FILE})) AS INT), {_KNOWN})")
         return joined.withColumn(_KEY, known)
 
     def _digest_by_key(self, data: DataFrame, columns: StructType, key: str) -> StageDigests:
-        """Per key the digest of its rows, and over all the mixed digest, in one pass."""
+        """The digest of each key's rows, and the mixed digest of all rows, in one pass."""
         hashed = data.select(F.expr(f"CAST({key} AS INT)").alias("key"), F.expr(digest.row_hash(_as_json(columns))).alias(_HASH))
         hashed = hashed.withColumn(_MIXED, F.expr(digest.mixed(_HASH, "key")))
         plain = [F.expr(text).alias(name) for name, text in digest.sums(_HASH).items()]
@@ -233,7 +233,7 @@ class _Writer:
         self.writes = 0
 
     def write_one(self, unit: StageUnit) -> Digest:
-        """One unit: no shuffle. Each output file is one task that reads the files of its bin whole."""
+        """Write one unit without a shuffle. Each output file is one task that reads the whole files of its bin."""
         for key, value in whole_file_settings().items():
             self.session.conf.set(key, value)
         found = []
@@ -253,7 +253,7 @@ class _Writer:
         return data.sortWithinPartitions(*map(_column, self.batch.sort_columns)) if self.batch.sort_columns else data
 
     def write_many(self) -> Digest:
-        """Many units: one job. Each output file is one task of the shuffle; within it, files keep their order and rows theirs."""
+        """Write many units in one job. Each output file is one task of the shuffle, which keeps the order of files and rows."""
         places = self._places()
         data = self.rows._read_placed(self.session, self.batch.format, self.schema, places)
         tasks = sum(unit.outputs for unit in self.batch.units)
@@ -272,9 +272,9 @@ class _Writer:
         return places
 
     def _write(self, data: DataFrame, target: str, unit: Optional[StageUnit] = None) -> Digest:
-        """Write rows of one unit, or of many that carry their unit's number, and observe the digest in the same pass.
+        """Write the rows of one unit, or of many with their unit's number, and observe the digest in the same pass.
 
-        The observation stands last, after any shuffle: before one, a stage that runs again would be counted twice.
+        The observation comes last, after any shuffle: before a shuffle, a stage that is rerun would be counted twice.
         """
         watch = Observation()
         hashed = digest.mixed(digest.row_hash(_as_json(self.schema)), str(unit.number) if unit else _UNIT)
@@ -284,7 +284,7 @@ class _Writer:
             writer = writer.option(key, value)
         writer.format(self.batch.format).mode("append").save(target)
         self.writes += 1
-        # The name of the stage's own directory is unique in the run, and a number makes it unique among its writes.
+        # The name of the stage's directory is unique in the run, and the number makes the mark unique among its writes.
         mark = f"{self.batch.run}-{names.base(self.batch.target)}-{self.writes}"
         self.rows.stage_files.mark(self.batch.target, mark)
         return _digest(_get(watch), "")
@@ -293,12 +293,12 @@ class _Writer:
         return names.join(self.batch.target, f"{_UNIT}={unit.number}")
 
     def _complete(self) -> None:
-        """Exactly the planned number of files: an output without rows is not written by Spark, so an empty file takes its place."""
+        """Ensure exactly the planned number of files: Spark writes no file for an output without rows, so an empty one is added."""
         found = json.loads(self.rows.stage_files.list(self.batch.target))
         for unit in self.batch.units:
             written = found.pop(names.base(self._directory(unit)), [])
             if len(written) > unit.outputs:
-                raise RowsError(f"{len(written)} files were written for unit {unit.number}, planned were {unit.outputs}")
+                raise RowsError(f"{len(written)} files were written for unit {unit.number} instead of the planned {unit.outputs}")
             for _ in range(unit.outputs - len(written)):
                 self._write_empty(unit)
         if found:
@@ -310,7 +310,7 @@ class _Writer:
 
 
 def add(digests: Iterable[Digest]) -> Digest:
-    """The digest of rows that were counted in parts. Sums wrap at 64 bits, as Spark's do."""
+    """The digest of rows counted in parts. Sums wrap at 64 bits, as in Spark."""
     parts = list(digests)
     return Digest(sum(part.rows for part in parts), _wrap(sum(part.high for part in parts)), _wrap(sum(part.low for part in parts)))
 
@@ -320,7 +320,7 @@ def _wrap(number: int) -> int:
 
 
 def _digest(values: Mapping[str, Any], prefix: str) -> Digest:
-    """Sums over no rows are NULL."""
+    """A digest from aggregates; sums over no rows are NULL."""
     count, high, low = (values.get(prefix + name) or 0 for name in (digest.COUNT, digest.HIGH, digest.LOW))
     return Digest(count, _wrap(high), _wrap(low))
 
@@ -345,7 +345,7 @@ def _as_json(schema: StructType) -> Mapping[str, Any]:
 
 
 def _by_form(groups: Mapping[int, FooterGroup]) -> Dict[Form, List[int]]:
-    """The keys of the groups that hold files, by form: each form is a job."""
+    """The keys of the groups with files, by form: each form is a job."""
     found: Dict[Form, List[int]] = {}
     for key, group in groups.items():
         if group.rows:
@@ -354,7 +354,7 @@ def _by_form(groups: Mapping[int, FooterGroup]) -> Dict[Form, List[int]]:
 
 
 def _with_field_ids(schema: StructType, fields: Sequence[ParquetField]) -> StructType:
-    """Spark writes the ids that it finds in a field's metadata, but does not put them there when it reads a file."""
+    """Add the field ids to the metadata of fields: Spark writes ids from there, but does not set them when it reads a file."""
     by_name = {field.name: field for field in fields}
     out = []
     for field in schema.fields:

@@ -1,7 +1,7 @@
 """Opens the Spark session and fixes every setting that could change what is read or written.
 
-Whatever a site, a user or a running context says about those settings, ours win or the start is refused.
-It never touches a table, and the metastore is first asked by `metastore.py`.
+Whatever a site, a user or a running context sets, our settings win or the start is refused. It never touches a
+table; `metastore.py` makes the first call to the metastore.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ GUARDS = (
         Where.SESSION,
         "the proved committer",
     ),
-    Guard("mapreduce.fileoutputcommitter.algorithm.version", "1", Where.HADOOP, "version 2 shows a failed attempt's files"),
+    Guard("mapreduce.fileoutputcommitter.algorithm.version", "1", Where.HADOOP, "version 2 exposes a failed attempt's files"),
     Guard("mapreduce.fileoutputcommitter.cleanup.skipped", "false", Where.HADOOP, "a stage holds no leftovers"),
     Guard("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false", Where.HADOOP, "_SUCCESS would be moved into the table"),
     Guard("parquet.summary.metadata.level", "NONE", Where.HADOOP, "_metadata would describe files that later leave"),
     Guard("parquet.writer.version", "v1", Where.HADOOP, "older readers cannot read version 2 pages"),
     Guard("spark.sql.sources.partitionOverwriteMode", "STATIC", Where.SESSION, "dynamic mode writes through a staging directory"),
     Guard("spark.sql.files.maxRecordsPerFile", "0", Where.SESSION, "files are as many as were planned"),
-    Guard("spark.sql.parquet.writeLegacyFormat", "false", Where.SESSION, "lists keep their shape; a form may ask otherwise"),
+    Guard("spark.sql.parquet.writeLegacyFormat", "false", Where.SESSION, "lists keep their shape; a form may override it"),
     # Metadata: nothing is written to the metastore behind our back.
     Guard("spark.sql.hive.caseSensitiveInferenceMode", "NEVER_INFER", Where.SESSION, "INFER_AND_SAVE alters the table"),
     Guard("spark.sql.statistics.size.autoUpdate.enabled", "false", Where.SESSION, "statistics are set by us alone"),
     Guard("spark.sql.statistics.updatePartitionStatsInAnalyzeTable.enabled", "false", Where.SESSION, "statistics are set by us alone"),
-    # Text of statements: what quoting.py relies on.
+    # Text of statements: quoting.py relies on these.
     Guard("spark.sql.parser.escapedStringLiterals", "false", Where.SESSION, "back-slashes in literals are escapes"),
     Guard("spark.sql.variable.substitute", "false", Where.SESSION, "a value that holds ${…} is a value"),
     # Speed.
@@ -100,7 +100,7 @@ GUARDS = (
 
 
 def open_session(options: Mapping[str, str], log_level: str = "WARN") -> SparkSession:
-    """The session of this process, with Hive support; `options` are Spark's own, and the guards win over them."""
+    """The session of this process, with Hive support; `options` are Spark's own, and the guards override them."""
     builder_class = _find_builder()
     spark = _start(builder_class(), {**options, **_configuration()})
     guard_session(spark)
@@ -117,7 +117,7 @@ def guard_session(spark: SparkSession) -> None:
 
 
 def _configuration() -> Dict[str, str]:
-    """All guards as the SparkConf of a new context takes them, so that every session of the context begins with them."""
+    """All guards in the form of a SparkConf, so that every session of a new context starts with them."""
     return {f"spark.hadoop.{guard.key}" if guard.where is Where.HADOOP else guard.key: guard.value for guard in GUARDS}
 
 
@@ -147,12 +147,12 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
         kind = UsageError if trouble.configured else Unusable
         raise kind(f"Spark did not start: {trouble.what}", next=trouble.next) from error
     except (RuntimeError, OSError) as error:
-        # PySpark starts Java through a shell script and sees no more than that it ended.
+        # PySpark starts Java through a shell script and sees only that it ended.
         raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
 
 
 def _start_java(settings: Mapping[str, str]) -> Any:
-    """PySpark's gateway to the JVM, which is started as the session's builder would start it where none runs yet."""
+    """PySpark's gateway to the JVM; if none runs yet, it is started as the session's builder would."""
     from pyspark import SparkConf, SparkContext
 
     if SparkContext._gateway is None:
@@ -164,7 +164,7 @@ _NEXT_JAVA = "its own message is above: mostly JAVA_HOME (Java 8, 11 or 17; for 
 
 
 def _require_guards(spark: SparkSession) -> None:
-    """A context that ran before us keeps what it read when it started; that must not be the wrong thing."""
+    """Raise Unusable if a context that was already running has other settings: it keeps those it started with."""
     wrong: List[str] = []
     core = spark.sparkContext.getConf()
     for guard in GUARDS:
@@ -175,6 +175,6 @@ def _require_guards(spark: SparkSession) -> None:
         wrong.append("spark.sql.catalogImplementation=in-memory")
     if wrong:
         raise Unusable(
-            f"a Spark context runs already, with settings that could lose rows: {', '.join(wrong)}",
+            f"a Spark context is already running, with settings that could lose rows: {', '.join(wrong)}",
             next="start it in a process of its own, through bin/hivekeeper or spark-submit",
         )

@@ -1,6 +1,6 @@
-"""Turns TERM, INT and HUP into a request that a run asks for between units, while a session is open.
+"""Turns TERM, INT and HUP into a stop request that a run checks between units, while a session is open.
 
-Under spark-submit most of them reach the JVM only, so it hands them on to us: if it died of them, nothing could be finished.
+Under spark-submit most of them reach only the JVM, which relays them to us: if it died of them, nothing could be finished.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ log = logging.getLogger(__name__)
 
 HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-# A terminal and systemd reach the JVM and us at once: what comes so soon is the same wish.
+# Terminals and systemd signal the JVM and us at once; a second signal within 2 s is the same request.
 SAME_WISH_S = 2.0
 CANCEL_EVERY_S = 0.5
 
 
 class Signals:
-    """The signals of one command. A patient one ends by itself when asked to, another is ended by the first signal."""
+    """The signals of one command. A patient command stops by itself on request, any other is ended by the first signal."""
 
     def __init__(self, patient: bool, now_s: Callable[[], float] = time.monotonic) -> None:
         self.signal = 0
         self._patient = patient
         self._now_s = now_s
         self._received_s = 0.0
-        # Looked at before PySpark puts a handler of its own in place.
+        # Read before PySpark installs a handler of its own.
         self._heeded = [number for number in HEEDED if signal.getsignal(number) is not signal.SIG_IGN]
         self._before: Dict[int, Any] = {}
         self._wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -47,7 +47,7 @@ class Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """A signal that was heeded stays so until the process is gone: the same wish may still come a second time."""
+        """Restore the handlers, unless a signal was received: the same request may still arrive a second time."""
         if not self.signal:
             for number, handler in self._before.items():
                 signal.signal(number, handler)
@@ -68,9 +68,9 @@ class Signals:
 
     @contextmanager
     def heeded_by(self, spark: SparkSession) -> Iterator[None]:
-        """For the time of the body signals are ours, not PySpark's, and a request cancels Spark's jobs, which may take hours."""
+        """Handle signals ourselves during the body instead of PySpark; a request cancels Spark's jobs, which may take hours."""
         if spark.sparkContext.getConf().get("spark.submit.deployMode") == "cluster":
-            # YARN kills a quarter of a second after it has asked, and the JVM has to tell it goodbye.
+            # YARN kills the container a quarter of a second after the signal, and the JVM needs that time to unregister.
             yield
             return
         self._divert(spark)
@@ -93,19 +93,19 @@ class Signals:
         gateway.helper("SignalRelay").handOn(os.getpid(), gateway.strings(names))
 
     def _receive(self, number: int, _frame: Optional[FrameType]) -> None:
-        """No log line and no call to the JVM here: this thread may be in the middle of one."""
+        """Record a signal. No log line and no call to the JVM here: this thread may be in the middle of one."""
         if not self.signal:
             if not self._patient:
                 raise SystemExit(128 + number)
             self.signal, self._received_s = number, self._now_s()
             self._wishes.put(number)
         elif self._now_s() - self._received_s > SAME_WISH_S:
-            # Somebody does not want to wait: the next run recovers.
+            # The operator does not want to wait: the next run recovers.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
     def _cancel_jobs(self, spark: SparkSession) -> None:
-        """Again and again: one may have been about to start. On a thread of its own, because PySpark has one connection per thread."""
+        """Cancel repeatedly, because a job may be about to start; in its own thread, because PySpark has one connection per thread."""
         from hivekeeper.cluster.java_errors import CALL_ERRORS
 
         number = self._wishes.get()
@@ -115,7 +115,7 @@ class Signals:
             try:
                 spark.sparkContext.cancelAllJobs()
             except CALL_ERRORS as error:
-                # Java has gone: whatever the run asks of it next fails, and says so.
+                # Java has ended: the run's next call to it fails and reports it.
                 log.warning("step=cancel-jobs failed reason=%r", str(error))
                 return
             self._ended.wait(CANCEL_EVERY_S)

@@ -1,6 +1,6 @@
 """Decides the settings with which Spark reads and writes files of one form.
 
-Pure: a form in, configuration out. Anything that a site may have set otherwise is set here or guarded in `session.py`.
+Pure: a form in, configuration out. Anything that a site may have changed is set here or guarded in `session.py`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Dict, Mapping
 from hivekeeper.model import Form
 from hivekeeper.schemas import PARQUET, needs_legacy_decimals, parse_parquet, timestamp_encoding
 
-# Larger than any file: a file is read by one task from its first row to its last.
+# Larger than any file, so that one task reads a file from its first row to its last.
 _WHOLE = str(1 << 60)
 
 
 def session_settings(format: str, form: Form) -> Dict[str, str]:
-    """What holds for every job over files of this form."""
+    """The settings of every job on files of this form."""
     settings = {
-        # The plan's tasks are the output files: nothing may merge, split or sort them again.
+        # The plan's tasks are the output files: nothing may merge, split or re-sort them.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.optimizer.plannedWrite.enabled": "false",
-        # Digests per unit are a few hundred small rows; the write names its number of tasks itself.
+        # Digests per unit are a few hundred small rows; the write sets its own number of tasks.
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.maxConcurrentOutputFileWriters": "0",
@@ -31,14 +31,14 @@ def session_settings(format: str, form: Form) -> Dict[str, str]:
 
 
 def whole_file_settings() -> Dict[str, str]:
-    """Each read becomes one task, which reads its files whole."""
+    """Settings that make each read one task, which reads whole files."""
     return {"spark.sql.files.maxPartitionBytes": _WHOLE, "spark.sql.files.minPartitionNum": "1"}
 
 
 def _parquet_settings(form: Form) -> Dict[str, str]:
     leaves = [leaf for field in parse_parquet(form.schema) for leaf in field.leaves]
     encoding = next((found for found in map(timestamp_encoding, leaves) if found), "INT96")
-    # Files that say their calendar are written in the same; with others an ancient value stops the job.
+    # Files that state their calendar are written in the same; with others an ancient value fails the job.
     rebase = "CORRECTED" if form.calendar == "corrected" else "EXCEPTION"
     return {
         "spark.sql.parquet.outputTimestampType": encoding if encoding == "INT96" else f"TIMESTAMP_{encoding}",
@@ -53,7 +53,7 @@ def writer_options(format: str, form: Form, codec: str) -> Mapping[str, str]:
     if format == PARQUET:
         options.update({f"parquet.bloom.filter.enabled#{column}": "true" for column in form.blooms})
         if form.blooms:
-            # Their number of distinct values is unknown: without this each filter takes its largest size.
+            # The number of distinct values is unknown: without this each filter takes its maximum size.
             options["parquet.bloom.filter.adaptive.enabled"] = "true"
     elif form.blooms:
         options["orc.bloom.filter.columns"] = ",".join(form.blooms)
