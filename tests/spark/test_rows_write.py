@@ -293,7 +293,7 @@ def test_a_unit_of_more_outputs_than_one_plan_holds_is_written_in_parts(rows, tm
 
 def test_a_column_with_our_own_name_is_refused(rows, tmp_path):
     write_arrow(tmp_path / "u" / "a", {"__hivekeeper_unit": [1]})
-    with pytest.raises(RowsError, match="we use ourselves"):
+    with pytest.raises(RowsError, match="Hivekeeper itself uses"):
         rows.write_stage(batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"]))
 
 
