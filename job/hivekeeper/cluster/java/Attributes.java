@@ -21,7 +21,7 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.security.AccessControlException;
 
-/** Owner, mode, ACL, extended attributes and policies: reads those of directories, and gives them to others. */
+/** Reads owner, mode, ACL, extended attributes and policies of directories, and gives them to others. */
 public class Attributes {
   private static final String REPLICATED = "replication";
 
@@ -33,9 +33,9 @@ public class Attributes {
 
   // ---- reading
 
-  /** {directory as asked for: attributes}; a missing one is left out. */
+  /** {directory as given: attributes}; a missing one is left out. */
   public String read(String directories) throws Exception {
-    // Units share their parents, so each parent's policies are asked for once.
+    // Units share their parents, so each parent's policies are read once.
     final Map<Path, Policies> parents = Collections.synchronizedMap(new HashMap<Path, Policies>());
     return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
@@ -58,7 +58,7 @@ public class Attributes {
     return found;
   }
 
-  /** Of the first data file; a directory without one lets its files be read and written as itself. */
+  /** File attributes from the first data file; without one, files get the directory's own read and write bits. */
   private void readDataFile(Place place, DirectoryAttributes found) throws IOException {
     FileStatus sample = firstDataFile(place);
     found.fileMode = found.mode & 0666;
@@ -81,7 +81,7 @@ public class Attributes {
     return null;
   }
 
-  /** All entries, those that repeat the mode included; [] without an extended ACL. */
+  /** All entries, including those that repeat the mode; [] without an extended ACL. */
   private static List<String> aclOf(FileSystem fs, Path path) throws IOException {
     if (!(fs instanceof DistributedFileSystem) || !fs.getFileStatus(path).hasAcl()) return Collections.emptyList();
     AclStatus status = fs.getAclStatus(path);
@@ -93,7 +93,7 @@ public class Attributes {
     return printed;
   }
 
-  /** Those in the user's own namespace. */
+  /** Attributes in the user namespace. */
   private static Map<String, String> xattrsOf(FileSystem fs, Path path) throws IOException {
     Map<String, String> printed = new TreeMap<String, String>();
     if (!(fs instanceof DistributedFileSystem)) return printed;
@@ -103,7 +103,7 @@ public class Attributes {
         if (name.startsWith("user.")) printed.put(name, XAttrCodec.encodeValue((byte[]) entry.getValue(), XAttrCodec.BASE64));
       }
     } catch (IOException failed) {
-      // dfs.namenode.xattrs.enabled=false: there are none then.
+      // With dfs.namenode.xattrs.enabled=false there are none.
       if (!String.valueOf(failed.getMessage()).contains("XAttrs has been disabled")) throw failed;
     }
     return printed;
@@ -138,7 +138,7 @@ public class Attributes {
 
   // ---- giving
 
-  /** {directory: attributes}: gives them to the directory and to the files in it. Changes nothing that is so already. */
+  /** {directory: attributes}: sets them on the directory and the files in it. Does not change what is already set. */
   public void give(String wanted) throws Exception {
     final Map<String, Object> all = Json.readMapOf(DirectoryAttributes.class, wanted);
     WorkerPool.map(new ArrayList<String>(all.keySet()), new WorkerPool.Task() {
@@ -162,7 +162,7 @@ public class Attributes {
     }
   }
 
-  /** Owner last: whoever gives a file away may not change it any more. */
+  /** Sets the owner last: after giving a file away the former owner may no longer change it. */
   private void giveToOne(FileSystem fs, FileStatus status, DirectoryAttributes wanted, int mode, List<String> acl) throws IOException {
     Path path = status.getPath();
     FsPermission permission = new FsPermission((short) mode);
@@ -187,7 +187,7 @@ public class Attributes {
   private void givePolicies(DistributedFileSystem hdfs, Path path, DirectoryAttributes wanted) throws IOException {
     String act = "set the storage policy";
     try {
-      // What is only inherited here would be lost when the directory is renamed away from its parent.
+      // A policy that is only inherited here would be lost when the directory is renamed away from its parent.
       String storage = wanted.storagePolicy;
       if (storage != null && (wanted.ownStoragePolicy || !storage.equals(hdfs.getStoragePolicy(path).getName()))) {
         hdfs.setStoragePolicy(path, storage);
@@ -213,7 +213,7 @@ public class Attributes {
     }
   }
 
-  /** Null where nothing is wanted, or it is so already. */
+  /** The wanted value; null if there is none, or it is already set. */
   private static String unlessEqual(String wanted, String present) {
     return wanted == null || wanted.equals(present) ? null : wanted;
   }

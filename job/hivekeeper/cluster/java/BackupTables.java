@@ -13,12 +13,12 @@ import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 
 /**
- * External tables with the definition of another one, over files that lie elsewhere. Touches no file.
+ * External tables with the definition of another table, over files elsewhere. Touches no file.
  *
- * `places` is {partition name, or "" for an unpartitioned table: location}. A table that does not carry all `parameters` is not ours.
+ * `places` is {partition name, or "" for an unpartitioned table: location}. A table that lacks any of `parameters` is not ours.
  */
 public class BackupTables {
-  // What a backup table does not take over: numbers that only the table's own writers keep right, and what lets others delete its files.
+  // Not copied to a backup table: statistics that only the table's own writers keep right, and rights to delete its files.
   private static final List<String> ROW_STATISTICS =
       Arrays.asList("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded");
   private static final List<String> RIGHTS_OVER_FILES =
@@ -31,7 +31,7 @@ public class BackupTables {
     this.connection = connection;
   }
 
-  /** The server makes a directory that is missing, and lists one whose number and size of files it is not told; nothing else. */
+  /** The server creates a missing directory, and lists one whose file count and size are not given; nothing else. */
   public void make(String database, String name, String ofDatabase, String of, String location, String parameters, String places)
       throws Exception {
     Table source = connection.client.getTable(ofDatabase, of);
@@ -56,11 +56,11 @@ public class BackupTables {
     Map<String, String> found = withoutStatistics(source.getParameters());
     found.keySet().removeAll(RIGHTS_OVER_FILES);
     if (MetastoreConnection.isPartitioned(source)) {
-      // Of all the table's files, of which the backup shows some.
+      // These count all files of the table, of which the backup shows only some.
       found.remove(StatsSetupConst.NUM_FILES);
       found.remove(StatsSetupConst.TOTAL_SIZE);
     } else {
-      // Servers take it for a request and take it out; one that gathers no statistics keeps it, to no effect.
+      // Servers treat it as a request and remove it; one that gathers no statistics keeps it, without effect.
       found.put(StatsSetupConst.DO_NOT_UPDATE_STATS, StatsSetupConst.TRUE);
     }
     found.putAll((Map) own);
@@ -70,7 +70,7 @@ public class BackupTables {
     return found;
   }
 
-  /** Number and size of files stay: they are those of the files shown, and a server that misses them lists the directory. */
+  /** Keeps the number and size of files: they describe the files shown, and without them a server lists the directory. */
   private static Map<String, String> withoutStatistics(Map<String, String> stored) {
     Map<String, String> found = MetastoreReader.parameters(stored);
     found.keySet().removeAll(ROW_STATISTICS);
@@ -98,7 +98,7 @@ public class BackupTables {
     }
   }
 
-  /** None for an unpartitioned table. */
+  /** Batches of partition values; none for an unpartitioned table. */
   private static List<List<String>> batches(Table table, Iterable<String> names) {
     List<String> all = new ArrayList<String>();
     if (MetastoreConnection.isPartitioned(table)) {
@@ -107,7 +107,7 @@ public class BackupTables {
     return MetastoreConnection.batches(all, MetastoreConnection.PARTITIONS_AT_ONCE);
   }
 
-  /** Spark reads its own tables where the SerDe's `path` says, whatever the location is. */
+  /** Spark reads its own tables from the SerDe's `path`, whatever the location is. */
   private static void move(StorageDescriptor sd, String place) {
     sd.setLocation(place);
     Map<String, String> properties = sd.getSerdeInfo() == null ? null : sd.getSerdeInfo().getParameters();
@@ -117,16 +117,16 @@ public class BackupTables {
     }
   }
 
-  /** Half a table that its maker takes for missing would stay for ever. */
+  /** Drops a half-made table, which would stay for ever because the caller treats it as missing. */
   private void dropQuietly(String database, String name) {
     try {
       connection.client.dropTable(database, name, false, true);
     } catch (Exception alsoFailed) {
-      // The first failure is the one to tell.
+      // The first failure is the one to report.
     }
   }
 
-  /** Lets partitions, or the table, show other directories; those that show them already are left as they are. */
+  /** Points partitions, or the table, at other directories; those already pointing there are left unchanged. */
   public void point(String database, String name, String parameters, String places) throws Exception {
     Table table = find(database, name, parameters);
     if (table == null) return;
@@ -156,7 +156,7 @@ public class BackupTables {
         table.getDbName(), table.getTableName(), table, MetastoreConnection.keepStatistics());
   }
 
-  /** One request to the server for each partition: only Hive's own expressions drop in bulk, and versions write those differently. */
+  /** One request per partition: a bulk drop needs Hive's own expressions, whose format differs between versions. */
   public void trim(String database, String name, String parameters, String partitions) throws Exception {
     Table table = find(database, name, parameters);
     if (table == null) return;
@@ -165,7 +165,7 @@ public class BackupTables {
         try {
           connection.client.dropPartition(database, name, partition.getValues(), false);
         } catch (NoSuchObjectException gone) {
-          // Somebody else dropped it since it was read.
+          // It was dropped since it was read.
         }
       }
     }
@@ -177,7 +177,7 @@ public class BackupTables {
     return true;
   }
 
-  /** Null where the table is gone or does not carry all of these parameters. */
+  /** Null if the table is gone or lacks any of these parameters. */
   private Table find(String database, String name, String parameters) throws Exception {
     Table table;
     try {

@@ -6,7 +6,7 @@ import java.util.Map;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.PrimitiveStringifier;
 
-/** Footer statistics of one column, over one file or many. Bounds become unknown as soon as one part with values has none. */
+/** Footer statistics of one column, over one or many files. Bounds become unknown as soon as one part with values has none. */
 class ColumnFacts {
   long values;
   long nulls;
@@ -17,7 +17,7 @@ class ColumnFacts {
   private Object low;
   private Object high;
 
-  /** With the values' own order and text. */
+  /** Uses the values' own order and text. */
   ColumnFacts() {
     this(null, null);
   }
@@ -27,7 +27,7 @@ class ColumnFacts {
     this.printer = printer;
   }
 
-  /** Widens the bounds; a null says that this part has none. */
+  /** Widens the bounds; null means that this part has none. */
   void addBounds(Object partLow, Object partHigh) {
     if (partLow == null || partHigh == null) {
       boundsKnown = false;
@@ -60,7 +60,7 @@ class ColumnFacts {
   }
 
   private String text(Object value) {
-    // Writers differ in how they state a bound of zero; rows with -0.0 are told apart by the digest.
+    // Writers state a bound of zero differently; the digest distinguishes rows with -0.0.
     boolean floating = value instanceof Double || value instanceof Float;
     if (floating && ((Number) value).doubleValue() == 0.0) return "0.0";
     if (printer == null) return value.toString();

@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.Trash;
 import org.apache.hadoop.security.AccessControlException;
 
-/** Makes and deletes directories. */
+/** Creates and deletes directories. */
 public class Directories {
   private final Configuration conf;
 
@@ -21,12 +21,12 @@ public class Directories {
     if (!path.getFileSystem(conf).mkdirs(path)) throw new IOException(text + ": the directory could not be made");
   }
 
-  /** False where it is not empty or not there. */
+  /** False if it is not empty or does not exist. */
   public boolean deleteEmpty(String text) throws IOException {
     Path path = new Path(text);
     FileSystem fs = path.getFileSystem(conf);
     try {
-      // A plain delete would take a file too.
+      // A plain delete would also delete a file.
       if (!fs.getFileStatus(path).isDirectory() || fs.listStatusIterator(path).hasNext()) return false;
       return fs.delete(path, false);
     } catch (FileNotFoundException absent) {
@@ -44,7 +44,7 @@ public class Directories {
     if (!fs.delete(path, true) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
   }
 
-  /** False where the trash is switched off. Trash itself says false also where its directory cannot be made. */
+  /** False if the trash is switched off. Trash itself also returns false if its directory cannot be created. */
   public boolean moveToTrash(String text) throws IOException {
     Place place = Place.of(conf, text);
     place.requireReal();
@@ -54,7 +54,7 @@ public class Directories {
     return true;
   }
 
-  /** As Trash.moveToAppropriateTrash has it: the server's interval, the client's only where the server has none. */
+  /** Like Trash.moveToAppropriateTrash: the server's interval, or the client's if the server has none. */
   private Configuration trashConf(Place place) throws IOException {
     Configuration asked = new Configuration(conf);
     long interval = place.fs.getServerDefaults(place.real).getTrashInterval();

@@ -4,7 +4,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 
-/** `model.Attributes` as it travels: what a directory and its data files carry besides their content. */
+/** `model.Attributes` as sent between Python and Java: the metadata of a directory and its data files. */
 public class DirectoryAttributes {
   public String owner;
   public String group;
@@ -13,7 +13,7 @@ public class DirectoryAttributes {
   public List<String> acl = Collections.emptyList();
   public List<String> fileAcl = Collections.emptyList();
   public Map<String, String> xattrs = Collections.emptyMap();
-  /** Policies in effect, null where the file system has none; "own" where the directory's parent has another one. */
+  /** Policies in effect, null if the file system has none; "own" if the directory's parent has another one. */
   public String storagePolicy;
   public String ecPolicy;
   public boolean ownStoragePolicy;

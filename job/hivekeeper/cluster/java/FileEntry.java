@@ -7,10 +7,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
 
-/** One file or directory as a listing tells it; `model.FileInfo` but for the directory that it lies in. */
+/** One file or directory in a listing; `model.FileInfo` without the directory that contains it. */
 public class FileEntry {
   public String name;
-  /** URI-encoded; null where that is the same. */
+  /** The URI-encoded name; null if it is the same. */
   public String uriName;
   public long length;
   public long mtimeMs;
@@ -23,7 +23,7 @@ public class FileEntry {
   public int mode;
   public boolean isOpen;
 
-  /** Null where nothing is there. */
+  /** Null if nothing exists there. */
   static FileEntry at(Place place) throws IOException {
     if (place.isLocal()) return LocalFiles.entry(place, LocalFiles.path(place.real));
     try {
@@ -56,7 +56,7 @@ public class FileEntry {
     return located.getLocatedBlocks() != null && located.getLocatedBlocks().isUnderConstruction();
   }
 
-  /** Null where it is the name itself. */
+  /** Null if it is the name itself. */
   static String encodedName(Path path, String name) {
     String encoded = path.toUri().getRawPath();
     encoded = encoded.substring(encoded.lastIndexOf('/') + 1);

@@ -6,9 +6,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What the footer of one file says, or why it cannot be read. */
+/** The footer of one file, or why it cannot be read. */
 class Footer {
-  /** How Spark's own keys begin. */
+  /** Prefix of Spark's own keys. */
   static final String SPARK = "org.apache.spark.";
 
   final String path;
@@ -38,7 +38,7 @@ class Footer {
     }
   }
 
-  /** Parts of a nested column's name, joined by dots; a part that holds a dot or a back-quote is back-quoted. */
+  /** Parts of a nested column's name, joined by dots; a part that contains a dot or a back-quote is back-quoted. */
   static String dotted(List<String> parts) {
     StringBuilder out = new StringBuilder();
     for (String part : parts) {

@@ -44,7 +44,7 @@ public class Footers {
       if (format.equals("orc")) OrcFooters.read(conf, footer);
       else ParquetFooters.read(conf, footer);
     } catch (Throwable error) {
-      // Whatever a damaged file makes a library throw, the file is unreadable; only the JVM's own trouble goes on.
+      // Whatever a library throws on a damaged file, the file is unreadable; only errors of the JVM itself are rethrown.
       if (error instanceof VirtualMachineError && !(error instanceof StackOverflowError)) throw (VirtualMachineError) error;
       String message = error.getMessage() == null ? "" : ": " + error.getMessage().trim();
       footer.unreadable = (error.getClass().getSimpleName() + message).split("\n")[0];
@@ -76,7 +76,7 @@ public class Footers {
     return found;
   }
 
-  /** In the order in which the forms come first. */
+  /** In the order of the first file of each form. */
   private static Iterable<List<Footer>> byForm(List<Footer> footers) throws Exception {
     Map<String, List<Footer>> groups = new LinkedHashMap<String, List<Footer>>();
     for (Footer footer : footers) {

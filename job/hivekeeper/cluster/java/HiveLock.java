@@ -11,7 +11,7 @@ import org.apache.hadoop.security.UserGroupInformation;
 
 /** Hive's own exclusive lock on one table at a time: best effort, nothing relies on it alone. */
 public class HiveLock {
-  // Servers give a lock up after hive.txn.timeout without a heartbeat: 300 s unless a site changed it.
+  // Servers drop a lock after hive.txn.timeout without a heartbeat: 300 s unless a site changed it.
   private static final long HEARTBEAT_MS = 20000L;
   private static final long POLL_MS = 200L;
 
@@ -23,7 +23,7 @@ public class HiveLock {
     this.connection = connection;
   }
 
-  /** "" where the lock is held now, else why not; nothing is thrown. */
+  /** Returns "" if the lock is held now, else why not; never throws. */
   public String lock(String database, String table, long timeoutMs) {
     try {
       LockResponse answer = connection.client.lock(request(database, table));
@@ -57,7 +57,7 @@ public class HiveLock {
     return request.build();
   }
 
-  /** Never throws: a lock that cannot be given back ends by itself when its heartbeats stop. */
+  /** Never throws: a lock that cannot be released ends by itself when its heartbeats stop. */
   public void unlock() {
     if (heart != null) {
       heart.interrupt();
@@ -67,7 +67,7 @@ public class HiveLock {
     try {
       connection.client.unlock(id);
     } catch (Throwable failed) {
-      // Said above: it ends by itself.
+      // As above: it ends by itself.
     }
     id = 0;
   }
@@ -78,7 +78,7 @@ public class HiveLock {
     heart.start();
   }
 
-  /** Keeps one lock alive until it is interrupted, by a client of its own: clients are not thread-safe. */
+  /** Keeps one lock alive until interrupted, with its own client: clients are not thread-safe. */
   private static class Heartbeat implements Runnable {
     private final MetastoreConnection connection;
     private final long id;
@@ -97,7 +97,7 @@ public class HiveLock {
           Thread.sleep(HEARTBEAT_MS);
         }
       } catch (Throwable ended) {
-        // Released, or lost: a run does not depend on it.
+        // Released or lost: a run does not depend on it.
       } finally {
         if (client != null) client.close();
       }

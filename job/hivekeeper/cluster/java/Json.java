@@ -8,7 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What travels between Python and Java: strings of JSON. Public fields are written by their names, `mtimeMs` as `mtime_ms`. */
+/** The JSON strings exchanged between Python and Java. Public fields are written under their names, `mtimeMs` as `mtime_ms`. */
 public class Json {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -39,7 +39,7 @@ public class Json {
     return (Map) MAPPER.readValue(text, MAPPER.getTypeFactory().constructMapType(LinkedHashMap.class, String.class, type));
   }
 
-  /** Whatever the text holds, as Jackson's plain lists, maps and values. */
+  /** The content of the text, as Jackson's plain lists, maps and values. */
   public static Object readAny(String text) throws IOException {
     return MAPPER.readValue(text, Object.class);
   }

@@ -15,7 +15,7 @@ import org.apache.hadoop.io.IOUtils;
 import org.apache.hadoop.ipc.RemoteException;
 
 /**
- * Locks on HDFS: a file that stays open for append. HDFS refuses every other create or append while this client renews its lease.
+ * Locks on HDFS: a file kept open for append. HDFS refuses any other create or append while this client renews its lease.
  */
 public class LeaseLock {
   private final Configuration conf;
@@ -45,7 +45,7 @@ public class LeaseLock {
     }
   }
 
-  /** The lock's number. Its holder's line is added to the file. */
+  /** Returns the lock's number. Adds the holder's line to the file. */
   public int hold(String directory, String name, String holder) throws IOException {
     Place place = Place.of(conf, directory);
     Path path = new Path(place.real, name);
@@ -65,7 +65,7 @@ public class LeaseLock {
     }
   }
 
-  /** Never with overwrite: that takes the file from a living holder, who does not notice. */
+  /** Never with overwrite: that would take the file from a live holder, who does not notice. */
   private static FSDataOutputStream openForAppend(DistributedFileSystem fs, Path path) throws IOException {
     try {
       return fs.append(path);
@@ -74,7 +74,7 @@ public class LeaseLock {
     }
   }
 
-  /** Only a flush that updates the length reaches the NameNode, which finds the file by its id: so the path is asked for too. */
+  /** Only a flush that updates the length reaches the NameNode, which finds the file by its id, so the path is checked too. */
   public boolean isHeld(int number) throws IOException {
     Held held = find(number);
     if (held.out == null) return false;
@@ -83,7 +83,7 @@ public class LeaseLock {
       return Held.idOf(held.fs, held.path) == held.fileId;
     } catch (IOException failed) {
       if (!saysLost(failed)) throw failed;
-      // The failure has closed the stream: asked again, it would only say so.
+      // The failure has closed the stream: a second call would report only that.
       held.out = null;
       return false;
     }
@@ -98,12 +98,12 @@ public class LeaseLock {
     try {
       held.out.close();
     } catch (IOException failed) {
-      // Taken over meanwhile: there is nothing left to give back.
+      // Taken over meanwhile: there is nothing left to release.
       if (!saysLost(failed)) throw failed;
     }
   }
 
-  /** The file is gone, or the lease is somebody else's. These calls do not unwrap the server's exception. */
+  /** The file is gone, or another client has the lease. These calls do not unwrap the server's exception. */
   private static boolean saysLost(IOException failed) {
     String name = failed instanceof RemoteException ? ((RemoteException) failed).getClassName() : failed.getClass().getName();
     return name.endsWith(".FileNotFoundException") || name.endsWith(".LeaseExpiredException");

@@ -13,7 +13,7 @@ import org.apache.hadoop.hdfs.DFSClient;
 import org.apache.hadoop.hdfs.protocol.DirectoryListing;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 
-/** Lists directories, for any number of them in one call. Changes nothing. */
+/** Lists any number of directories in one call. Changes nothing. */
 public class Listing {
   private static final byte[] LAST_BEFORE_UNDERSCORE = {(byte) 0x5e, (byte) 0x7f};
 
@@ -23,7 +23,7 @@ public class Listing {
     this.conf = conf;
   }
 
-  /** One directory at one moment; of one that is missing only `asked` is known, the path as the caller spelled it. */
+  /** One directory at one moment; a missing one has only `asked`, the path as the caller spelled it. */
   public static class Snapshot {
     public String asked;
     public boolean exists;
@@ -42,7 +42,7 @@ public class Listing {
     }));
   }
 
-  /** As look(), of the entries only those with a hidden name. */
+  /** Like look(), but only entries with a hidden name. */
   public String lookHidden(String directories) throws Exception {
     return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
@@ -51,7 +51,7 @@ public class Listing {
     }));
   }
 
-  /** As look(), for all directories from top downwards, parents first. */
+  /** Like look(), for all directories from top downwards, parents first. */
   public String tree(String top) throws Exception {
     WorkerPool.Task look = new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
@@ -75,7 +75,7 @@ public class Listing {
     return Json.write(found);
   }
 
-  /** {path, uri, entry}, "null" where nothing is there. */
+  /** {path, uri, entry}; "null" if nothing exists there. */
   public String stat(String text) throws Exception {
     Place place = Place.of(conf, text);
     FileEntry entry = place.real == null ? null : FileEntry.at(place);
@@ -97,7 +97,7 @@ public class Listing {
     }
   }
 
-  /** The directory's own id and time are read before its listing: what comes in between is in the listing or changes the time. */
+  /** Reads the directory's own id and time before its listing: a file added in between is in the listing or changes the time. */
   private Snapshot snapshot(String text, boolean hiddenOnly) throws IOException {
     Snapshot absent = new Snapshot();
     absent.asked = text;
@@ -140,8 +140,8 @@ public class Listing {
   }
 
   /**
-   * A NameNode lists names in the order of their bytes, so many at a time: what lies between those that begin with a dot and those
-   * that begin with an underscore is passed over, and so is what comes after. A root of ten thousand partitions costs two calls.
+   * A NameNode lists names in byte order, a batch at a time, so names between those that begin with a dot and those that begin
+   * with an underscore are skipped, and so are names after these. A root with ten thousand partitions costs two calls.
    */
   private List<FileEntry> hiddenEntriesOfHdfs(Place place) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();

@@ -23,9 +23,9 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.security.AccessControlException;
 
 /**
- * Files of this machine, by Java's own file API: Hadoop's statuses of local files have no inode and start a process each.
+ * Local files, through Java's own file API: Hadoop's statuses of local files have no inode and start a process each.
  *
- * A Path is Hadoop's; Java's own is written out.
+ * Path means Hadoop's; Java's own is written out in full.
  */
 class LocalFiles {
   private static final LinkOption[] FOLLOW = {};
@@ -59,7 +59,7 @@ class LocalFiles {
     return new ArrayList<FileEntry>(sorted.values());
   }
 
-  /** Null where nothing is there. */
+  /** Null if nothing exists there. */
   static FileEntry entry(Place place, java.nio.file.Path file) throws IOException {
     Map<String, Object> known;
     try {
@@ -82,7 +82,7 @@ class LocalFiles {
     return entry;
   }
 
-  /** Never over an existing target, except for an empty directory that is made between the question and the rename. */
+  /** Never over an existing target, except an empty directory created between the check and the rename. */
   static void rename(FileSystem fs, java.nio.file.Path from, java.nio.file.Path to) throws IOException {
     if (!Files.isDirectory(to.getParent(), FOLLOW)) throw new FileNotFoundException(to.getParent() + ": no such directory");
     if (Files.exists(to, AS_IT_IS)) throw new FileAlreadyExistsException(to + ": exists");
@@ -91,7 +91,7 @@ class LocalFiles {
       if (directory) {
         Files.move(from, to, new CopyOption[] {StandardCopyOption.ATOMIC_MOVE});
       } else {
-        // A kernel's rename of a file takes the place of one that came since the question above; its link does not.
+        // A kernel's rename would replace a file created since the check above; a link does not.
         Files.createLink(to, from);
         Files.delete(from);
       }
@@ -114,7 +114,7 @@ class LocalFiles {
     return Files.isWritable(path(path));
   }
 
-  /** Gives owner, group and mode to a directory and the files in it. */
+  /** Sets owner, group and mode of a directory and the files in it. */
   static void give(Place place, DirectoryAttributes wanted) throws IOException {
     java.nio.file.Path directory = path(place.real);
     giveToOne(place, directory, wanted, wanted.mode);

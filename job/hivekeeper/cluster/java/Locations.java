@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 
-/** How locations are spelled, and what kind of file system lies behind them. */
+/** How locations are spelled, and which kind of file system they are on. */
 public class Locations {
   private final Configuration conf;
 
@@ -18,7 +18,7 @@ public class Locations {
     return FileSystem.getDefaultUri(conf).getScheme();
   }
 
-  /** The one spelling: where the default file system is meant, under another name or port too, its own. */
+  /** The canonical spelling; for the default file system, also under another name or port, its own. */
   public String qualify(String text) throws IOException {
     Path path = new Path(text);
     try {
@@ -30,7 +30,7 @@ public class Locations {
     }
   }
 
-  /** "hdfs", "file", or what else lies behind the path or, where it is not there yet, behind its nearest parent. */
+  /** The scheme of the actual file system ("hdfs", "file", …) of the path, or of its nearest parent if it does not exist yet. */
   public String schemeBehind(String text) throws IOException {
     FileSystem fs = Place.nearest(conf, text).fs;
     return fs instanceof DistributedFileSystem ? "hdfs" : fs.getUri().getScheme();

@@ -22,9 +22,9 @@ import org.apache.hadoop.hive.metastore.api.UnknownDBException;
 import org.apache.thrift.TApplicationException;
 
 /**
- * Hive's own metastore client, and what all that use it share: bulk reads in batches, spelling of locations.
+ * Hive's own metastore client, and what its users share: bulk reads in batches, spelling of locations.
  *
- * Only calls that Hive's clients 2.3 and 3.1 have in common. The client is not thread-safe.
+ * Uses only calls common to Hive's clients 2.3 and 3.1. The client is not thread-safe.
  */
 public class MetastoreConnection {
   static final int PARTITIONS_AT_ONCE = 1000;
@@ -33,7 +33,7 @@ public class MetastoreConnection {
   final HiveConf conf;
   IMetaStoreClient client;
 
-  /** Like Spark's own Hive client: hive-site.xml first, then everything that the session's configuration says. */
+  /** Like Spark's own Hive client: hive-site.xml first, then everything in the session's configuration. */
   public MetastoreConnection(Configuration hadoop) {
     conf = new HiveConf(hadoop, HiveConf.class);
     conf.setClassLoader(Thread.currentThread().getContextClassLoader());
@@ -43,9 +43,9 @@ public class MetastoreConnection {
     if (conf.get("javax.jdo.option.ConnectionURL", "").startsWith("jdbc:derby:")) prepareForDerby(hadoop);
   }
 
-  /** Spark makes the schema of an embedded Derby when it first meets it; whoever comes first, the same happens here. */
+  /** Spark creates the schema of an embedded Derby on first use; if we come first, the same happens here. */
   private void prepareForDerby(Configuration hadoop) {
-    // A new one needs a second try; one that another process has open stays so through ten tries of two seconds.
+    // A new Derby needs a second try; one opened by another process would stay busy through the default ten tries of two seconds.
     conf.set("hive.hmshandler.retry.attempts", "2");
     conf.set("hive.hmshandler.retry.interval", "200ms");
     if (hadoop.get("datanucleus.schema.autoCreateAll") == null) conf.set("datanucleus.schema.autoCreateAll", "true");
@@ -69,7 +69,7 @@ public class MetastoreConnection {
     }
   }
 
-  /** Those of the named tables that exist; none where the database does not. */
+  /** The named tables that exist; none if the database does not. */
   List<Table> tables(String database, List<String> names) throws Exception {
     List<Table> found = new ArrayList<Table>();
     try {
@@ -77,14 +77,14 @@ public class MetastoreConnection {
     } catch (UnknownDBException absent) {
       return Collections.emptyList();
     } catch (TApplicationException failed) {
-      // Servers from Hive 3.0 on say no more than this where the database is missing: the call has lost its declared exceptions.
+      // From Hive 3.0 on servers report only this for a missing database: the call has lost its declared exceptions.
       if (failed.getType() != TApplicationException.INTERNAL_ERROR || isDatabase(database)) throw failed;
       return Collections.emptyList();
     }
     return found;
   }
 
-  /** Those of the named partitions that exist, by name; a database may take names for the same that differ in case. */
+  /** The named partitions that exist, by name; a database may treat names that differ in case as equal. */
   Map<String, Partition> partitions(Table table, List<String> names) throws Exception {
     Map<String, Partition> found = new LinkedHashMap<String, Partition>();
     for (Partition partition : client.getPartitionsByNames(table.getDbName(), table.getTableName(), names)) {
@@ -98,7 +98,7 @@ public class MetastoreConnection {
     return table.getPartitionKeysSize() > 0;
   }
 
-  /** A location on a file system that this client does not know stays as it is: no location of this run can equal it. */
+  /** A location on a file system unknown to this client is left unchanged: no location of this run can equal it. */
   String qualify(String location) {
     try {
       Path path = new Path(location);
@@ -108,7 +108,7 @@ public class MetastoreConnection {
     }
   }
 
-  /** Whether the files lie somewhere else than expected; a null expects nothing. */
+  /** Whether the files are in another place than expected; null means no expectation. */
   boolean isElsewhere(StorageDescriptor sd, String expected) {
     String location = sd.getLocation() == null ? "" : sd.getLocation();
     return expected != null && !qualify(expected).equals(qualify(location));

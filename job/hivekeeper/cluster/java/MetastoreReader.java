@@ -13,7 +13,7 @@ import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 
-/** Reads databases, tables and partitions, with the names that `model.Table` and `model.Partition` have for what is in them. */
+/** Reads databases, tables and partitions, using the field names of `model.Table` and `model.Partition`. */
 public class MetastoreReader {
   private final MetastoreConnection connection;
 
@@ -25,7 +25,7 @@ public class MetastoreReader {
     return Json.write(connection.client.getAllDatabases());
   }
 
-  /** "null" where the database does not exist. */
+  /** "null" if the database does not exist. */
   public String tableNames(String database) throws Exception {
     return connection.isDatabase(database) ? Json.write(connection.client.getAllTables(database)) : "null";
   }
@@ -46,14 +46,14 @@ public class MetastoreReader {
     return Json.write(found);
   }
 
-  /** Locations in the spelling of locations(): what a caller's text is compared with. */
+  /** Locations in the spelling of locations(), for comparison. */
   public String qualified(String locations) throws Exception {
     List<String> found = new ArrayList<String>();
     for (String location : Json.readStrings(locations)) found.add(connection.qualify(location));
     return Json.write(found);
   }
 
-  /** One partition; `storage` is a position in the list of storages, each of which many partitions share. */
+  /** One partition; `storage` is an index into the list of storages, which partitions share. */
   public static class PartitionRow {
     public String name;
     public List<String> values;
@@ -63,7 +63,7 @@ public class MetastoreReader {
   }
 
   /**
-   * {storages, partitions}: the named partitions that exist, all where names is null. Hive's client repeats every column in every
+   * {storages, partitions}: the named partitions that exist, or all if names is null. Hive's client repeats every column in every
    * partition; that is left out.
    */
   public String partitions(String database, String table, String names) throws Exception {

@@ -13,7 +13,7 @@ import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 
-/** Sets the numbers and sizes of files of tables and partitions, and puts dropped partitions back. */
+/** Sets the file counts and sizes of tables and partitions, and puts dropped partitions back. */
 public class MetastoreWriter {
   private static final int TRIES = 3;
   private static final String SPARKS_TOTAL_SIZE = "spark.sql.statistics.totalSize";
@@ -85,7 +85,7 @@ public class MetastoreWriter {
     return changed;
   }
 
-  /** False where the partition exists. Columns are the table's, as every new partition's are. */
+  /** False if the partition exists. Columns are the table's, as for any new partition. */
   public boolean addPartition(String database, String name, String record) throws Exception {
     Map<String, Object> wanted = Json.readMap(record);
     Table table = connection.client.getTable(database, name);
@@ -95,7 +95,7 @@ public class MetastoreWriter {
     partition.setValues((List) wanted.get("values"));
     partition.setSd(storage(table, (String) wanted.get("location"), (Map) wanted.get("storage")));
     partition.setParameters((Map) wanted.get("parameters"));
-    // The drop took the column statistics with it; what says that they are right must not come back alone.
+    // The drop removed the column statistics, so the flag that they are accurate must not come back.
     StatsSetupConst.clearColumnStatsState(partition.getParameters());
     try {
       connection.client.add_partition(partition);

@@ -23,7 +23,7 @@ import org.apache.orc.TimestampColumnStatistics;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.RecordReaderImpl;
 
-/** What an ORC file's footer says. */
+/** Reads the footer of an ORC file. */
 class OrcFooters {
   // Names of the zone without offset.
   private static final List<String> UTC =
@@ -63,7 +63,7 @@ class OrcFooters {
     return implementation.equals("orc_java") ? "hive" : implementation.replace('_', '-');
   }
 
-  /** All but Spark's own. */
+  /** All keys except Spark's own. */
   private static List<String> keys(Reader reader) {
     Set<String> keys = new TreeSet<String>();
     for (String key : reader.getMetadataKeys()) {
@@ -72,7 +72,7 @@ class OrcFooters {
     return new ArrayList<String>(keys);
   }
 
-  /** What the footers of stripes say: the writer's zone in each one, columns with bloom filters in the first. */
+  /** The stripe footers: the writer's zone in each one, columns with bloom filters in the first. */
   private static class Stripes {
     final TreeSet<String> zones = new TreeSet<String>();
     final TreeSet<String> blooms = new TreeSet<String>();
@@ -113,7 +113,7 @@ class OrcFooters {
     return Footer.dotted(parts);
   }
 
-  /** Among its parent's children, several of which may be equal. */
+  /** The position among its parent's children, several of which may be equal. */
   private static int position(TypeDescription type) {
     List<TypeDescription> children = type.getParent().getChildren();
     int at = 0;
@@ -121,7 +121,7 @@ class OrcFooters {
     return at;
   }
 
-  /** Type attributes are no part of the type's text. Spark marks its plain timestamps, which says nothing. */
+  /** Type attributes are not part of the type's text. Spark marks its plain timestamps, which has no meaning. */
   private static String attributes(TypeDescription type) {
     StringBuilder out = new StringBuilder();
     for (int id = type.getId(); id <= type.getMaximumId(); id++) {
@@ -134,7 +134,7 @@ class OrcFooters {
     return out.toString();
   }
 
-  /** `entries` is how many values of this type there are, nulls included; null where ORC does not say (inside lists and maps). */
+  /** `entries` is the number of values of this type, nulls included; null if ORC does not record it (inside lists and maps). */
   private static void addColumns(Footer footer, TypeDescription type, ColumnStatistics[] all, List<String> parts, Long entries) {
     ColumnStatistics statistics = all[type.getId()];
     long present = statistics.getNumberOfValues();
@@ -162,7 +162,7 @@ class OrcFooters {
       facts.addBounds(known.getMinimum(), known.getMaximum());
     } else if (statistics instanceof DoubleColumnStatistics) {
       DoubleColumnStatistics known = (DoubleColumnStatistics) statistics;
-      // Not so where there is a NaN.
+      // False if there is a NaN.
       boolean usable = known.getMinimum() <= known.getMaximum();
       facts.addBounds(usable ? (Object) known.getMinimum() : null, usable ? (Object) known.getMaximum() : null);
     } else if (statistics instanceof StringColumnStatistics) {
@@ -184,7 +184,7 @@ class OrcFooters {
     }
   }
 
-  /** ORC orders strings by their bytes, as Text does and String does not. */
+  /** ORC orders strings by bytes, like Text and unlike String. */
   private static Text bytesOf(String bound) {
     return bound == null ? null : new Text(bound);
   }

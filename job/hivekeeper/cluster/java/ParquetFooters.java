@@ -16,10 +16,10 @@ import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 
-/** What a Parquet file's footer says. */
+/** Reads the footer of a Parquet file. */
 class ParquetFooters {
   private static final String ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata";
-  // What differs between the row metadata of files that mean the same.
+  // Differences in row metadata that do not change its meaning.
   private static final List<String> MEANINGLESS = Arrays.asList("nullable", "containsNull", "valueContainsNull", "comment");
 
   private ParquetFooters() {}
@@ -63,7 +63,7 @@ class ParquetFooters {
     footer.form.put("blooms", new ArrayList<String>(blooms));
   }
 
-  /** Without the message's name, `required` taken for `optional`. */
+  /** The schema without the message's name, with `required` treated as `optional`. */
   private static String schemaText(ParquetMetadata metadata) {
     String text = metadata.getFileMetaData().getSchema().toString();
     int end = text.indexOf('\n');
@@ -96,7 +96,7 @@ class ParquetFooters {
     return name.startsWith("parquet-cpp") ? "arrow" : name;
   }
 
-  /** Spark's own keys say which calendar ancient dates are in; other writers do not say. */
+  /** Spark's own keys give the calendar of ancient dates; other writers do not record it. */
   private static String calendar(String schema, Map<String, String> keys) {
     boolean int96 = schema.matches("(?s).*\\n *(optional|repeated) int96 .*");
     boolean dated = schema.contains("(DATE)") || schema.contains("(TIMESTAMP(");
@@ -115,7 +115,7 @@ class ParquetFooters {
     return foundMajor < major || foundMajor == major && foundMinor < minor;
   }
 
-  /** All keys but Spark's own, and Spark's row metadata where it says more than the physical schema does. */
+  /** All keys except Spark's own, and Spark's row metadata if it adds to the physical schema. */
   private static List<String> meaningfulKeys(Map<String, String> keys) throws Exception {
     TreeSet<String> names = new TreeSet<String>();
     for (String key : keys.keySet()) {
@@ -130,7 +130,7 @@ class ParquetFooters {
     return new ArrayList<String>(names);
   }
 
-  /** Row metadata without nullability, comments and what is empty. */
+  /** Row metadata without nullability, comments and empty values. */
   private static Object withoutMeaningless(Object node) {
     if (node instanceof List) {
       List<Object> out = new ArrayList<Object>();

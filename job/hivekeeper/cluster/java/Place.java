@@ -10,9 +10,9 @@ import org.apache.hadoop.fs.viewfs.ViewFileSystem;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 
 /**
- * Where a path really lies: behind a ViewFs mount there is a file system that knows ids and open files.
+ * The real place of a path: behind a ViewFs mount is a file system that knows ids and open files.
  *
- * `path` is the path as its own file system spells it; `real` is the one on `fs`, null where a mount leads to nothing.
+ * `path` is the path as its own file system spells it; `real` is the one on `fs`, null if a mount leads nowhere.
  */
 class Place {
   final FileSystem fs;
@@ -65,7 +65,7 @@ class Place {
     return (DistributedFileSystem) fs;
   }
 
-  /** As Spark's input_file_name() spells it: Hadoop's listing of local files says `file:///`, a Path alone `file:/`. */
+  /** The URI as in Spark's input_file_name(): Hadoop's listing of local files has `file:///`, a Path alone `file:/`. */
   String uri() {
     URI uri = path.toUri();
     return uri.getAuthority() != null ? uri.toString() : uri.getScheme() + "://" + uri.getRawPath();

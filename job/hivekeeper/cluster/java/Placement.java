@@ -24,7 +24,7 @@ public class Placement {
 
   /** {directory: {denied, zone, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. */
   public String ties(String directories) throws Exception {
-    // Units share their parents, so each is asked about once.
+    // Units share their parents, so each parent is checked once.
     final Map<Path, ParentRights> parents = Collections.synchronizedMap(new HashMap<Path, ParentRights>());
     return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
@@ -56,12 +56,12 @@ public class Placement {
       QuotaUsage usage = place.fs.getQuotaUsage(place.real);
       return usage.getQuota() >= 0 || usage.getSpaceQuota() >= 0 || usage.isTypeQuotaSet();
     } catch (AccessControlException notReadable) {
-      // Without a quota of its own HDFS adds up what lies below, which needs the right to read all of it.
+      // Without a quota of its own HDFS adds up everything below, which needs permission to read all of it.
       return false;
     }
   }
 
-  /** What this user may not do in a directory: `denied` says why they may rename nothing there; `stickyOwner` is null where no bit binds. */
+  /** This user's limits in a directory: `denied` is why they may rename nothing there; `stickyOwner` is null if no sticky bit applies. */
   private static class ParentRights {
     final String denied;
     final String stickyOwner;
@@ -72,9 +72,9 @@ public class Placement {
     }
   }
 
-  /** "" where this user may rename the directory. */
+  /** "" if this user may rename the directory. */
   private static String whyDenied(ParentRights rights, Path parent, FileStatus status) throws IOException {
-    // A local file's owner costs a process, so it is looked at only below a sticky bit.
+    // Reading a local file's owner starts a process, so it is read only below a sticky bit.
     if (rights.stickyOwner == null || status.getOwner().equals(currentUser())) return rights.denied;
     return parent + " has the sticky bit and belongs to " + rights.stickyOwner + ", the directory to " + status.getOwner();
   }
@@ -98,7 +98,7 @@ public class Placement {
     return UserGroupInformation.getCurrentUser().getShortUserName();
   }
 
-  /** Only a superuser may list encryption zones; what the list holds does not matter. */
+  /** Only a superuser may list encryption zones; the list itself does not matter. */
   private static boolean isSuperuser(Place place) {
     if (!place.isHdfs()) return false;
     try {

@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 
-/** Renames that never put anything over, or into, what exists; and the exchange of two directories that is made of them. */
+/** Renames that never go over or into an existing target, and the exchange of two directories built from them. */
 public class Renames {
   private final Configuration conf;
   private final Map<URI, FileContext> contexts = new HashMap<URI, FileContext>();
@@ -21,7 +21,7 @@ public class Renames {
     this.conf = conf;
   }
 
-  /** Never OVERWRITE. Not by FileSystem.rename either, which moves the source into a directory that exists. */
+  /** Never with OVERWRITE, and not with FileSystem.rename, which moves the source into an existing directory. */
   public void rename(String source, String target) throws IOException {
     Path from = new Path(source);
     FileSystem fs = from.getFileSystem(conf);
@@ -39,8 +39,8 @@ public class Renames {
   }
 
   /**
-   * live → aside; then incoming → live, if aside has the id and the time that live was seen with. "null" where incoming is at
-   * live's place now; else {path, uri, entry} of aside, where the former live is.
+   * live → aside; then incoming → live, if aside has the id and time that live had when it was listed. Returns "null" if incoming
+   * is in live's place now; else {path, uri, entry} of aside, where the former live is.
    *
    * One call, because readers find nothing at live in between.
    */
@@ -54,13 +54,13 @@ public class Renames {
         rename(incoming, live);
         return "null";
       } catch (FileAlreadyExistsException standing) {
-        // Somebody has made live again: the caller finds the old directory as it was, and decides.
+        // Somebody has re-created live: the caller finds the old directory unchanged, and decides.
       }
     }
     return Json.write(new Listing.Found(place, left));
   }
 
-  /** A FileContext makes a client of its own, so one is kept per file system. */
+  /** A FileContext creates its own client, so one is kept per file system. */
   private synchronized FileContext context(Path path) throws IOException {
     URI uri = path.getFileSystem(conf).getUri();
     if (!contexts.containsKey(uri)) contexts.put(uri, FileContext.getFileContext(uri, conf));

@@ -16,7 +16,7 @@ import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.security.AccessControlException;
 
-/** How much may still be written: the file system's free space and what quotas leave. */
+/** How much can still be written: the file system's free space and what quotas leave. */
 public class Room {
   private final Configuration conf;
   private final Set<String> withoutQuota = Collections.synchronizedSet(new HashSet<String>());
@@ -51,8 +51,8 @@ public class Room {
   }
 
   /**
-   * Null where there is no quota, or none that this user may read: it is met, if at all, by the write itself. A directory without
-   * one makes the NameNode count all that lies below it, so it is asked only once: the tables of a database share theirs.
+   * Null if there is no quota, or none that this user may read: the write itself would hit it. For a directory without a quota the
+   * NameNode counts everything below it, so it is queried only once: the tables of a database share theirs.
    */
   private Map<String, Object> quotaOf(String text) throws IOException {
     if (withoutQuota.contains(text)) return null;

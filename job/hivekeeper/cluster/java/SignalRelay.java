@@ -3,11 +3,11 @@ package hivekeeper;
 import sun.misc.Signal;
 import sun.misc.SignalHandler;
 
-/** Hands the signals that would end this JVM on to the driver's Python process, which ends in good order and takes the JVM with it. */
+/** Relays signals that would end this JVM to the driver's Python process, which ends in good order and takes the JVM with it. */
 public class SignalRelay implements SignalHandler {
   private long python;
 
-  /** A signal that is ignored, such as HUP under nohup, stays so. */
+  /** An ignored signal, such as HUP under nohup, stays ignored. */
   public void handOn(long pid, String[] names) {
     python = pid;
     for (String name : names) {
@@ -15,7 +15,7 @@ public class SignalRelay implements SignalHandler {
         Signal signal = new Signal(name);
         if (Signal.handle(signal, this) == SignalHandler.SIG_IGN) Signal.handle(signal, SignalHandler.SIG_IGN);
       } catch (IllegalArgumentException reserved) {
-        // A JVM with -Xrs leaves signals to the system: it dies of this one, and the next run recovers.
+        // A JVM with -Xrs leaves signals to the system: this signal kills it, and the next run recovers.
         continue;
       }
     }
@@ -25,7 +25,7 @@ public class SignalRelay implements SignalHandler {
     if (!send(signal.getName())) Runtime.getRuntime().exit(128 + signal.getNumber());
   }
 
-  /** False where there is no such process any more. */
+  /** False if the process no longer exists. */
   private boolean send(String name) {
     try {
       String command = "kill -s " + name + " " + python;

@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 
-/** Lists of files in and out of Spark's jobs, in one call each. Renames nothing but the files of a stage. */
+/** Lists of files for Spark jobs and from them, in one call each. Renames only the files of a stage. */
 public class StageFiles {
   private static final String SPARKS_JOB_ID = "-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 
@@ -25,8 +25,8 @@ public class StageFiles {
   }
 
   /**
-   * `places` is [{file, …}, …]; each line is the same with the file as input_file_name() gives it, which is how Spark lists it in
-   * `inputFiles` (`file:/a b` and `file:///a%20b` are one path).
+   * `places` is [{file, …}, …]; each line is the same with the file as returned by input_file_name(), which is how Spark lists it
+   * in `inputFiles` (`file:/a b` and `file:///a%20b` are one path).
    */
   public List<String> lines(String[] inputFiles, String places) throws Exception {
     Map<String, String> spelled = new HashMap<String, String>();
@@ -55,7 +55,7 @@ public class StageFiles {
     return Json.write(found);
   }
 
-  /** Spark puts an id of its own into every output name; `mark` takes its place, never over an existing file. */
+  /** Spark puts its own id into every output name; it is replaced by `mark`, never over an existing file. */
   public void mark(String target, String mark) throws IOException {
     Path top = new Path(target);
     FileContext context = FileContext.getFileContext(top.toUri(), conf);

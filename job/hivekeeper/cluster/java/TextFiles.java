@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.io.IOUtils;
 
-/** Reads and writes small files of text, in UTF-8. */
+/** Reads and writes small text files in UTF-8. */
 public class TextFiles {
   private static final int READ_BYTES = 65536;
   private static final int WRITE_BYTES = 4096;
@@ -46,7 +46,7 @@ public class TextFiles {
     }));
   }
 
-  /** Never over a file; on the disks of DataNodes when it returns. */
+  /** Never over a file; when it returns, the content is on the disks of DataNodes. */
   public void writeNew(String text, String content) throws IOException {
     Path path = new Path(text);
     Place parent = Place.of(conf, path.getParent().toString());
@@ -64,8 +64,8 @@ public class TextFiles {
   }
 
   /**
-   * Never over a file, never with parents: a run whose directory was taken from it must not make it again. Replicated even
-   * where the directory is erasure coded: a coded file can neither be synced nor appended to.
+   * Never over a file and never with parents: a run whose directory was taken over must not re-create it. Replicated even if
+   * the directory is erasure coded: an erasure coded file can neither be synced nor appended to.
    */
   static FSDataOutputStream create(FileSystem fs, Path path) throws IOException {
     FsPermission permission = FsPermission.getFileDefault();

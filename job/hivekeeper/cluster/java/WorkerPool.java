@@ -12,7 +12,7 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** The threads that ask a NameNode or read footers for many paths at a time. They end when they are idle. */
+/** The threads that call a NameNode or read footers for many paths at a time. They end when idle. */
 public class WorkerPool {
   private static final int THREADS = 16;
   private static final long IDLE_SECONDS = 5L;
@@ -25,7 +25,7 @@ public class WorkerPool {
     Object of(Object item) throws Exception;
   }
 
-  /** What the task gives for each item, in the items' order. One item is done by the caller's own thread. */
+  /** The task's result for each item, in the items' order. A single item runs in the caller's own thread. */
   public static List<Object> map(List<?> items, final Task task) throws Exception {
     List<Object> results = new ArrayList<Object>();
     if (items.size() == 1) {
@@ -43,7 +43,7 @@ public class WorkerPool {
     return results(futures);
   }
 
-  /** Item → what the task gives for it; without those for which it gives null. */
+  /** Item → the task's result, without items whose result is null. */
   public static Map<String, Object> mapFound(List<String> items, Task task) throws Exception {
     List<Object> results = map(items, task);
     Map<String, Object> found = new LinkedHashMap<String, Object>();
@@ -53,7 +53,7 @@ public class WorkerPool {
     return found;
   }
 
-  /** Fails only when all have ended: nothing goes on behind the caller's back. */
+  /** Fails only after all have ended, so that nothing keeps running behind the caller's back. */
   private static List<Object> results(List<Future<?>> futures) throws Exception {
     List<Object> results = new ArrayList<Object>();
     ExecutionException first = null;

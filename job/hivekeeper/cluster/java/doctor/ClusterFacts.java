@@ -16,7 +16,7 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 
-/** What doctor wants to know of the login and the file system. Changes nothing that it does not take back. */
+/** Facts for doctor about the login and the file system. Undoes every change it makes. */
 public class ClusterFacts {
   private final Configuration conf;
 
@@ -31,7 +31,7 @@ public class ClusterFacts {
     found.put("user", user.getUserName());
     found.put("proof", String.valueOf(user.getAuthenticationMethod()));
     found.put("secured", UserGroupInformation.isSecurityEnabled());
-    // In a YARN container there are tokens instead of a ticket.
+    // A YARN container has tokens instead of a ticket.
     found.put("proved", real.hasKerberosCredentials() || user.getTokens().size() > 0);
     return Json.write(found);
   }
@@ -74,7 +74,7 @@ public class ClusterFacts {
     }
   }
 
-  /** Makes a directory and removes it; its time tells the server's clock. `directory` null: the user's home. */
+  /** Creates a directory and removes it; its time shows the server's clock. `directory` null: the user's home. */
   public String staging(String directory, String name) throws IOException {
     Path parent = directory == null ? FileSystem.get(conf).getHomeDirectory() : new Path(directory);
     FileSystem fs = parent.getFileSystem(conf);
@@ -97,7 +97,7 @@ public class ClusterFacts {
     }
   }
 
-  /** Those of the paths that are not there. */
+  /** The paths that do not exist. */
   public String missing(String paths) throws IOException {
     List<String> found = new ArrayList<String>();
     for (String text : Json.readStrings(paths)) {
@@ -107,7 +107,7 @@ public class ClusterFacts {
     return Json.write(found);
   }
 
-  /** What a table takes, and what space, quotas and roots allow; null where this user may not know. */
+  /** The space a table takes, and what free space and quotas allow; null if this user may not read it. */
   public String room(String root) throws IOException {
     Path table = new Path(root);
     FileSystem fs = table.getFileSystem(conf);
@@ -125,7 +125,7 @@ public class ClusterFacts {
     return Json.write(found);
   }
 
-  /** The quota of the root, else that of the directory above; to ask higher up would make the NameNode walk the warehouse. */
+  /** The quota of the root, else of the directory above; a query higher up would make the NameNode count the whole warehouse. */
   private static void addQuota(FileSystem fs, Path table, Map<String, Object> found) throws IOException {
     Path at = table;
     for (int level = 0; level < 2 && at != null; level++) {
@@ -139,7 +139,7 @@ public class ClusterFacts {
           if (names) found.put("names_left", usage.getQuota() - usage.getFileAndDirectoryCount());
         }
       } catch (AccessControlException notReadable) {
-        // Met, if at all, by the write itself.
+        // If there is one, the write itself will hit it.
       }
       at = at.getParent();
     }

@@ -17,9 +17,9 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 
-/** Tries below a table's root what a run will do there, in a scratch directory that it removes again. Decides nothing. */
+/** Tries what a run will do below a table's root, in a scratch directory that it removes again. Decides nothing. */
 public class RightsTrial {
-  // A user whom no directory names: for an ACL that is only tried.
+  // A user name for a trial ACL; the user need not exist.
   private static final String SOMEBODY = "hivekeeper-somebody";
   private static final String[] TRIALS = {"control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy"};
   private static final long OLD_MS = 3600000L;
@@ -30,7 +30,7 @@ public class RightsTrial {
     this.conf = conf;
   }
 
-  /** {owner, group, trials, left}. Each trial: "" done, a reason, or null where the file system does not know such a thing. */
+  /** {owner, group, trials, left}. Each trial: "" if allowed, a reason, or null if the file system does not support it. */
   public String run(String root, String control, String name) throws IOException {
     Path table = new Path(root);
     Path top = new Path(control);
@@ -41,7 +41,7 @@ public class RightsTrial {
     found.put("owner", wanted.getOwner());
     found.put("group", wanted.getGroup());
     boolean made = !fs.exists(top);
-    // For a JVM that is told to end half-way; one that is killed leaves an empty directory to the next doctor.
+    // For a JVM that is terminated half-way; one that is killed leaves an empty directory for the next doctor to remove.
     fs.deleteOnExit(scratch);
     try {
       if (!made) removeOld(fs, top, name);
@@ -49,7 +49,7 @@ public class RightsTrial {
     } finally {
       found.put("left", removeQuietly(fs, scratch, true));
       fs.cancelDeleteOnExit(scratch);
-      // Not recursive: what a run has put there meanwhile stays.
+      // Not recursive: anything a run has put there meanwhile stays.
       if (made) removeQuietly(fs, top, false);
     }
     return Json.write(found);
@@ -64,7 +64,7 @@ public class RightsTrial {
     }
   }
 
-  /** "" where it is gone, else what is left. */
+  /** "" if it is gone, else what is left. */
   static String removeQuietly(FileSystem fs, Path path, boolean recursive) {
     try {
       fs.delete(path, recursive);

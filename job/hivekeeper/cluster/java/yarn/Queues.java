@@ -13,7 +13,7 @@ import org.apache.hadoop.yarn.api.records.QueueUserACLInfo;
 import org.apache.hadoop.yarn.client.api.YarnClient;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 
-/** Asks the ResourceManager about a queue. Compiled apart: a Spark without YARN's jars must not miss the rest. */
+/** Queries the ResourceManager about a queue. Compiled separately, so that the rest works in a Spark without YARN's jars. */
 public class Queues {
   private final Configuration hadoop;
 
@@ -21,12 +21,12 @@ public class Queues {
     this.hadoop = hadoop;
   }
 
-  /** "null" where the configuration names no ResourceManager. */
+  /** "null" if the configuration names no ResourceManager. */
   public String find(String name) throws Exception {
     YarnConfiguration conf = new YarnConfiguration(hadoop);
     boolean ha = conf.get("yarn.resourcemanager.ha.rm-ids") != null;
     if (!ha && conf.get("yarn.resourcemanager.address", "0.0.0.0:8032").startsWith("0.0.0.0")) return "null";
-    // By default its clients try for a quarter of an hour.
+    // By default its clients retry for a quarter of an hour.
     conf.set("yarn.resourcemanager.connect.max-wait.ms", "15000");
     conf.set("yarn.resourcemanager.connect.retry-interval.ms", "3000");
     conf.set("ipc.client.connect.max.retries", "2");
@@ -60,7 +60,7 @@ public class Queues {
     return found;
   }
 
-  /** The capacity scheduler says `etl` in one answer and `root.etl` in another; its leaf names are unique unless a site asks otherwise. */
+  /** The capacity scheduler returns `etl` in one answer and `root.etl` in another; leaf names are unique unless a site allows otherwise. */
   private static String shortName(String queue) {
     return queue.substring(queue.lastIndexOf('.') + 1);
   }
