@@ -97,7 +97,7 @@ def _go_on(run: Run, unit: PlannedUnit, to_trash: bool, seen: Mapping[str, Snaps
 
 
 def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Reason], Tuple[str, ...]]:
-    """Why a backup must not be deleted, None if it may; and the late files, which are moved to live first in any case.
+    """Why a backup must not be deleted, None if it may; and the late files, which are moved to live first.
 
     Open files are checked before taking the listing that is compared: a file closed in between then shows its new
     length.

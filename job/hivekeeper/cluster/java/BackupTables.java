@@ -18,7 +18,7 @@ import org.apache.hadoop.hive.metastore.api.Table;
  * `places` is {partition name, or "" for an unpartitioned table: location}. A table that lacks any of `parameters` is not ours.
  */
 public class BackupTables {
-  // Not copied to a backup table: statistics that only the table's own writers keep right, and rights to delete its files.
+  // Not copied to a backup table: statistics that only the table's own writers keep right, and properties that let others delete files.
   private static final List<String> ROW_STATISTICS =
       Arrays.asList("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded");
   private static final List<String> RIGHTS_OVER_FILES =
