@@ -36,7 +36,7 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-GONE = Reason(Code.DIRECTORY_GONE, "its directory has just disappeared", "somebody is removing it: run again later")
+GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
