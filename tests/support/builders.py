@@ -1,4 +1,4 @@
-"""Small values for tests, each with everything that the test does not care about filled in."""
+"""Small values for tests, with defaults for everything a test does not care about."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def a_group(rows, form=FORM, columns=None):
 
 
 def read_log(entries):
-    """A table's log from the texts of its entries, by number."""
+    """A table's log, from the texts of its entries by number."""
     return reconcile({version: read_entry(text, version) for version, text in entries.items()})

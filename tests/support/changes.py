@@ -1,6 +1,6 @@
 """Names for the changes that last, in the words of docs/on-disk.md, derived from the calls that make them.
 
-The program knows none of these names: a fault is switched on where a test wraps a port. Fakes and real ports give the same ones.
+The program does not use these names: tests inject faults where they wrap a port. Fakes and real ports yield the same names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ METASTORE = (
 )
 ROWS = ("write_stage",)
 
-# Below `.hivekeeper`: a run's directory, and what lies in it.
+# Below `.hivekeeper`: a run's directory and its contents.
 OF_RUN = re.compile(rf"/{re.escape(names.CONTROL)}[^/]*/runs/(?P<run>[^/]+)(?:/(?P<rest>.+))?")
 OF_CONTROL = re.compile(rf"/{re.escape(names.CONTROL)}[^/]*/(?P<rest>[^/]+)(?:/(?P<file>[^/]+))?")
 IN_STATE = re.compile(rf"(?P<state>\w+)/(?:u\d+(?:\.\d+)?|b\d+/{names.UNIT_COLUMN}=\d+)(?P<file>/.+)?")
@@ -31,7 +31,7 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
     """`live → retired`, `write clock`: what a call does to a table whose location is `root`."""
     if method == "rename_exact":
         source, target = (name_place(path, root) for path in paths)
-        # Written aside first: it counts when it has its name.
+        # Written aside first: counts once it has its final name.
         return target if source == target + ".part" else f"{source} → {target.partition('/')[0]}"
     if method in METASTORE:
         return method.replace("_", " ")
@@ -47,7 +47,7 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
 
 
 def name_place(path: str, root: str) -> str:
-    """Where a path lies, without numbers, ids and names of files."""
+    """Where a path is, without numbers, ids and file names."""
     of_run = OF_RUN.search(path)
     if of_run:
         return _name_in_run(of_run["run"], of_run["rest"] or "")
@@ -71,7 +71,7 @@ def _name_in_run(run: str, rest: str) -> str:
 
 
 def paths_of(method: str, arguments: Sequence[Any]) -> Tuple[str, ...]:
-    """The paths among a real call's arguments."""
+    """The paths among the arguments of a real call."""
     if method in METASTORE or method in ROWS:
         return ()
     if method == "dress":
@@ -80,7 +80,7 @@ def paths_of(method: str, arguments: Sequence[Any]) -> Tuple[str, ...]:
 
 
 def name_step(step: str, root: str) -> Optional[str]:
-    """The same for a step of the fakes. None for half of a change, and for what does not last: a lock given back."""
+    """The same for a step of the fakes. None for half of a change, and for a change that does not last, such as a released lock."""
     method, *paths = step.split(" ")
     method = {"put": "write_stage", "write_new": "", "write_new.close": "write_new"}.get(method, method)
     method = "" if method == "metastore.hold" else method.rpartition("metastore.")[2]

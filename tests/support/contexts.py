@@ -1,4 +1,4 @@
-"""What a command gets, as a test needs it: one setting for all tables, nobody is asked."""
+"""A command's context for tests: the same settings for all tables, no confirmation prompt."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def arrow_rows(format: str, paths: Sequence[Path]) -> List[str]:
 
 
 def write_arrow(path: Path, columns: Dict[str, Any], **options: Any) -> None:
-    """A Parquet file by Arrow, without the keys that say so."""
+    """A Parquet file written by Arrow, without the metadata keys that say so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = options.pop("schema", None)
     pq.write_table(pa.table(columns, schema=schema), path, store_schema=False, **{"compression": "snappy", **options})

@@ -1,4 +1,4 @@
-"""The commands as an operator types them, on a world in memory: run ids count up, nobody is asked."""
+"""The commands as an operator types them, on an in-memory world: run ids count up, nothing asks for confirmation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERYTHING = Settings(min_age_ms=0)
 
 
 class Desk:
-    """One table, `sales.events` if none is named, and the commands on it."""
+    """One table, `sales.events` by default, and the commands on it."""
 
     def __init__(self, world: World, table: str = "sales.events", **settings: Any) -> None:
         self.world = world
@@ -74,13 +74,13 @@ class Desk:
         return recover.recover(self._context())
 
     def append(self, unit: str, *rows: str) -> None:
-        """One file for each row, and an hour's quiet."""
+        """Add one file for each row, then an hour of quiet."""
         for row in rows:
             self.world.add_file(f"{self.live(unit)}/{row}.parquet", [row])
         self.world.files.namespace.advance(3_600_000)
 
     def kill_before(self, words: Sequence[str], command: Callable[[], object]) -> None:
-        """Kill a command just before the first step that names all these words."""
+        """Kill a command just before the first step that contains all these words."""
 
         def die(what: str) -> None:
             if all(word in what for word in words):
@@ -105,12 +105,12 @@ class Desk:
         return a_context(self.world.cluster, selected, self._new_run(), settings or self.settings, **more)
 
     def _new_run(self) -> str:
-        """Ids of one second each, with days for the hundreds, so that the backup tables' names differ too."""
+        """Run ids one second apart, with the hundreds as days, so that backup table names differ too."""
         number = len(self.runs)
         self.runs.append(f"202601{1 + number // 3600:02d}t02{number // 60 % 60:02d}{number % 60:02d}z-0000")
         return self.runs[-1]
 
 
 def outcomes(result: CommandResult) -> Any:
-    """Outcome by unit, of the last step where there are several."""
+    """Outcome by unit; of the last step if a unit has several."""
     return {unit.name: unit.outcome.code for unit in result.tables[0].units}

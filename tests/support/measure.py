@@ -1,6 +1,6 @@
-"""A plugin of pytest that measures coverage in each process of pytest-xdist; `coverage combine` joins what they saw.
+"""A pytest plugin that measures coverage in each pytest-xdist process; `coverage combine` merges the results.
 
-It is loaded before any module of the job is (`-p support.measure`), so that the lines that define things count as well.
+Load it before any module of the job (`-p support.measure`), so that lines run at import count too.
 """
 
 from __future__ import annotations

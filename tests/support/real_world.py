@@ -1,6 +1,6 @@
 """The real counterpart of world.py: a table on local Spark or a cluster, and a process that can be killed between two real calls.
 
-Writers and the reader that counts rows are not Spark but pyarrow.
+Writers, and the reader that counts rows, use pyarrow instead of Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.fakes.files import Killed
 from support.storage import Storage
 
 SCHEMA = pyarrow.schema([("text", pyarrow.string())])
-# As if Spark had written it: else a file and the output of a compaction would not be compacted together.
+# As if Spark had written it; otherwise the file would not be compacted together with a compaction's output.
 BY_SPARK = {"org.apache.spark.version": "3.5.9"}
 ERRORS = {
     **dict.fromkeys(changes.FILES, FilesUnavailable),
@@ -35,7 +35,7 @@ KILLED, LOST_ANSWER, FAILED = "killed", "answer lost", "failed"
 
 @dataclass
 class Fault:
-    """What happens once, at the nth change of this name: a kill after it, an answer that is lost, a call without effect."""
+    """What happens once, at the nth change of this name: a kill after it, a lost answer, or a call without effect."""
 
     name: str
     nth: int
@@ -52,7 +52,7 @@ class Fault:
 
 
 class Process:
-    """One that may be killed: after so many changes (`left`), or by a fault. Its locks end with it. `changed` names what it did."""
+    """A process that may be killed: after `left` changes, or by a fault. Its locks end with it. `changed` lists its changes."""
 
     def __init__(self) -> None:
         self.left: Optional[int] = None
@@ -61,12 +61,12 @@ class Process:
         self.is_dead = False
         self.locks: List[Lock] = []
         self.changed: List[str] = []
-        # Other programs act here: just before a change, or just before any call. They are told its name, a reading method's own.
+        # Other programs act here: just before a change, or just before any call. They get its name; for a read, the method's.
         self.before_change: Callable[[str], None] = lambda _name: None
         self.before_call: Callable[[str], None] = lambda _name: None
 
     def change(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
-        """The call happens as a whole or not at all."""
+        """The call happens completely or not at all."""
         self.require_life(name)
         self.before_change(name)
         if self.left == 0:
@@ -107,13 +107,13 @@ class Process:
         raise Killed("between two changes")
 
     def end(self) -> None:
-        """Locks end with their process, those too that it does not know it has."""
+        """Release the process's locks, including those it does not know it has."""
         while self.locks:
             self.locks.pop().release()
 
 
 class MortalLock:
-    """Given back once: by its holder, or by that one's death."""
+    """Released once: by its holder, or by the holder's death."""
 
     def __init__(self, lock: Lock, process: Process) -> None:
         self._lock, self._process = lock, process
@@ -128,7 +128,7 @@ class MortalLock:
 
 
 class Mortal:
-    """A real port in the hands of a process that may be killed, at work on the table at `root`."""
+    """A real port used by a process that may be killed, working on the table at `root`."""
 
     def __init__(self, port: object, methods: Sequence[str], process: Process, root: str) -> None:
         self._port, self._methods, self._process, self._root = port, methods, process, root
@@ -150,7 +150,7 @@ class Mortal:
 
 
 def in_hands_of(process: Process, real: Cluster, root: str, clock: WallClock) -> Cluster:
-    """The three ports, each call of which the process makes."""
+    """The three ports, each call made by the process."""
     return replace(
         real,
         files=Mortal(real.files, changes.FILES, process, root),
@@ -171,13 +171,13 @@ class LaterClock(WallClock):
 
 
 class Picture:
-    """A local copy of all that lies in a world, read by pyarrow."""
+    """A local copy of everything in a world, read by pyarrow."""
 
     def __init__(self, top: Path, units: Sequence[str]) -> None:
         self.live = {unit: rows_of(visible_files(top / "events" / unit)) for unit in units}
         self.files = {unit: len(visible_files(top / "events" / unit)) for unit in units}
         control = top / "events" / ".hivekeeper" if units[0] else top / ".hivekeeper-events"
-        # By their paths below `runs`: RUN/retired/u00001.
+        # Keyed by path below `runs`: RUN/retired/u00001.
         self.held = {
             str(place.relative_to(control / "runs")): rows_of(visible_files(place))
             for state in ("retired", "restoring", "held")
@@ -191,15 +191,15 @@ class Picture:
 
 
 class RealWorld:
-    """One database at `place`, with a table `events` of one column: partitions by their names, or "" for one without."""
+    """One database at `place`, with a single-column table `events`: partitions by name, or "" if unpartitioned."""
 
     def __init__(self, spark: Any, database: str, storage: Storage, units: Sequence[str], place: str) -> None:
         self.spark, self.database, self.storage, self.units, self.place = spark, database, storage, units, place
         self.clock = LaterClock()
         self.process = Process()
-        # Every row that a writer has ever added.
+        # Every row that a writer has added.
         self.written: Counter = Counter()
-        # Rows of writers that were told that they had failed: such a row may be there or not.
+        # Rows of writers that were told of a failure: these rows may exist or not.
         self.unpromised: Counter = Counter()
         real = assemble(spark)
         self.files, self.metastore = real.files, real.metastore
@@ -229,7 +229,7 @@ class RealWorld:
 
     @property
     def cluster(self) -> Cluster:
-        """The ports as the next command has them: another process, which has read nothing yet."""
+        """The ports for the next command: another process, which has read nothing yet."""
         return in_hands_of(self.process, assemble(self.spark), self.events.location, self.clock)
 
     def die_after(self, steps: int, at_once: bool) -> None:
@@ -241,7 +241,7 @@ class RealWorld:
         self.process = Process()
 
     def watch(self, full_name: str, act: Callable[[str], None]) -> None:
-        """Let others act just before each change of a command; they are told its name."""
+        """Let others act just before each change of a command; they get its name."""
         assert full_name == self.events.full_name
         self.process.before_change = act
 
@@ -252,7 +252,7 @@ class RealWorld:
         self.clock.forward_ms += ms
 
     def table(self, full_name: str) -> Table:
-        """The one that a desk works on."""
+        """The table that a desk works on."""
         assert full_name == self.events.full_name
         return self.events
 
@@ -310,7 +310,7 @@ def parquet_of(rows: Sequence[str]) -> bytes:
 
 
 def visible_files(directory: Path) -> List[Path]:
-    """What readers of one unit see: data files directly in it."""
+    """What readers of one unit see: its data files, not those in subdirectories."""
     return [path for path in sorted(directory.glob("*")) if path.is_file() and not path.name.startswith((".", "_"))]
 
 

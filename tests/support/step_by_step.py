@@ -1,6 +1,6 @@
-"""`ports.Files.exchange` as the three steps of a NameNode that it is: for whoever must come between them.
+"""`ports.Files.exchange` as its three NameNode steps, for tests that act between them.
 
-tests/contract/ has it that the real one, which is one call, does the same.
+tests/contract/ proves that the real one, a single call, does the same.
 """
 
 from __future__ import annotations

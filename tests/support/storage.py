@@ -1,6 +1,6 @@
-"""Where the tables of tests lie: local files, or the directory that HKTEST_FS names (`hdfs://127.0.0.1:8020/user/etl/tests`).
+"""Where the tests' tables are: on local files, or in the directory that HKTEST_FS names (`hdfs://127.0.0.1:8020/user/etl/tests`).
 
-Stands for other programs: none of Hivekeeper's own code is used. Locations are text with a scheme; readers get local copies.
+It stands for other programs and uses no Hivekeeper code. Locations are text with a scheme; readers get local copies.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import pytest
 
 TEST_FS = os.environ.get("HKTEST_FS", "")
 
-# For a case that a cluster would only make slower: it is about a format, a text or the gateway.
+# For cases that a cluster would only slow down: about a format, a text or the gateway.
 local_only = pytest.mark.skipif(bool(TEST_FS), reason="local: it says the same on every file system and metastore")
 
 
 def login_options() -> Dict[str, str]:
-    """How Spark logs in: the keytab that `tests/cluster/cluster env` names carries its principal's name; none without Kerberos."""
+    """How Spark logs in: not at all without Kerberos; else with the keytab from `tests/cluster/cluster env`, named after its principal."""
     keytab = os.environ.get("HKTEST_KEYTAB")
     return {"spark.kerberos.principal": Path(keytab).stem, "spark.kerberos.keytab": keytab} if keytab else {}
 
 
 class Found(NamedTuple):
-    """A file or directory; times are only compared with others of the same storage."""
+    """A file or directory; compare times only with others from the same storage."""
 
     location: str
     size_bytes: int
@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 class Storage:
-    """What both kinds do; `root` is a directory for one test."""
+    """What both kinds have in common; `root` is one test's directory."""
 
     root: str
 
@@ -64,7 +64,7 @@ class LocalStorage(Storage):
         return [Found(f"file:{path}", at.st_size, at.st_mtime_ns, path.is_dir()) for path, at in zip(found, statuses)]
 
     def write(self, location: str, content: bytes = b"") -> None:
-        """A new file, also where one is there, below directories that are made."""
+        """Write a file, replacing an existing one; create its parent directories."""
         self.make_directory(location.rpartition("/")[0])
         self._path(location).unlink(missing_ok=True)
         self._path(location).write_bytes(content)
@@ -73,7 +73,7 @@ class LocalStorage(Storage):
         self._path(location).mkdir(parents=True, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
-        """To a name that is free, below directories that are made."""
+        """Move to an unused name; create its parent directories."""
         self.make_directory(target.rpartition("/")[0])
         self._path(source).rename(self._path(target))
 
@@ -82,19 +82,19 @@ class LocalStorage(Storage):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def bring(self, directory: Path, location: str) -> None:
-        """A local directory's files to a place that does not exist."""
+        """Copy a local directory's files to a place that does not exist yet."""
         shutil.copytree(directory, self._path(location), copy_function=os.link)
 
     def copy(self, location: str) -> Path:
-        """What lies there, as a local path to read only; it does not exist where nothing lies there."""
+        """A local path with the contents, to read only; it does not exist if there are none."""
         return self._path(location)
 
     def close(self) -> None:
-        """The directory goes with its test."""
+        """Remove the directory at the end of the test."""
 
 
 class HadoopStorage(Storage):
-    """By a client of its own."""
+    """Uses a separate client."""
 
     def __init__(self, spark: Any, root: str, copies: Path) -> None:
         self.root = root
@@ -139,25 +139,25 @@ class HadoopStorage(Storage):
         self._made += 1
         target = self._copies / f"copy-{self._made}"
         if self.exists(location):
-            # The last argument: without checksum files beside the copies.
+            # The last argument: no checksum files beside the copies.
             self._fs.copyToLocalFile(False, self._path(location), self._path(f"file:{target}"), True)
         return target
 
     def end_lease(self, location: str) -> None:
-        """As an administrator does for a writer that died, who would not wait a minute."""
+        """As an administrator does for a writer that died, instead of waiting a minute."""
         while not self._fs.recoverLease(self._path(location)):
             time.sleep(0.2)
 
     def open(self, location: str) -> Any:
-        """A new file's stream, for a writer that takes its time: write(bytearray), hflush(), close()."""
+        """A new file's stream, for a slow writer: write(bytearray), hflush(), close()."""
         return self._fs.create(self._path(location), False)
 
     def append(self, location: str) -> Any:
-        """The stream of a file that is there."""
+        """A stream that appends to an existing file."""
         return self._fs.append(self._path(location))
 
     def rename_as_committers_do(self, source: str, target: str) -> None:
-        """FileSystem.rename: below the target where that is a directory."""
+        """FileSystem.rename: moves below the target if that is a directory."""
         assert self._fs.rename(self._path(source), self._path(target)), f"{source} was not renamed"
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class HadoopStorage(Storage):
 
 
 def open_storage(spark: Any, directory: Path) -> Storage:
-    """One for a test, by its own temporary directory."""
+    """The storage for one test, in its temporary directory."""
     if not TEST_FS:
         return LocalStorage(directory)
     return HadoopStorage(spark, f"{TEST_FS}/{directory.parent.name}/{directory.name}", directory)

@@ -1,4 +1,4 @@
-"""A whole cluster in memory: tables with files, the three fakes, a clock; and the ways it can be hurt."""
+"""A whole cluster in memory: tables with files, the three fakes and a clock, with ways to break it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.fakes.rows import DataFile, FakeRows
 
 
 class TestClock:
-    """The namespace's own clock, and a duration that tests may stretch."""
+    """The namespace's clock, and a duration that tests may stretch."""
 
     __test__ = False
 
@@ -39,7 +39,7 @@ class TestClock:
 
 
 class World:
-    """Files are given by length, or by rows; each row is a text of its own."""
+    """Files are given by length, or by rows; each row is a unique text."""
 
     def __init__(self) -> None:
         self.files = FakeFiles()
@@ -77,7 +77,7 @@ class World:
         self.files.writer.add(path, content, length)
 
     def fail_at(self, step: int, done: bool) -> None:
-        """Let the call of one step from now on fail, with or without its effect."""
+        """Make the call of this step, counted from now, fail, with or without taking effect."""
         seen = [0]
 
         def fail(what: str) -> None:
@@ -93,11 +93,11 @@ class World:
         self.files.before_step = fail
 
     def picture(self) -> Dict[str, object]:
-        """Every file and what it holds."""
+        """Every file and its content."""
         return dict(self.files.contents())
 
     def rows_below(self, directory: str) -> Counter:
-        """Rows that a reader of one unit sees: data files directly in it."""
+        """Rows that a reader of one unit sees: those in its data files, not in subdirectories."""
         found: Counter = Counter()
         for path, content in self.files.contents(directory).items():
             if names.parent(path) == directory and not names.is_hidden(names.base(path)) and isinstance(content, DataFile):
@@ -132,7 +132,7 @@ class World:
         self.files.writer.start_committer(directory)
 
     def watch(self, full_name: str, act: Callable[[str], None]) -> None:
-        """Let others act just before each change of a command; they are told its name."""
+        """Let others act just before each change of a command; they get its name."""
         root, last = self.catalog.tables[full_name].location, ""
 
         def tell(step: str) -> None:
@@ -147,12 +147,12 @@ class World:
         self.files.before_step = tell
 
     def mark_success(self, directory: str) -> None:
-        """As Spark's and MapReduce's committers do, over the one that is there."""
+        """As Spark's and MapReduce's committers do, replacing an existing one."""
         self.files.writer.delete(names.join(directory, "_SUCCESS"))
         self.add_file(names.join(directory, "_SUCCESS"), (), 0)
 
     def overwrite(self, directory: str, name: str, rows: Sequence[str], whole: bool) -> None:
-        """INSERT OVERWRITE: the directory made anew, or only what is in it."""
+        """INSERT OVERWRITE: replace the directory, or only its contents."""
         doomed = [directory] if whole else [names.join(directory, entry) for entry in self.files.namespace.directory(directory).children]
         for path in doomed:
             self.files.writer.delete(path)

@@ -1,6 +1,6 @@
-"""The in-memory fake of `cluster/files.py`: a small NameNode, our client of it, and the other programs that write to it.
+"""The in-memory fake of `cluster/files.py`: a small NameNode, our client, and other programs that write to it.
 
-It behaves as HDFS does (tests/contract/test_files.py says how), and it can be killed, stalled and starved.
+It behaves like HDFS (tests/contract/test_files.py defines how), and tests can kill it, stall it and take its space away.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ ROOT = "hdfs://nn"
 TRASH = ROOT + "/user/hive/.Trash/Current"
 BLOCK_SIZE = 128 << 20
 COPIES = 3
-# What Java's URI leaves as it is in a path; so is everything beyond ASCII.
+# What Java's URI leaves unescaped in a path; so is everything non-ASCII.
 URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
 
 
 class Killed(BaseException):
-    """The process is gone. Not an Exception, so that no handler of the program can hide it."""
+    """The process is gone. Not an Exception, so no handler in the program can catch it."""
 
 
 @dataclass(eq=False)
 class Node:
-    """An inode. `content` is text, or whatever the rows fake keeps in a data file."""
+    """An inode. `content` is text, or whatever the rows fake stores in a data file."""
 
     id: int
     is_dir: bool
@@ -48,27 +48,27 @@ class Node:
 
 
 class Namespace:
-    """The NameNode: every method is one atomic step, whoever asks.
+    """The NameNode: every method is one atomic step, whichever client calls it.
 
-    The clock is a number that tests may set (`clock_ms`) and that every change moves by `tick_ms`, so that
-    `tick_ms=0` is a coarse clock; or it is a function (`clock`), the wall clock for example.
+    The clock is a number that tests may set (`clock_ms`) and that every change advances by `tick_ms`, so
+    `tick_ms=0` is a coarse clock; or it is a function (`clock`), such as the wall clock.
     """
 
     def __init__(self, clock: Optional[Callable[[], int]] = None) -> None:
         self.clock = clock
         self.clock_ms = 1_767_225_600_000
         self.tick_ms = 1
-        # Clients in several threads: each holds it for one step.
+        # Clients run in several threads; each takes this for one step.
         self.one_step = threading.RLock()
         self.space_bytes: Optional[int] = None
-        # Directories with a quota: names, and bytes of disk that count every copy; None where one is not limited.
+        # Directories with a quota: names, and disk bytes including replicas; None if not limited.
         self.quotas: Dict[str, Tuple[Optional[int], Optional[int]]] = {}
-        # Paths at and below which nothing may be changed, and directories that may not be read.
+        # Paths at and below which changes are denied, and directories that cannot be read.
         self.denied: Set[str] = set()
         self.unreadable: Set[str] = set()
-        # What an administrator has tied to a directory, by its path.
+        # What an administrator has set on a directory, by its path.
         self.ties: Dict[str, Ties] = {}
-        # Files that our clients hold open: a lock, or None for one that is being written.
+        # Files that our clients hold open: a lock, or None for a file being written.
         self.leases: Dict[Node, Optional[FakeLock]] = {}
         self._last_id = 16385
         self.root = Node(self._last_id, True, self.now())
@@ -120,7 +120,7 @@ class Namespace:
         return node
 
     def rename(self, source: str, target: str) -> None:
-        """As FileContext.rename without OVERWRITE: the node keeps its id and time, both parents' times change."""
+        """Like FileContext.rename without OVERWRITE: the node keeps its id and time, both parents' times change."""
         node = self.find(source)
         if node is None:
             raise SourceMissing(source)
@@ -152,7 +152,7 @@ class Namespace:
         return sum(node.length for _, node in self.walk(ROOT))
 
     def quota_left(self, directory: str) -> Quota:
-        """A directory counts as one of its own names; every copy of a file counts."""
+        """A directory counts as one of its own names; every replica of a file counts."""
         below = [node for _, node in self.walk(directory)]
         most_names, most_disk = self.quotas[directory]
         disk = sum(node.length for node in below) * COPIES
@@ -163,7 +163,7 @@ class Namespace:
         )
 
     def require_disk(self, path: str, length: int) -> None:
-        """A file that is begun is charged whole blocks, whatever it will hold."""
+        """A new file is charged whole blocks, whatever it will hold."""
         charged = -(-length // BLOCK_SIZE) * BLOCK_SIZE * COPIES
         for quota in self._quotas_above(path):
             if quota.disk_left is not None and quota.disk_left < charged:
@@ -178,7 +178,7 @@ class Namespace:
         return [self.quota_left(directory) for directory in self.quotas if path.startswith(directory + "/")]
 
     def walk(self, top: str) -> Iterator[Tuple[str, Node]]:
-        """Everything below, level by level, so parents come before children."""
+        """Everything below, level by level, so that parents come before children."""
         found = self.find(top)
         level = [(top, found)] if found is not None and found.is_dir else []
         while level:
@@ -198,9 +198,9 @@ class Namespace:
 class FakeFiles:
     """`ports.Files` in memory, as one client (process) of a namespace. `another_client()` is a second process.
 
-    Every changing call is one step; write_new is two (the file is there, in part and open; then it is
-    complete), dress one for each directory. `steps` counts them. Fakes of other ports call `step()` for their
-    own changes, so that kills fall between those too. `trash_enabled` is what fs.trash.interval says.
+    Every changing call is one step; write_new is two (the file exists, incomplete and open; then it is
+    complete), dress is one per directory. `steps` counts them. Fakes of other ports call `step()` for their
+    own changes, so kills fall between those too. `trash_enabled` stands for fs.trash.interval.
     """
 
     clock_grain_ms = 1
@@ -221,26 +221,26 @@ class FakeFiles:
 
     @property
     def writer(self) -> Writer:
-        """Another program, which lives on when this client is killed."""
+        """Another program, which survives when this client is killed."""
         return Writer(self.namespace)
 
     def another_client(self) -> FakeFiles:
         return FakeFiles(namespace=self.namespace)
 
     def die_after(self, steps: int, at_once: bool = True) -> None:
-        """Be killed when so many more steps are done: at once, or only when the next one would begin. 0 is before the first."""
+        """Kill this client after this many more steps: at once, or only when the next step would begin. 0 is before the first."""
         self._left, self._at_once = steps, at_once
 
     def revive(self) -> None:
-        """The same program started anew. Its former locks stay held until `expire_locks`."""
+        """Restart the same program. Its old locks stay held until `expire_locks`."""
         self._dead, self._left = False, None
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
-        """The next call of this method raises; with `done` it has its effect all the same, as when a connection breaks."""
+        """Make the next call of this method raise; with `done` it takes effect all the same, as when a connection breaks."""
         self._failures[method] = (error, done)
 
     def expire_locks(self) -> None:
-        """Every lease ends: of dead holders, and of living ones that paused too long."""
+        """Expire every lease: of dead holders, and of live ones that paused too long."""
         for node, lock in self.namespace.leases.items():
             self.namespace.close(node)
             if lock is not None:
@@ -248,7 +248,7 @@ class FakeFiles:
         self.namespace.leases.clear()
 
     def step(self, what: str) -> None:
-        """Count one change that is about to be made."""
+        """Count one change that is about to happen."""
         self._require_alive()
         if self.before_step is not None:
             self.before_step(what)
@@ -260,7 +260,7 @@ class FakeFiles:
         self.namespace.advance(self.namespace.tick_ms)
 
     def stepped(self, what: str) -> None:
-        """Say that a change has been made: here a kill falls that is to come at once."""
+        """Report that a change has been made: a kill set to come at once falls here."""
         if self._left == 0 and self._at_once:
             self._die(what)
 
@@ -269,11 +269,11 @@ class FakeFiles:
         return self.namespace.file(self.qualify(path)).content
 
     def contents(self, top: str = ROOT) -> Dict[str, Any]:
-        """What lies in the world, for a test's assertion: path → content of every file below."""
+        """Path → content of every file below `top`, for a test's assertion."""
         return {path: node.content for path, node in self.namespace.walk(self.qualify(top)) if not node.is_dir}
 
     def put(self, path: str, content: Any, length: Optional[int] = None) -> None:
-        """One step of this client that makes a whole data file; for the rows fake."""
+        """Write a whole data file in one step of this client; for the rows fake."""
         path = self.qualify(path)
         self._change("put", [path], lambda: self.namespace.create(path, content, self._fitting(content, length)))
 
@@ -419,7 +419,7 @@ class FakeFiles:
         return Snapshot(True, node.id, node.mtime_ms, tuple(entries))
 
     def _fitting(self, content: Any, length: Optional[int]) -> int:
-        """The length, if so much space is left."""
+        """The length, if there is room for it."""
         length = size(content) if length is None else length
         limit = self.namespace.space_bytes
         if limit is not None and self.namespace.used_bytes() + length > limit:
@@ -427,7 +427,7 @@ class FakeFiles:
         return length
 
     def _move_to_trash(self, path: str) -> None:
-        """Below the trash with its whole path; where that is taken, with the time behind its name."""
+        """Its whole path below the trash; if that is taken, with the time appended."""
         target = wanted = names.join(TRASH, *parts(path))
         now = self.namespace.now()
         while self.namespace.find(target) is not None:
@@ -460,7 +460,7 @@ class FakeFiles:
         return lock
 
     def _attributes(self, directory: str, node: Node) -> Attributes:
-        """Policies are kept by each directory itself: nothing is inherited here, so nothing is lost by a rename either."""
+        """Each directory keeps its own policies: nothing is inherited here, so a rename loses nothing either."""
         parent = self.namespace.find(names.parent(self.qualify(directory)))
         known = attributes_of(node)
         above = parent.attributes if parent is not None else known
@@ -511,18 +511,18 @@ class FakeLock:
 
 
 class Writer:
-    """Other programs, by the calls that they make: Spark and Hive with their committers, anything that appends."""
+    """Other programs, by the calls they make: Spark and Hive with their committers, and anything that appends."""
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
 
     def add(self, path: str, content: Any, length: Optional[int] = None) -> None:
-        """A finished file appears; missing parents are made, as every writer's client does."""
+        """Add a finished file; create missing parents, as every writer's client does."""
         self._tick()
         self.namespace.create(normal(path), content, size(content) if length is None else length)
 
     def open(self, path: str, content: Any = "", length: Optional[int] = None) -> Node:
-        """Open a file for write: a new one, or for append the one that is there."""
+        """Open a file for writing: a new one, or an existing one for append."""
         self._tick()
         node = self.namespace.find(normal(path))
         if node is None:
@@ -533,7 +533,7 @@ class Writer:
         return node
 
     def append_open(self, node: Node, more: Any, length: Optional[int] = None) -> None:
-        """Write on: the stream follows its inode, wherever the file lies by now."""
+        """Write more: the stream follows its inode, wherever the file is by now."""
         node.content += more
         node.length += size(more) if length is None else length
 
@@ -550,14 +550,14 @@ class Writer:
         self.namespace.delete(normal(path))
 
     def rename_into(self, source: str, target: str) -> None:
-        """FileSystem.rename: below the target where that is a directory."""
+        """FileSystem.rename: moves below the target if that is a directory."""
         self._tick()
         there = self.namespace.find(normal(target))
         below = names.join(target, names.base(source)) if there is not None and there.is_dir else target
         self.namespace.rename(normal(source), normal(below))
 
     def overwrite(self, directory: str, files: Mapping[str, Any]) -> None:
-        """INSERT OVERWRITE at its end: the directory is deleted and made anew."""
+        """The end of an INSERT OVERWRITE: delete the directory and create it again."""
         self.delete(directory)
         for name, content in files.items():
             self.add(names.join(directory, name), content)
@@ -566,11 +566,11 @@ class Writer:
         self.make_directory(names.join(directory, "_temporary", "0"))
 
     def commit_task(self, directory: str, name: str, content: Any, length: Optional[int] = None) -> None:
-        """Version 1 of the committer: a task's file waits below `_temporary`, whose parents are made again if they are gone."""
+        """Committer version 1: a task's file waits below `_temporary`, whose parents are re-created if they are gone."""
         self.add(names.join(directory, "_temporary", "0", f"task_{name}", name), content, length)
 
     def commit_job(self, directory: str) -> None:
-        """Move what the tasks committed, over files of the same name, and take `_temporary` away."""
+        """Move what the tasks committed, replacing files of the same name, and remove `_temporary`."""
         temporary = normal(names.join(directory, "_temporary"))
         for task in sorted(self.namespace.directory(names.join(temporary, "0")).children):
             for name in sorted(self.namespace.directory(names.join(temporary, "0", task)).children):
@@ -617,7 +617,7 @@ def info(path: str, node: Node) -> FileInfo:
 
 
 def attributes_of(node: Node) -> Attributes:
-    """File attributes from the first data file, as the real one reads them."""
+    """File attributes from the first data file, as the real implementation reads them."""
     visible = [child for name, child in sorted(node.children.items()) if not child.is_dir and not names.is_hidden(name)]
     known = node.attributes
     if not visible:

@@ -1,6 +1,6 @@
-"""The in-memory fake of `cluster/metastore.py`: a metastore, our client of it, and what other people do to it.
+"""The in-memory fake of `cluster/metastore.py`: a metastore, our client, and changes by others.
 
-It behaves as Hive's does (tests/contract/test_metastore.py says how) and dies with the files fake's process.
+It behaves like Hive's (tests/contract/test_metastore.py defines how) and dies with the files fake's process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARQUET = Storage(
     {"serialization.format": "1"},
 )
 
-# What Hive's and Spark's statistics add to a table, and what lets others delete its files: a backup table has neither.
+# Properties that Hive's and Spark's statistics add, and those that let others delete a table's files: a backup table has neither.
 ROW_STATISTICS = ("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded")
 RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period")
 
@@ -33,7 +33,7 @@ KEEP_ROOTS_MS = 300_000
 
 @dataclass
 class Catalog:
-    """The metastore server: what it stores, whoever asks. `events` is what its listeners were told."""
+    """The metastore server: what it stores, for all clients. `events` is what its listeners were told."""
 
     databases: Set[str] = field(default_factory=lambda: {"default"})
     tables: Dict[str, Table] = field(default_factory=dict)
@@ -72,10 +72,10 @@ class Catalog:
 
 
 class FakeMetastore:
-    """`ports.Metastore` in memory, as the process whose files `files` is: its kills, steps and callbacks are ours.
+    """`ports.Metastore` in memory, for the process that owns `files`: it shares that process's kills, steps and callbacks.
 
-    Every changing call is one step, taking and giving back Hive's lock included; making a backup table of a partitioned table
-    is two, the table and then its partitions (make_backup_table.partitions). `analyzed` holds what analyze() was asked for.
+    Every changing call is one step, including taking and releasing Hive's lock; creating a backup table of a partitioned table
+    is two, first the table and then its partitions (make_backup_table.partitions). `analyzed` records the calls of analyze().
     """
 
     def __init__(self, files: FakeFiles, catalog: Optional[Catalog] = None) -> None:
@@ -83,11 +83,11 @@ class FakeMetastore:
         self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
-        # Per database: when the locations of tables were read, and what was found.
+        # Per database: when table locations were read, and the result.
         self._roots: Dict[str, Tuple[int, Dict[str, str]]] = {}
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
-        """The next call of this method raises; with `done` a change has its effect all the same."""
+        """Make the next call of this method raise; with `done` a change takes effect all the same."""
         self._failures[method] = (error, done)
 
     # ---- ports.Metastore
@@ -155,7 +155,7 @@ class FakeMetastore:
                 self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
 
     def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
-        """What one client has read it keeps for some minutes, as the real one does."""
+        """A client caches what it has read for some minutes, like the real one."""
         self._read("locations_below")
         now_ms = self._files.namespace.now()
         read_at_ms, roots = self._roots.get(database, (0, {}))
@@ -174,7 +174,7 @@ class FakeMetastore:
     # ---- inside
 
     def _read(self, method: str) -> None:
-        self._files.qualify("/")  # a killed process asks nothing more
+        self._files.qualify("/")  # a killed process makes no more calls
         error, _ = self._failures.pop(method, (None, True))
         if error is not None:
             raise error
@@ -218,7 +218,7 @@ class FakeMetastore:
         return True
 
     def _make_backup_table(self, table: Table, name: str, place: str, parameters: Mapping[str, str]) -> None:
-        self._partitions(table)  # the table is there
+        self._partitions(table)  # raises unless the table exists
         stored = self.catalog.tables[table.full_name]
         database, _, own_name = name.partition(".")
         if database not in self.catalog.databases:
@@ -312,7 +312,7 @@ def _partition_at(partition: Partition, place: str) -> Partition:
 
 
 def _moved(storage: Storage, place: str) -> Storage:
-    """The SerDe's `path`, where Spark set one, follows."""
+    """The SerDe's `path`, if Spark set one, follows."""
     found = {key: place if key.lower() == "path" else value for key, value in storage.serde_parameters.items()}
     return dataclasses.replace(storage, serde_parameters=found)
 

@@ -1,6 +1,6 @@
-"""The in-memory fake of `cluster/rows.py`: data files are tuples of rows, each row one text; jobs write them through the files fake.
+"""The in-memory fake of `cluster/rows.py`: a data file is a tuple of rows, each row one text; jobs write through the files fake.
 
-A stage job makes one file after the other, so kills fall between them, and it can be made to fail or to write other rows than it read.
+A stage job writes one file after another, so kills fall between them. Tests can make it fail or write wrong rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RowTexts = Tuple[str, ...]
 
 @dataclass(frozen=True)
 class DataFile:
-    """The content of a data file. `hazard` is what only a look at its data can tell."""
+    """The content of a data file. `hazard` is what only reading its data can reveal."""
 
     rows: RowTexts = ()
     form: Form = FORM
@@ -51,8 +51,8 @@ class DataFile:
 class FakeRows:
     """`ports.Rows` in memory.
 
-    `spoil` changes the rows that a job writes for a unit (number and rows in, rows out); `fail` names the reason why the
-    job of a batch fails, after it has written all but its last file.
+    `spoil` changes the rows that a job writes for a unit (unit number and rows in, rows out); `fail` is the reason why a batch's
+    job fails, after it has written all but its last file.
     """
 
     def __init__(self, files: FakeFiles) -> None:
@@ -109,7 +109,7 @@ class FakeRows:
         return Counter(rows)
 
     def _outputs(self, batch: StageBatch) -> Iterator[Tuple[str, int, RowTexts, int]]:
-        """Path, unit, rows and length of each file to be written; a missing source shows when its turn comes, before any output."""
+        """Path, unit, rows and length of each file to write; a missing source is noticed when its turn comes, before any output."""
         for unit in batch.units:
             for bin_number in range(unit.outputs):
                 sources = [file for file, assigned in zip(unit.files, unit.bins) if assigned == bin_number]
