@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def show(found: Found, with_traces: bool) -> int:
-    """Print broken promises first, then the windows, of those only the smallest sets; gives how many promises are broken."""
+    """Print broken promises first, then the windows, only the smallest sets of them; return the number of broken promises."""
     broken = 0
     for (kind, windows), (times, schedule) in sorted(
         found.broken.items(), key=lambda item: (bool(item[0][1]), item[0][0], sorted(item[0][1]))

@@ -1,4 +1,4 @@
-"""Which runs meet which writers, and how often a run may be killed, lose its lease, or see a rename fail."""
+"""Which runs meet which writers, and how often a run may be killed, lose its lease, or have a rename fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPACT, RECOVER, ROLLBACK, CLEANUP = "compact", "recover", "rollback", "cleanup
 
 @dataclass(frozen=True)
 class Configuration:
-    """`swapped`: a run has compacted the unit before. `coarse`: the clock stands still unless it is told to tick."""
+    """`swapped`: an earlier run has compacted the unit. `coarse`: the clock advances only when told to."""
 
     jobs: Tuple[str, ...]
     writers: Tuple[Tuple[Any, ...], ...] = ()
@@ -29,7 +29,7 @@ class Configuration:
     coarse: bool = False
 
     def limited(self, most: int) -> Configuration:
-        """With fewer kills, and fewer recoveries to be killed in turn."""
+        """The same with fewer kills, and fewer recoveries to kill in turn."""
         jobs = list(self.jobs)
         while jobs.count(RECOVER) > max(most, 1) and self.kills > most:
             jobs.remove(RECOVER)
@@ -88,7 +88,7 @@ CONFIGURATIONS: Dict[str, Configuration] = {
 
 
 def begin(configuration: Configuration) -> Tuple[Explorer, State]:
-    """An explorer, and the state where nobody has done anything yet."""
+    """An explorer, and the state before anybody has acted."""
     explorer, world = Explorer(judge_now, judge_end), World()
     discovered = any(writer[0] == "discovery" for writer in configuration.writers)
     parameters = {"discover.partitions": "true"} if discovered else {}

@@ -1,7 +1,7 @@
 """Every interleaving of runs and writers, one NameNode call at a time, with kills, lost leases and renames that fail.
 
-Calls of a lone run to places that nobody else can see are made at once: in whatever order with the others' they come, the
-outcome is the same. A kill is tried after each change, because it cannot be told from one after the reads that follow.
+When only one run is active, its calls to places that nobody else sees are made at once: their order relative to other calls
+does not change the outcome. A kill is tried after each change, because a kill after the reads that follow looks the same.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ABOVE_LIVE = (ROOT, LIVE)
 ALL_CHANGES = frozenset().union(*CHANGES.values())
 MOVES_ROWS = frozenset(["rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_stage"])
 LOCK_TOLD = frozenset(["hold", "check"])
-# A refused unit, a table that is taken over, a call that fails again and again are no surprise here; a bug or a question to a person is.
+# A refused unit, a lost table or a call that keeps failing is expected here; a bug or a state that needs investigation is not.
 EXPECTED = frozenset([Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.UNUSABLE])
 
 
 @dataclass(frozen=True)
 class Runner:
-    """A run of ours: it waits for its turn, stands at a point, or is done or dead. `last` is its last call's method."""
+    """One of our runs: waiting for its turn, stopped at a point, done or dead. `last` is the method of its last call."""
 
     number: int
     job: str
@@ -74,7 +74,7 @@ Actor = Union[Runner, Writer]
 
 @dataclass(frozen=True)
 class Budget:
-    """How often a run may be killed, lose its lease, see a rename fail; and how often, where two are at work, it may be the other's turn.
+    """How often a run may be killed, lose its lease or have a rename fail; and, if two runs are active, how often they may switch.
 
     `turn` is the index of the run that acted last.
     """
@@ -105,7 +105,7 @@ class Found:
 
 @cache
 def next_step(program: str, arguments: Tuple[Any, ...], results: Tuple[Any, ...]) -> Any:
-    """(description, what it does) of a writer's next step, or the facts that it ends with."""
+    """(description, action) of a writer's next step, or the facts it ends with."""
     steps = writers.PROGRAMS[program](*arguments)
     try:
         step = next(steps)
@@ -117,7 +117,7 @@ def next_step(program: str, arguments: Tuple[Any, ...], results: Tuple[Any, ...]
 
 
 class Explorer:
-    """`judge_now` names the promises that a state breaks, `judge_end` those that one breaks where nobody acts any more."""
+    """`judge_now` names the promises that a state breaks, `judge_end` those broken by a state in which nobody acts any more."""
 
     def __init__(self, judge_now: Callable[[World], Iterator[str]], judge_end: Callable[[World], Iterator[str]]) -> None:
         self.freezer = Freezer()
@@ -140,12 +140,12 @@ class Explorer:
                 yield self._move_writer(state, index)
 
     def _lone_runner(self, actors: Sequence[Actor]) -> Optional[Runner]:
-        """The run that is at work, where no other can meet it."""
+        """The run that is active, if no other run can meet it."""
         at_work = [actor for actor in actors if isinstance(actor, Runner) and actor.status == "runs"]
         return at_work[0] if len(at_work) == 1 and not at_work[0].lapsed else None
 
     def _is_private(self, runner: Runner, world: World, actors: Sequence[Actor]) -> bool:
-        """Whether no writer can see its next call, nor change what that one answers."""
+        """Whether no writer can see its next call or change the answer to it."""
         assert runner.point is not None
         call = runner.point.next
         acting = [actor for actor in actors if isinstance(actor, Writer) and actor.status == "runs"]
@@ -179,11 +179,11 @@ class Explorer:
         yield self._perform(state, index, after)
 
     def _may_act(self, budget: Budget, index: int) -> bool:
-        """Whether it is this run's turn, or may become so."""
+        """Whether it is this run's turn, or can become so."""
         return budget.switches > 0 or budget.turn in (-1, index)
 
     def _may_begin(self, frozen: Frozen, actors: Sequence[Actor], index: int) -> bool:
-        """One after the other, when the lock is free; beside one that lost its lease unnoticed."""
+        """Whether the next run may start: the lock is free, and no run is active except one that lost its lease unnoticed."""
         earlier = [actor for actor in actors[:index] if isinstance(actor, Runner)]
         at_work = [actor for actor in actors if isinstance(actor, Runner) and actor.status == "runs" and not actor.lapsed]
         return frozen[2] is None and not at_work and all(actor.status != "waits" for actor in earlier)
@@ -212,7 +212,7 @@ class Explorer:
         return f"{runner.name} KILLED", (self._frozen_after(world, actors), actors, replace(budget, kills=budget.kills - 1, turn=-1))
 
     def _lapse(self, state: State, index: int) -> Move:
-        """The run pauses for so long that its lease ends, and does not know. Only `check` could tell when, so it happens just after one."""
+        """The run pauses until its lease expires, without knowing. Only `check` could tell when, so this happens right after one."""
         frozen, actors, budget = state
         runner, world = actors[index], self.freezer.thaw(frozen)
         assert isinstance(runner, Runner)
@@ -259,7 +259,7 @@ class Explorer:
         return replace(runner, point=None, status="done", last="")
 
     def _is_unwatched(self, runner: Runner, world: World, actors: Sequence[Actor], budget: Budget) -> bool:
-        """Whether nothing can come between the last call and the next, and no promise is to be asked for between them."""
+        """Whether nothing can happen between the last call and the next, and no promise needs checking between them."""
         assert runner.point is not None
         call = runner.point.next
         assert isinstance(call, Call)
@@ -271,7 +271,7 @@ class Explorer:
         return not may_branch and runner.last not in MOVES_ROWS and self._is_private(runner, world, actors)
 
     def _frozen_after(self, world: World, actors: Sequence[Actor]) -> Frozen:
-        """Without what only those knew who act no more."""
+        """Without what only finished processes knew."""
         at_work = [actor for actor in actors if actor.status == "runs"]
         if not any(isinstance(actor, Runner) for actor in at_work):
             world.forget_times()
@@ -299,7 +299,7 @@ class Explorer:
     # ---- exploring
 
     def explore(self, first: State, stop_at_first: bool = False) -> Found:
-        """Breadth first, so that the first schedule found for something is the shortest; depth first where the first break is enough."""
+        """Breadth first, so that the first schedule found for something is the shortest; depth first if the first break is enough."""
         found, came, queue = Found(), {first: None}, deque([first])  # type: ignore[var-annotated]
         while queue:
             state = queue.pop() if stop_at_first else queue.popleft()
@@ -401,7 +401,7 @@ def _hold(world: World, files: FakeFiles, number: int, path: str, holder: str) -
 
 
 def contents(world: World) -> Dict[str, Any]:
-    """What lies where, the lock's list of its holders left out."""
+    """Which files are where, without the lock's list of holders."""
     return {path: node.content for path, node in world.files_below("hdfs://nn") if path != CONTROL.lock}
 
 

@@ -1,4 +1,4 @@
-"""Lines of the safe order, each taken away in turn: the exploration must see what it was for."""
+"""Lines of the safe order, removed one at a time: the exploration must notice each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JOB = TESTS.parent / "job"
 
 @dataclass(frozen=True)
 class Mutation:
-    """In `file` of the job `line` becomes `instead`; `configuration` then breaks a promise, with so many kills or lost leases."""
+    """In `file` of the job, replace `line` by `instead`; `configuration` then breaks a promise with this many kills or lost leases."""
 
     file: str
     line: str
@@ -72,7 +72,7 @@ MUTATIONS = {
 
 
 def mutate(mutation: Mutation, directory: Path) -> Path:
-    """A copy of the job with the line taken away."""
+    """A copy of the job with the line removed."""
     copy = directory / "job"
     shutil.copytree(JOB, copy, ignore=shutil.ignore_patterns("__pycache__"))
     file = copy / "hivekeeper" / mutation.file
@@ -83,7 +83,7 @@ def mutate(mutation: Mutation, directory: Path) -> Path:
 
 
 def explore_mutated(mutation: Mutation, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Ends with 1 and a schedule where a promise is broken."""
+    """Exits with 1 and a schedule if a promise is broken."""
     job = mutate(mutation, directory)
     return subprocess.run(
         [sys.executable, "-m", "interleavings", "--first", "--most", str(mutation.most), mutation.configuration],

@@ -1,4 +1,4 @@
-"""What must hold in every state of an exploration, and what where nobody acts any more: design promises as questions to a world."""
+"""What must hold in every state of an exploration, and what must hold at its end: design promises as questions to a world."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"
 KEPT = frozenset(["live", "retired", "restoring"])
-# In the gap a late file may be in live before the snapshot's rows are back: no order of renames can help it.
+# In the gap a late file may be in live before the snapshot's rows are back: no order of renames can prevent that.
 ACCEPTED = frozenset(
     ["readers see late rows without the snapshot's", "readers see late rows without the snapshot's, in an outage"],
 )
@@ -28,7 +28,7 @@ def needed(world: World) -> List[str]:
 
 
 def find_places(world: World) -> Mapping[str, Set[str]]:
-    """Kinds of directories that hold each row; proofs in stage and ready are no place to keep one."""
+    """The kinds of directories that hold each row; proofs in stage and ready do not count as a place to keep one."""
     found: Dict[str, Set[str]] = defaultdict(set)
     for path, node in world.files_below("hdfs://nn"):
         kind = _kind_of(path) if isinstance(node.content, DataFile) else ""

@@ -1,7 +1,7 @@
-"""The real commands as programs of an exploration: each stops before every call to a cluster, and goes on with the answer that it gets.
+"""The real commands as programs of an exploration: each stops before every call to a cluster, and resumes with the answer.
 
-What a command will do next is a function of the answers that it got so far. So a command's state is that sequence (a Point), and a
-second way to go on from it is had by running the command again with the same answers.
+What a command does next depends only on the answers it got so far. So a command's state is that sequence (a Point), and to
+continue from a state a second time, the command is run again with the same answers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Call:
         return self.method in CHANGES[self.port]
 
     def paths(self) -> List[str]:
-        """The paths that a call to the files names; of others none."""
+        """The paths in a call to the files; none for other calls."""
         found: List[str] = []
         for argument in self.arguments if self.port == "files" else ():
             found += [argument] if isinstance(argument, str) else list(argument)
@@ -58,7 +58,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code, and the message where there is one."""
+    """How a command ended: its exit code, and the message if there is one."""
 
     code: int
     why: str = ""
@@ -77,7 +77,7 @@ PORT_ERRORS = (FilesError, MetastoreUnavailable, RowsError)
 
 
 def _ask(port: str, method: str, *arguments: Any) -> Any:
-    """Hand the call to the explorer, which goes on here when it has the answer."""
+    """Hand the call to the explorer, which resumes here once it has the answer."""
     answer = getcurrent().parent.switch(Call(port, method, arguments))
     if answer.error is not None:
         raise answer.error
@@ -85,7 +85,7 @@ def _ask(port: str, method: str, *arguments: Any) -> Any:
 
 
 class SteppedFiles:
-    """`ports.Files`: a look at several directories is as many pairs of steps, own status first, as the real one makes them."""
+    """`ports.Files`: inspecting several directories is one pair of steps each, own status first, as in the real implementation."""
 
     clock_grain_ms = 1
 
@@ -204,7 +204,7 @@ class Point:
         return self._children[key]
 
     def _take_execution(self) -> greenlet:
-        """The one that waits here, or another one that was brought here by the same answers."""
+        """The runner that waits here, or another one brought here by the same answers."""
         if self._execution is not None:
             execution, self._execution = self._execution, None
             return execution
@@ -235,5 +235,5 @@ def _key_of(answer: Answer) -> Any:
 
 
 def name_of(path: str) -> str:
-    """A path in a schedule, without what all have in common."""
+    """A path in a schedule, without the common part."""
     return path.replace("hdfs://nn/warehouse/sales/events", "").replace("/.hivekeeper/", "") or names.base(path)

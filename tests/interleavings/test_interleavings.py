@@ -1,4 +1,4 @@
-"""The safe order, explored: no interleaving breaks a promise, and a line of the order that is taken away is missed."""
+"""The safe order, explored: no interleaving breaks a promise, and removing a line of the order is noticed."""
 
 from __future__ import annotations
 

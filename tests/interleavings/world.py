@@ -1,7 +1,7 @@
 """The cluster of an exploration: the fakes' NameNode and metastore as a value that can be frozen, compared and thawed.
 
-Two worlds that nobody can tell apart are equal: ids do not tell in which order several programs acted, and a directory's time
-counts its changes from the moment when a run remembers it, because times are only ever compared for equality.
+Two worlds that no program can tell apart are equal: ids do not reveal in which order several programs acted, and a directory's time
+counts its changes since a run remembered it, because times are only ever compared for equality.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from support.fakes.files import ROOT, Namespace, Node, parts, size
 from support.fakes.metastore import Catalog
 
 PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
-# The NameNode's time when it is asked for, later than all that happened, unless the clock is coarse.
+# The NameNode's time as read by a run: later than everything so far, unless the clock is coarse.
 LATE_MS = 10**9
 TICK_MS = 10
 
@@ -24,10 +24,10 @@ Frozen = Tuple[FrozenSet[Entry], Any, Optional[int], FrozenSet[tuple], Optional[
 
 
 class CountingNamespace(Namespace):
-    """A NameNode whose ids and times hold no more than a program may draw from them.
+    """A NameNode whose ids and times reveal no more than a program may conclude from them.
 
-    `actor` is whose call is carried out, 0 for what was there before; `made` counts the ids that each has taken. `remembered` holds
-    the ids of directories whose changes count. `coarse_ms` is the clock's time where it is coarse, else None.
+    `actor` is the caller of the current call, 0 for the initial state; `made` counts the ids each has used. `remembered` holds
+    the ids of directories whose changes count. `coarse_ms` is the clock's time if it is coarse, else None.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class CountingNamespace(Namespace):
             node.mtime_ms += TICK_MS
 
     def walk(self, top: str) -> Iterator[Tuple[str, Node]]:
-        """Faster than the fake's, for it is asked for in every state; parents before children all the same."""
+        """Faster than the fake's, because it runs in every state; parents still come before children."""
         found = self.find(top)
         waiting = [(top, found)] if found is not None and found.is_dir else []
         while waiting:
@@ -75,7 +75,7 @@ class CountingNamespace(Namespace):
 
 @dataclass
 class World:
-    """What every program of an exploration acts on. `holder` has the lock; `facts` are what only the promises look at."""
+    """What all programs of an exploration act on. `holder` has the lock; only the promises read `facts`."""
 
     namespace: CountingNamespace = field(default_factory=CountingNamespace)
     catalog: Catalog = field(default_factory=Catalog)
@@ -104,7 +104,7 @@ class World:
 
 
 class Freezer:
-    """Worlds as values. Entries and catalogs that are equal are kept once."""
+    """Worlds as values. Equal entries and catalogs are stored once."""
 
     def __init__(self) -> None:
         self._entries: Dict[Entry, Entry] = {}
@@ -129,7 +129,7 @@ class Freezer:
             yield kept.setdefault(entry, entry)
 
     def _freeze_catalog(self, catalog: Catalog) -> tuple:
-        """All that the programs change of it: parameters of tables, and partitions with places and parameters."""
+        """Everything in it that the programs change: parameters of tables, and partitions with locations and parameters."""
         key = tuple(
             (name, table.location, tuple(sorted(table.parameters.items())), tuple(_partition_key(one) for one in sorted_partitions))
             for name, table in sorted(catalog.tables.items())

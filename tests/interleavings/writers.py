@@ -1,7 +1,7 @@
-"""Other programs as they are in the field: appenders, committers, overwriters, the metastore's own discovery.
+"""Other programs as found in the field: appenders, committers, overwriters, the metastore's own discovery.
 
-They know nothing of Hivekeeper. Each step is one call of the NameNode. They leave facts for the promises: which rows a writer was told
-are in ("told"), which it meant to replace ("may go"), and which of its steps met the unit between its two places ("window").
+They know nothing of Hivekeeper. Each step is one call to the NameNode. They leave facts for the promises: which rows a writer was
+told are in ("told"), which it meant to replace ("may go"), and which of its steps met the unit between its two places ("window").
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PRIVATE = "hdfs://nn/private"
 ORIGINAL = ("s1", "s2")
 
 Fact = Tuple[Any, ...]
-# A step: what it is called in a schedule, and what it does. A program gets the step's result, None where it failed, and ends with facts.
+# A step: its name in a schedule, and its action. A program gets the step's result, None if it failed, and ends with facts.
 Step = Tuple[str, Callable[[World], Any]]
 Program = Generator[Step, Any, Sequence[Fact]]
 
@@ -33,7 +33,7 @@ Program = Generator[Step, Any, Sequence[Fact]]
 
 
 def rows_below(world: World, directory: str) -> Counter:
-    """Rows in the data files directly in a directory, with their multiplicity."""
+    """Rows in a directory's own data files, with their multiplicity."""
     node = world.namespace.find(directory)
     found: Counter = Counter()
     for name, child in node.children.items() if node is not None else ():
@@ -50,13 +50,13 @@ def rows_in_live(world: World) -> Counter:
 
 
 def tell_window(world: World, what: str) -> None:
-    """This step met the unit between its two places: no order of ours can help it."""
+    """This step met the unit between its two places: no order of our steps can prevent that."""
     when = "after the swap" if rows_in_live(world)[ORIGINAL[0]] else "in an outage" if ("killed",) in world.facts else "in the gap"
     world.facts.add(("window", f"{what} {when}"))
 
 
 def begin_overwrite(world: World) -> None:
-    """All rows that there are now may be replaced; one that is in and cannot be seen now is a window."""
+    """All rows that exist at this moment may be replaced; a told row that cannot be seen at this moment is a window."""
     seen = rows_in_live(world)
     for row in (*ORIGINAL, *(fact[1] for fact in world.facts if fact[0] == "told")):
         world.facts.add(("may go", row))
@@ -68,7 +68,7 @@ def begin_overwrite(world: World) -> None:
 
 
 def attempt(change: Callable[[World], Any]) -> Callable[[World], Any]:
-    """None where the NameNode refuses."""
+    """None if the NameNode refuses."""
 
     def step(world: World) -> Any:
         try:
@@ -98,7 +98,7 @@ def rename(source: str, target: str) -> Step:
 
 
 def rename_into(source: str, target: str) -> Step:
-    """FileSystem.rename: below the target where that is a directory."""
+    """FileSystem.rename: moves below the target if that is a directory."""
 
     def move(world: World) -> Any:
         there = world.namespace.find(target)
@@ -117,7 +117,7 @@ def ask_whether(path: str) -> Step:
 
 
 def close_row(row: str, more: str = "") -> Step:
-    """A stream follows its inode, wherever the file lies now."""
+    """A stream follows its inode, wherever the file is by then."""
 
     def close(world: World) -> Any:
         for _, node in world.files_below("hdfs://nn"):
@@ -135,7 +135,7 @@ def close_row(row: str, more: str = "") -> Step:
 
 
 def _told(*rows: str) -> Sequence[Fact]:
-    """The writer's job is done: its rows must be in the table from now on."""
+    """The writer's job is done: its rows must be in the table from this moment."""
     return [("told", row) for row in rows]
 
 
@@ -156,12 +156,12 @@ def append_hive(row: str) -> Program:
 
 
 def append_to_old(row: str) -> Program:
-    """A stream that was opened for append on a file of the snapshot before the swap."""
+    """A stream opened before the swap, for append to a file of the snapshot."""
     return [("kept", row)] if (yield close_row(ORIGINAL[0], row)) else ()
 
 
 def _commit_task(temporary: str, number: str) -> Step:
-    """No attempt directory is no output: FileOutputCommitter goes on without a word."""
+    """Without an attempt directory there is no output: FileOutputCommitter continues silently."""
     source = f"{temporary}/x{number}"
 
     def commit(world: World) -> Any:
@@ -208,7 +208,7 @@ def committer_inside() -> Program:
 
 
 def _publish(directory: str, name: str) -> Generator[Step, Any, Any]:
-    """mergePaths: file by file into a target that is there, else the directory becomes the target."""
+    """mergePaths: file by file into an existing target; otherwise the directory becomes the target."""
     if (yield ask_whether(LIVE)):
         return (yield rename(f"{directory}/{name}", f"{LIVE}/{name}"))
     return (yield rename_into(directory, LIVE))
@@ -237,7 +237,7 @@ def _delete_listed(path: str) -> Step:
 
 
 def overwrite_files(row: str) -> Program:
-    """Lists, deletes what it listed, adds its own: Hive's replaceFiles."""
+    """Lists, deletes what it listed, adds its own files: Hive's replaceFiles."""
 
     def look(world: World) -> Tuple[str, ...]:
         begin_overwrite(world)
@@ -263,7 +263,7 @@ def overwrite_directory(row: str) -> Program:
 
 
 def overwrite_dynamic(row: str) -> Program:
-    """Deletes the directory, renames its own to the place: Spark's dynamic overwrite."""
+    """Deletes the directory, then renames its own into place: Spark's dynamic overwrite."""
     staging = f"{ROOT}/.spark-staging-1"
     yield make_file(f"{staging}/d/{row}.parquet", row)
     yield _delete_live()
@@ -287,14 +287,14 @@ def drop(purge: bool) -> Program:
 
 
 def _is_in_a_swap(world: World) -> bool:
-    """A run that is not in the log has a copy of the unit aside."""
+    """A run that is not in the log has set a copy of the unit aside."""
     finished = "".join(node.content for path, node in world.files_below(f"{ROOT}/.hivekeeper/log"))
     copies = [path for path, node in world.files_below(RUNS) if "/ready/u" in path or "/retired/u" in path]
     return any(path[len(RUNS) + 1 :].partition("/")[0].partition(".")[0] not in finished for path in copies)
 
 
 def discovery() -> Program:
-    """The metastore's own task: a partition without a directory is dropped, a directory without a partition added."""
+    """The metastore's own task: drops a partition without a directory, adds a directory without a partition."""
     there = yield ask_whether(LIVE)
     known = yield "ask for the partition", lambda world: UNIT in world.catalog.partitions[TABLE]
     if there and not known:
@@ -311,7 +311,7 @@ def _drop_undiscovered(world: World) -> None:
 
 
 def ticks(times: int) -> Program:
-    """A coarse clock goes on."""
+    """A coarse clock advances."""
 
     def tick(world: World) -> None:
         assert world.namespace.coarse_ms is not None
