@@ -1,4 +1,4 @@
-"""Backup tables when the metastore fails for a call or for a night: a later run makes them show what the log says."""
+"""Backup tables when the metastore fails for one call or a whole night: a later run corrects them from the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Act = Callable[[Desk], Any]
 
 
 def compact_all(desk: Desk) -> None:
-    """One partition of two is given up, so that the backup table has to let go of it."""
+    """One of two partitions is given up, so the backup table has to stop showing it."""
     waiting = [f"{desk.live('dt=2')}/_temporary"] if desk.world.table(desk.table).partitioned else []
     others = desk.world.files.before_step
 
@@ -83,7 +83,7 @@ def shown(desk: Desk) -> Dict[str, Dict[str, str]]:
 
 
 def let_metastore_fail(desk: Desk, done: bool) -> List[str]:
-    """Let each call fail that changes a backup table which is there; gives what failed."""
+    """Make every call that changes an existing backup table fail; returns the failed calls."""
     failed: List[str] = []
 
     def fail(step: str) -> None:
@@ -110,7 +110,7 @@ def test_what_the_metastore_did_not_do_for_a_backup_table_a_later_run_does(situa
     failed = let_metastore_fail(desk, done)
     command(desk)
     desk.recover()
-    # The second night the metastore is well again.
+    # On the second night the metastore works again.
     desk.world.files.before_step = None
     assert failed or before == shown(undisturbed)
     assert desk.recover().code is Exit.DONE

@@ -1,4 +1,4 @@
-"""cleanup killed after every single change, and met by late files at every single change; rows are counted afterwards."""
+"""cleanup, killed and met by late files at every single change; rows are counted afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS = ["delete", "trash"]
 
 
 def build(shape: str) -> Desk:
-    """A table with the backups of two compactions, of a rollback and of a record; one late file in a backup."""
+    """A table with the backups of two compactions and a rollback, and a record; one backup holds a late file."""
     columns, units = SHAPES[shape]
     world = World()
     world.add_table(a_table(columns), {unit: [SMALL] * 3 for unit in units})

@@ -1,4 +1,4 @@
-"""compact-swap killed after every single change, and met by writers at every single change; rows are counted afterwards."""
+"""compact-swap, killed and met by writers at every single change; rows are counted afterwards."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def control_of(world: World) -> ControlPaths:
 
 
 def require_tidy(world: World) -> None:
-    """Every run is in the log, and nothing but backups and records is left."""
+    """Every run is in the log, and only backups and records are left."""
     control = control_of(world)
     finished = store.read_history(world.cluster, control).finished
     assert {store.run_of(name) for name in store.find_runs(world.files, control)} <= finished
@@ -135,7 +135,7 @@ def test_a_recovery_that_is_killed_too_is_recovered(shape, step):
 
 
 def write_at(world: World, step: int, write) -> None:
-    """Let a writer act just before one step of ours."""
+    """Let a writer act just before one of our steps."""
     seen = [0]
 
     def act(_what: str) -> None:
@@ -177,7 +177,7 @@ def test_an_append_and_a_kill_at_the_same_moment_lose_nothing(shape, step):
 
 @pytest.mark.parametrize(("shape", "step"), steps_of("flat"))
 def test_a_committer_with_committed_tasks_keeps_them(shape, step):
-    """Spark's committer: a task's file lies in _temporary when we come, and is moved into the table afterwards."""
+    """Spark's committer: a task's file is in _temporary when we start, and is moved into the table afterwards."""
     world, unit = build(shape), ""
     before, live = world.rows_of("sales.events"), live_of(world, unit)
 
@@ -194,7 +194,7 @@ def test_a_committer_with_committed_tasks_keeps_them(shape, step):
 
 
 def overwrite_files(world: World, live: str) -> None:
-    """Replace the files of a directory and keep the directory, as Spark's INSERT OVERWRITE into a static partition does."""
+    """Replace a directory's files and keep the directory, as Spark's INSERT OVERWRITE into a static partition does."""
     for entry in world.files.namespace.find(live).children.copy():
         world.files.writer.delete(f"{live}/{entry}")
     world.files.writer.add(f"{live}/new.parquet", DataFile(rows=("new",)))
@@ -213,7 +213,7 @@ def test_rows_that_an_overwriter_replaced_never_come_back(shape, step, overwrite
 
     def overwrite() -> None:
         if world.files.namespace.find(live) is None:
-            return  # in the gap: what an overwriter cannot list it does not replace (docs/swap.md)
+            return  # in the gap: an overwriter does not replace what it cannot list (docs/swap.md)
         overwrite_unit(world, live)
         wrote.append(True)
 
@@ -228,7 +228,7 @@ def test_rows_that_an_overwriter_replaced_never_come_back(shape, step, overwrite
 @pytest.mark.parametrize(("shape", "step"), steps_of("flat", "partitioned"))
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done all the same"])
 def test_a_call_that_fails_anywhere_is_settled_by_what_is_there(shape, step, done):
-    """A connection that breaks: whether the change was made is not known."""
+    """A connection breaks: the client cannot know whether the change was made."""
     world = build(shape)
     before = world.rows_of("sales.events")
     world.fail_at(step, done)
@@ -254,7 +254,7 @@ def test_a_second_run_is_refused_while_the_first_holds_the_table():
 
 @pytest.mark.parametrize(("shape", "step"), steps_of("flat", "partitioned"))
 def test_a_run_that_slept_through_a_takeover_changes_nothing_more(shape, step):
-    """The lease of a paused run ends; another run takes over and finishes; then the sleeper wakes up."""
+    """A paused run's lease expires; another run takes over and finishes; then the paused run wakes up."""
     world = build(shape)
     before = world.rows_of("sales.events")
     other = world.another_process()

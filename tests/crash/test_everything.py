@@ -1,4 +1,4 @@
-"""Random sequences of every subcommand, of writers and of kills, against a model of the table's rows."""
+"""Random sequences of all subcommands, writers and kills, checked against a model of the table's rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POLICIES = [
     Settings(min_age_ms=0, older_than_ms=12 * HOUR_MS),
     Settings(min_age_ms=24 * HOUR_MS),
 ]
-# What must have happened in all lives together.
+# What must have happened at least once over all lives.
 OFTEN_ENOUGH = {"swapped": 200, "rolled-back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
 FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED}
 
@@ -35,8 +35,8 @@ FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED}
 class Life(RuleBasedStateMachine):
     """A partitioned table in any world. `rows` is what readers must see, by unit; a dropped partition has no entry.
 
-    `replaced` are the units that somebody ever overwrote or dropped: only these may verify find different, when a rollback
-    has brought a run into force that was before it.
+    `replaced` holds the units that were ever overwritten or dropped: only for these may verify find a difference, after a rollback
+    has brought an earlier run back into force.
     """
 
     runs = Bundle("runs")
@@ -87,7 +87,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(unit=st.sampled_from(UNITS))
     def make_again(self, unit: str) -> None:
-        """What was left in its directory when it was dropped is seen again."""
+        """Whatever was left in its directory when it was dropped is visible again."""
         if unit not in self.rows:
             self.world.make_partition(self.desk.table, unit)
             row = self.new_row()
@@ -101,14 +101,14 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: not self.killed)
     @rule(steps=st.integers(0, 45), at_once=st.booleans())
     def arm_a_kill(self, steps: int, at_once: bool) -> None:
-        """The next command dies after so many changes, if it makes so many."""
+        """The next command dies after this many changes, if it makes as many."""
         self.world.die_after(steps, at_once)
         self.killed = True
 
     # ---- commands
 
     def run(self, command, *words, allowed=FINE, **more):
-        """A command, and recovery if it was killed; None where it was."""
+        """Run a command, and recover if it was killed; returns None in that case."""
         try:
             result = command(*words, **more)
         except Killed:
@@ -245,7 +245,7 @@ MOVES: Dict[Move, int] = {
 
 
 def live_on(life: Life, chance: random.Random, moves: int) -> None:
-    """So many moves, drawn by weight: most change something. All that must hold is asked for after each, and at the end."""
+    """Make this many moves, drawn by weight, most of which change something. Check everything after each move, and at the end."""
     for move in chance.choices(list(MOVES), list(MOVES.values()), k=moves):
         move(life, chance)
         life.readers_see_every_row_once()
@@ -254,7 +254,7 @@ def live_on(life: Life, chance: random.Random, moves: int) -> None:
 
 
 def test_no_row_is_lost_or_doubled_in_many_lives():
-    """Hypothesis shrinks what it finds, but prefers short and simple lives; these are long, and their seeds are fixed."""
+    """Hypothesis shrinks what it finds but prefers short, simple lives; these are long, with fixed seeds."""
     happened: Counter = Counter()
     for seed in range(150):
         life = LifeInMemory()

@@ -1,4 +1,4 @@
-"""rollback killed after every single change, and met by writers at every single change; rows are counted afterwards."""
+"""rollback, killed and met by writers at every single change; rows are counted afterwards."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def kill_at(desk: Desk, step: int, at_once: bool, act: Callable[[Desk], object])
 
 
 def require_rows_somewhere(desk: Desk, rows: Mapping[str, int], units) -> None:
-    """At every instant: no row twice in live, and all rows of a unit together in live or in a directory of ours."""
+    """At every instant: no row twice in live, and all rows of a unit together in live or in one of our directories."""
     for unit in units:
         wanted = Counter({row: count for row, count in rows.items() if f"/{unit}/" in row})
         live = desk.world.rows_below(desk.live(unit))
@@ -187,7 +187,7 @@ def test_rows_that_an_overwriter_replaced_do_not_come_back_by_a_rollback(shape, 
     wrote, step_in_hand = [], [""]
 
     def overwrite() -> None:
-        # What is deleted between the look at live and the rename of a late file is not seen (docs/swap.md).
+        # A deletion between the look at live and the rename of a late file is not noticed (docs/swap.md).
         carrying = "/retired/" in step_in_hand[0] and step_in_hand[0].endswith(".parquet")
         if desk.world.files.namespace.find(live) is not None and not carrying:
             desk.world.files.writer.overwrite(live, {"new.parquet": DataFile(rows=("new",))})
@@ -240,7 +240,7 @@ def test_a_partition_that_discovery_dropped_in_the_gap_of_a_rollback_is_put_back
 
 
 def once_before(desk: Desk, moment: Callable[[str], bool], act: Callable[[], None]) -> None:
-    """Let somebody act just before the first step that is the moment."""
+    """Let a writer act just before the first step that matches `moment`."""
     waiting = [act]
     former = desk.world.files.before_step
 

@@ -1,4 +1,4 @@
-"""A stop asked for before every single change of compact-swap, rollback and cleanup: each ends in good order, and the next run goes on."""
+"""A stop before every single change of compact-swap, rollback and cleanup: each command ends in good order, and the next run continues."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DONE = {"compact": "swapped", "rollback": "rolled-back", "cleanup": "discarded"}
 
 
 def build(shape: str, command: str) -> Desk:
-    """A table on which the command has one step to do for each unit, compactions in batches of two."""
+    """A table on which the command does one step per unit; compactions work in batches of two."""
     columns, units = SHAPES[shape]
     world = World()
     world.add_table(a_table(columns), {unit: [1000] * 3 for unit in units})
@@ -39,14 +39,14 @@ def build(shape: str, command: str) -> Desk:
 
 
 def watch(desk: Desk) -> None:
-    """From now on a command on this desk asks for the stop file."""
+    """From here on, commands on this desk look for the stop file."""
     world = desk.world
     fresh = replace(world.cluster, stopping=NeverStops())
     world.cluster = replace(fresh, stopping=Watch(fresh, RunSettings(stop_file=STOP)))
 
 
 def stop_before(desk: Desk, step: int) -> None:
-    """Somebody makes the stop file, and the time goes by that it takes until it is looked for again."""
+    """Somebody creates the stop file, and enough time passes for the next look at it."""
     world, begun = desk.world, desk.world.files.steps
 
     def make(_what: str) -> None:
@@ -66,7 +66,7 @@ def count_steps(shape: str, command: str) -> int:
 
 
 def outcomes_of(result, command: str) -> Counter:
-    """Of units; a cleanup tells those that stay, by backup."""
+    """Of units; for a cleanup, of the backups that stay."""
     (table,) = result.tables
     if command != "cleanup":
         return Counter(unit.outcome.code for unit in table.units)
@@ -76,7 +76,7 @@ def outcomes_of(result, command: str) -> Counter:
 
 
 def require_good_order(desk: Desk, rows: Counter) -> None:
-    """No row is missing or double, and no run left anything but backups and records."""
+    """No row is missing or duplicated, and runs have left only backups and records."""
     assert desk.world.rows_of(desk.table) == rows
     for directory in desk.run_directories():
         paths = desk.control.run(directory)
@@ -109,7 +109,7 @@ def test_a_stop_at_any_step_leaves_good_order_and_the_next_run_does_the_rest(sha
 
     desk.world.files.writer.delete(STOP)
     watch(desk)
-    # The rest of a stopped rollback is of the run that was named, or was the newest then.
+    # The remaining part of a stopped rollback belongs to the run that was named, or was the newest then.
     again = desk.rollback(undo=desk.runs[0]) if command == "rollback" else getattr(desk, command)()
     assert again.tables[0].recovered == ()
     if found[DONE[command]] < len(SHAPES[shape][1]):
@@ -238,7 +238,7 @@ def test_a_pause_lets_go_of_hives_lock_and_then_all_is_done(command):
 
 
 def killed_in_the_last_swap(command: str) -> Desk:
-    """A run of three units that was killed while the live directory of the last one was away."""
+    """A run of three units, killed while the last one's live directory was absent."""
     desk = build("partitioned", command)
     words = {"compact": ["/ready/u00003", "/dt="], "rollback": ["/restoring/u00003", "/dt="], "cleanup": ["/discarding/u00003"]}
     desk.kill_before(words[command], getattr(desk, command))
@@ -272,7 +272,7 @@ def test_a_recovery_ends_between_two_units_and_leaves_none_that_readers_miss(com
 
 
 def stop_at_takeover(desk: Desk) -> None:
-    """Somebody makes the stop file just before the interrupted run is taken over."""
+    """Somebody creates the stop file just before the interrupted run is taken over."""
 
     def stop(what: str) -> None:
         if what.endswith(".t1"):

@@ -1,4 +1,4 @@
-"""What a run that sleeps, or one that was killed with another's backup in hand, must not make impossible for the next."""
+"""A stalled run, or a run killed while it held another run's backup, must not block the next run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def desk():
 
 
 def once_before(desk, words, act):
-    """Act just before the first step that names all these words."""
+    """Act just before the first step that contains all these words."""
 
     def step(what):
         if all(word in what for word in words):
@@ -56,7 +56,7 @@ def test_a_run_directory_stays_while_an_unfinished_run_may_have_to_give_its_back
 
 
 def test_a_backup_that_comes_back_while_its_directory_is_swept_is_not_deleted(desk):
-    """The sweeper sleeps between its look and its deletion; who took over gives a backup back meanwhile."""
+    """The sweeping run stalls between its look and its deletion; meanwhile the run that took over restores a backup."""
     first = desk.control.run(desk.runs[0])
     for number in (1, 2):
         desk.world.files.writer.delete(first.unit("retired", number))
@@ -85,7 +85,7 @@ def test_a_run_that_sleeps_while_it_makes_its_directories_writes_nothing(desk, c
 
 @pytest.mark.parametrize("at", ["/ready/u00001", "/plan.json"])
 def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_that_it_was_taken_over(desk, at):
-    """The connection of the lock's file to its DataNode times out before the lease is asked for."""
+    """The connection from the lock's file to its DataNode times out before the lease is requested."""
     for nth in range(2):
         desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
     desk.world.files.namespace.advance(3_600_000)

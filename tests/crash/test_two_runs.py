@@ -1,4 +1,4 @@
-"""Two runs on one table, one step of each at a time: a lease is lost, another run takes over, the sleeper wakes up in the middle."""
+"""Two runs on one table, stepped in turn: one loses its lease, the other takes over, the first wakes up in the middle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.contexts import a_context
 
 
 class Stepper:
-    """A command in a thread of its own, which makes a step only when it is told to."""
+    """A command in its own thread, which makes a step only when told to."""
 
     def __init__(self, files, work: Callable[[], object]) -> None:
         self._granted = threading.Semaphore(0)

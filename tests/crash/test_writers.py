@@ -1,4 +1,4 @@
-"""Writers with more than one step, one of them at each moment of a run: committers, overwriters, directories renamed whole."""
+"""Writers with several steps, one at each moment of a run: committers, overwriters, directories renamed as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = range(count_steps("flat"))
 
 
 def act_at(world: World, acts: Dict[int, Callable[[], None]]) -> None:
-    """Let writers act, each just before one step of ours; acts of later steps come when the run is over."""
+    """Let writers act, each just before one of our steps; acts for steps that never come happen after the run."""
     seen = [0]
 
     def act(_what: str) -> None:
@@ -39,7 +39,7 @@ def finish(world: World, acts: Dict[int, Callable[[], None]]):
 
 
 def step_of(*words: str) -> int:
-    """The first step of an undisturbed run whose description holds all the words."""
+    """The first step of an undisturbed run whose description contains all these words."""
     world, steps = build("flat"), []
     world.files.before_step = steps.append
     compact(world, run_id(1))
@@ -53,7 +53,7 @@ PROMOTE = step_of("rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/event
 @pytest.mark.parametrize("gap", [1, 2, 3])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_committer_that_commits_its_tasks_one_by_one_loses_none(step, gap):
-    """It commits its job later; one that does all of it within the gap is not seen (docs/swap.md)."""
+    """It commits its job later; a writer that does everything within the gap is not noticed (docs/swap.md)."""
     world = build("flat")
     before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
     acts = {
@@ -90,7 +90,7 @@ def test_a_committer_in_the_gap_is_seen_by_the_recovery_of_a_killed_run_too(step
 @pytest.mark.parametrize("later", [1, 2, 4])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_directory_renamed_whole_into_live_is_lifted(step, later):
-    """A writer that finds live absent, and renames its directory to that name after we have put ours there."""
+    """A writer finds live absent, and renames its directory to that name after we have put ours there."""
     world = build("flat")
     before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
     writer.add("hdfs://nn/private/insert/new.parquet", DataFile(("new",)), 10)
@@ -117,7 +117,7 @@ def test_the_gap_is_where_a_writer_finds_live_absent():
 
 @pytest.mark.parametrize(("shape", "step"), steps_of("flat"))
 def test_with_a_coarse_clock_an_overwriter_is_seen_all_the_same(shape, step):
-    """Everything happens within one tick of the NameNode's clock, so that times tell nothing."""
+    """Everything happens within one tick of the NameNode's clock, so times say nothing."""
     world = build(shape)
     live, writer = live_of(world, ""), world.files.writer
     world.files.namespace.tick_ms = 0
@@ -142,7 +142,7 @@ def test_with_a_coarse_clock_an_overwriter_is_seen_all_the_same(shape, step):
 def test_files_that_vanish_after_the_promotion_are_recorded_as_overwritten_and_left():
     world = build("flat")
     live, writer = live_of(world, ""), world.files.writer
-    # A late file makes us rename once more after the promotion: there the overwriter comes.
+    # With a late file we rename once more after the promotion: the overwriter acts there.
     acts = {RETIRE: lambda: writer.add(f"{live}/late.parquet", DataFile(("late",)), 10), PROMOTE + 1: lambda: overwrite_files(world, live)}
     act_at(world, acts)
     unit = compact(world, run_id(1)).tables[0].units[0]
@@ -168,7 +168,7 @@ def test_a_partition_dropped_before_the_swap_is_given_up_and_not_made_again(step
 
 @pytest.mark.parametrize("step", range(count_steps("partitioned")))
 def test_a_partition_that_discovery_dropped_in_the_gap_is_put_back(step):
-    """The metastore's own task drops partitions whose directory it does not find."""
+    """The metastore's own task drops partitions whose directory it cannot find."""
     world = build("partitioned")
     world.set_property("sales.events", **{"discover.partitions": "true"})
     before = world.rows_of("sales.events")
@@ -209,7 +209,7 @@ def test_a_late_file_is_carried_over_though_an_old_file_was_opened_for_append_af
 
 
 def test_a_partition_that_discovery_drops_after_it_was_recorded_is_put_back_at_the_end_of_the_run():
-    """Discovery looked in the gap and drops only when the unit is long recorded."""
+    """Discovery looked in the gap but drops the partition only long after the unit was recorded."""
     world, steps = build("partitioned"), []
     world.set_property("sales.events", **{"discover.partitions": "true"})
     world.files.before_step = steps.append
@@ -226,7 +226,7 @@ def test_a_partition_that_discovery_drops_after_it_was_recorded_is_put_back_at_t
 
 @pytest.mark.parametrize("later", range(3, 14))
 def test_a_job_that_ends_while_its_unit_is_put_back_finds_all_of_its_tasks_or_fails(later):
-    """One task of it before the swap, one in the gap: the second one makes live anew, and both belong together."""
+    """One of its tasks runs before the swap, one in the gap: the second re-creates live, and both belong together."""
     world = build("flat")
     before, live, writer, failed = world.rows_of("sales.events"), live_of(world, ""), world.files.writer, []
 
@@ -239,7 +239,7 @@ def test_a_job_that_ends_while_its_unit_is_put_back_finds_all_of_its_tasks_or_fa
     acts = {
         RETIRE: lambda: (writer.start_committer(live), writer.commit_task(live, "task1.parquet", DataFile(("task1",)), 10)),
         RETIRE + 1: lambda: writer.commit_task(live, "task2.parquet", DataFile(("task2",)), 10),
-        # Sooner it comes upon the directory that its second task has made, before we do: that window stays open (docs/swap.md).
+        # Any earlier, it finds the directory that its second task re-created before we do: that window stays open (docs/swap.md).
         RETIRE + later: commit_job,
     }
     act_at(world, acts)
