@@ -1,4 +1,4 @@
-"""What must hold after a fault, at once and after the next command. Rows are read by pyarrow from copies."""
+"""What must hold after a fault, at once and after the next command. pyarrow reads the rows from copies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def originals(world: RealWorld, unit: str) -> List[str]:
 
 
 def require_rows_are_somewhere(world: RealWorld, seen: Picture) -> None:
-    """At every instant: no reader sees a row twice, and a unit's rows are together in live or in one directory of ours."""
+    """At every instant: no reader sees a row twice, and a unit's rows are together in live or in one of our directories."""
     assert not [row for row, count in seen.rows.items() if count > 1], "readers see a row twice"
     arrived = set(world.written)
     for unit in world.units:
@@ -25,14 +25,14 @@ def require_rows_are_somewhere(world: RealWorld, seen: Picture) -> None:
         assert any(wanted <= set(rows) for rows in (seen.live[unit], *seen.held.values())), f"rows of {unit!r} are not together"
     for row in arrived:
         times = sum(rows[row] for rows in (*seen.live.values(), *seen.held.values()))
-        # Set aside in `recreated`, where no reader looks either, it is on its way back to live.
+        # Set aside in `recreated`, which readers do not see either, on its way back to live.
         assert times == 1 or (times == 0 and any("/recreated/" in path for path in seen.unproved)), f"{row!r} is there {times} times"
 
 
 def require_settled(world: RealWorld, seen: Picture, subcommand: str) -> None:
-    """Live holds every row that was ever written once; what left live is whole in its backup; nothing half-done is left.
+    """Live holds every row once, each backup holds all that left live, and nothing unfinished is left.
 
-    A row that came into a backup late goes to live with that backup's cleanup; one that was killed before it began leaves it there.
+    A row that came into a backup late goes to live when that backup is cleaned up; a cleanup killed before it began leaves it there.
     """
     units = [set(originals(world, unit)) for unit in world.units]
     late = set(world.written).difference(*units) if subcommand == "cleanup" else set()
@@ -52,7 +52,7 @@ def require_settled(world: RealWorld, seen: Picture, subcommand: str) -> None:
 
 
 def require_backup_tables_show_backups(world: RealWorld) -> None:
-    """None is forgotten over live, and none shows what is not there."""
+    """No backup table is left behind over live, and none shows what does not exist."""
     for name, table in world.tables().items():
         if name != world.events.full_name:
             shown = [one.location for one in world.partitions(name).values()] if table.partitioned else [table.location]
@@ -60,7 +60,7 @@ def require_backup_tables_show_backups(world: RealWorld) -> None:
 
 
 def settle(desk: Desk, point: Point) -> str:
-    """The next command, by a new process; what became of the killed one."""
+    """Run the next command in a new process; returns what became of the killed one."""
     desk.world.revive()
     result = desk.recover()
     assert result.code is Exit.DONE, result.tables[0].problem

@@ -1,4 +1,4 @@
-"""Tables to hurt, and the kill matrix of a test session, written to docs/evidence/kill-matrix.md where HKTEST_MATRIX is `once` or `all`."""
+"""Tables to break, and a session's kill matrix, written to docs/evidence/kill-matrix.md if HKTEST_MATRIX is `once` or `all`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MATRIX = pytest.StashKey[Matrix]()
 
 @pytest.fixture
 def make_desk(spark: Any, storage: Any) -> Iterator[Callable[[str], Desk]]:
-    """Makes a table of a shape, with files, and the commands on it."""
+    """Creates a table of a given shape with files, and the commands on it."""
     made: List[str] = []
 
     def make(shape: str) -> Desk:
@@ -45,12 +45,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """One of the processes of pytest-xdist has ended; one that crashed says nothing."""
+    """A pytest-xdist process has ended; a crashed one reports nothing."""
     node.config.stash[MATRIX].include(getattr(node, "workeroutput", {}).get("matrix", "{}"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """The page says that no row was lost: it is written only where every test has passed."""
+    """The page claims that no row was lost, so it is written only if every test passed."""
     found = session.config.stash[MATRIX]
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["matrix"] = found.to_json()

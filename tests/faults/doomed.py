@@ -1,6 +1,6 @@
-"""A driver that really dies: it is started and warmed first, then told which command to run and at which change to kill itself by SIGKILL.
+"""A driver that really dies: started and warmed up first, then told which command to run and at which change to SIGKILL itself.
 
-Its Python and its JVM die together, as they do when a machine fails. Words: a directory of its own; then one line of JSON on its stdin.
+Its Python and its JVM die together, as when a machine fails. Arguments: its own directory; then one line of JSON on stdin.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OPTIONS = {
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
 }
 NOT_KILLED = 3
-# In its directory: the rows that writers have added until its death.
+# In its directory: the rows that writers added until its death.
 WRITTEN = "written.json"
 
 
 class MortalProcess(Process):
-    """Its death is real."""
+    """A real death."""
 
     def __init__(self, world: RealWorld, jvm: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class MortalProcess(Process):
 
     def die(self) -> None:
         Path(WRITTEN).write_text(json.dumps(self._world.written))
-        # The JVM first: it would end in good order, and give its lock back, when it sees us gone.
+        # The JVM first: when it sees Python gone it would end in good order and release its lock.
         os.kill(self._jvm, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 

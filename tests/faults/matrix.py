@@ -27,7 +27,7 @@ HEAD = "| subcommand | at the change | shapes | times | rows of live: then → a
 
 @dataclass(frozen=True)
 class Row:
-    """One fault: rows that readers saw just after it, and after the next command."""
+    """One fault: the rows that readers saw just after it, and after the next command."""
 
     subcommand: str
     change: str
@@ -55,14 +55,14 @@ class Matrix:
         return json.dumps(asdict(self))
 
     def include(self, text: str) -> None:
-        """Add what another process has seen."""
+        """Add the results of another process."""
         other = json.loads(text)
         self.rows += [Row(**row) for row in other.get("rows", ())]
         self.gaps_ms += other.get("gaps_ms", ())
         self.where = self.where or other.get("where", "")
 
     def as_text(self, day: str) -> str:
-        """What the page says below its beginning: a line for each change of each subcommand, all faults at it together."""
+        """The page below its introduction: one line for each change of each subcommand, with all faults at that change."""
         kinds = Counter(row.kind for row in self.rows)
         seconds = sum(row.seconds for row in self.rows)
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))

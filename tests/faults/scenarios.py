@@ -1,4 +1,4 @@
-"""What is killed: each command in a situation of its own, on the fakes or a real cluster, with the writers that make it do all it can."""
+"""What is killed: each command in its own situation, on the fakes or a real cluster, with writers that exercise every branch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Act = Callable[[Desk], Any]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A command, what happened before it, and who writes while it works: an act just before the first change of a name.
+    """A command, what happened before it, and who writes while it runs: an action just before the first change of a name.
 
-    `arrivals` are the rows that writers bring to the first unit.
+    `arrivals` are the rows that writers add to the first unit.
     """
 
     name: str
@@ -61,14 +61,14 @@ def compact(desk: Desk) -> None:
 
 
 def compact_and_append_to_backup(desk: Desk) -> None:
-    """As a file that was open across the swap and is closed now."""
+    """Like a file that was open across the swap and is closed now."""
     compact(desk)
     backup = desk.control.run(desk.runs[-1]).unit("retired", 1)
     desk.world.add_file(f"{backup}/late.parquet", [LATE])
 
 
 def killed(scenario: Scenario, name: str) -> Act:
-    """Prepare: a command was killed just after the first change of this name."""
+    """Prepare: kill a command just after the first change of this name."""
 
     def prepare(desk: Desk) -> None:
         scenario.prepare(desk)
@@ -112,7 +112,7 @@ SCENARIOS = (
 
 
 def changes_on_fakes(scenario: Scenario, shape: str) -> List[str]:
-    """What the command changes, in order: found by letting it run once, undisturbed but for the writers."""
+    """The changes the command makes, in order: recorded from one run, undisturbed except by the writers."""
     world = World()
     units = SHAPES[shape]
     world.add_table(a_table(["dt"] if units[0] else []), {unit: [1000] * 3 for unit in units})
@@ -157,16 +157,16 @@ def all_points() -> List[Point]:
 
 
 def every_name_once(points: Sequence[Point]) -> List[Point]:
-    """Each change of a subcommand once, on one shape and then on the other; where there are several of a name, the last.
+    """Each change of a subcommand once, on one shape and then on the other; of several with the same name, the last.
 
-    A recovery is as many subcommands as there are commands to recover: they have names in common.
+    A recovery counts as one subcommand per command to recover, because these share change names.
     """
     by_name: Dict[Tuple[str, str], Dict[str, Point]] = {}
     for point in points:
         scenario = point.scenario
         key = scenario.name if scenario.subcommand == "recover" else scenario.subcommand
         found = by_name.setdefault((key, point.name), {})
-        # Of two situations in which a subcommand makes the same change, the first.
+        # If a subcommand makes the same change in two situations, take the first.
         if point.shape not in found or found[point.shape].scenario is point.scenario:
             found[point.shape] = point
     shapes = list(SHAPES)

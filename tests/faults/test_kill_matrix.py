@@ -1,6 +1,6 @@
-"""Every command killed after every change that lasts, on real files and a real metastore; rows are counted by pyarrow afterwards.
+"""Every command killed after every change that lasts, on real files and a real metastore; pyarrow counts the rows afterwards.
 
-The process that dies is an exception between two calls of a warm JVM; test_real_kills.py kills real processes.
+The process dies by an exception between two calls of a warm JVM; test_real_kills.py kills real processes.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ POINTS = all_points()
 
 
 def is_seen(name: str) -> bool:
-    """Whether a change shows readers or the next command another picture: a rename, rows deleted, a record, the metastore.
+    """Whether a change shows readers or the next command a different picture: a rename, deleted rows, a record, the metastore.
 
-    What is left are empty directories made or removed, files still being written, and what is swept when all is recorded.
+    The rest is empty directories created or removed, files still being written, and the cleaning up after everything is recorded.
     """
     is_swept = name.endswith((".json → nothing", ".jsonl → nothing", "clock → nothing", " directory → nothing"))
     is_moved = " → " in name and not is_swept
     return is_moved or name in ("plan.json", "certificates-N.jsonl", "update sizes") or name.endswith("backup table")
 
 
-# CI takes those that are seen: on the fakes every command is killed after every step (tests/crash), and below the real ports are
-# shown to make the same changes in the same order.
+# CI takes only the visible changes: on the fakes every command is killed after every step (tests/crash), and the tests below show
+# that the real ports make the same changes in the same order.
 TAKEN = POINTS if EVERYTHING else [point for point in every_name_once(POINTS) if ASKED or is_seen(point.name)]
-# A call that fails: what a client sees when a connection breaks, before its request arrives or after.
+# A failing call: what a client sees when a connection breaks, before its request arrives or after.
 # Once for each change: on the fakes every single step of compact-swap, rollback and cleanup fails (tests/crash).
 ERRORS = [(point, kind) for point in every_name_once(POINTS) for kind in (LOST_ANSWER, FAILED)]
-# CI takes a few, and each thing that a metastore does not do for a backup table: nothing else of a run would notice.
+# CI takes a few, and everything a metastore fails to do for a backup table: no other part of a run would notice that.
 MISSED = {point.name: number for number, (point, kind) in enumerate(ERRORS) if kind == FAILED and point.name.endswith("backup table")}
 FEW_ERRORS = [case for number, case in enumerate(ERRORS) if number % 9 == 0 or number in MISSED.values()]
 PAIRS = 100 if EVERYTHING else 6
@@ -51,12 +51,12 @@ SITUATIONS = [
     for shape in (SHAPES if EVERYTHING else [list(SHAPES)[number % len(SHAPES)]])
 ]
 SANE = {Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE}
-# The committer of the first unit is at work still: refused, alone or beside others that are done.
+# The first unit's committer is still running: the unit is refused, alone or beside others that are done.
 BESIDE_A_WRITER = {Exit.DONE, Exit.REFUSED, Exit.PARTIAL}
 
 
 def run_again(desk: Desk, point: Point) -> None:
-    """The same command once more, as a scheduler starts it the next night."""
+    """The same command again, as a scheduler starts it the next night."""
     result = point.scenario.command(desk)
     assert result.code in (BESIDE_A_WRITER if "put back" in point.scenario.name else {Exit.DONE}), result.tables[0]
     seen = desk.world.picture()

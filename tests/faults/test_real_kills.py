@@ -1,6 +1,6 @@
 """Real processes killed by SIGKILL, Python and JVM, just after a change that lasts; the next command runs in a warm JVM on HDFS.
 
-The dead process's lock is ended by hand, as an administrator could, but for one test that waits for HDFS to do it.
+The test ends the dead process's lease, as an administrator could; one test waits for HDFS to do it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if os.environ.get("HKTEST_MATRIX") != "all":
     VICTIMS = [point for point in VICTIMS if (point.scenario.subcommand, point.name) in MOST_IMPORTANT]
 IN_THE_GAP = next(point for point in all_points() if point.name == "live → retired")
 STARTS_WITHIN_S = 300
-# HDFS ends the lease of a dead client after a minute; a busy machine's NameNode looks a little later.
+# HDFS expires a dead client's lease after a minute; on a busy machine the NameNode checks a little later.
 LEASE_S = range(20, 181)
 
 
 class Driver:
-    """A process of doomed.py."""
+    """A doomed.py process."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir(parents=True)
@@ -62,7 +62,7 @@ class Driver:
             )
 
     def die_at(self, desk: Desk, point: Point) -> None:
-        """Let it run the scenario's command and kill itself."""
+        """Make it run the scenario's command and kill itself."""
         assert self._process.stdin and self._process.stdout
         assert self._process.stdout.readline() == "ready\n", self._said.read_text()
         order = {
@@ -80,7 +80,7 @@ class Driver:
         code = self._process.wait(STARTS_WITHIN_S)
         assert code == -signal.SIGKILL, f"exit code {code}:\n{self._said.read_text()}"
         desk.world.written = Counter(json.loads((self._home / doomed.WRITTEN).read_text()))
-        # It has had the next id.
+        # The killed process used the next id.
         desk._new_run()
 
     def kill(self) -> None:
@@ -90,7 +90,7 @@ class Driver:
 
 
 class Drivers:
-    """The next one starts while the present one works."""
+    """The next process starts while the current one works."""
 
     def __init__(self, top: Path, wanted: int) -> None:
         self._top, self._left, self._made = top, wanted, 0

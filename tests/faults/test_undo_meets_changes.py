@@ -1,4 +1,4 @@
-"""Rollback and cleanup on real files after others, and kills, have changed what they found: a chosen few of tests/crash."""
+"""Rollback and cleanup on real files after others, and kills, have changed what they find: a selection from tests/crash."""
 
 from __future__ import annotations
 

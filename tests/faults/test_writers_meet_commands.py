@@ -1,4 +1,4 @@
-"""Writers between any two calls of a command, on HDFS: named schedules, random ones that are counted, and the windows that stay open."""
+"""Writers between any two calls of a command, on HDFS: named schedules, random ones with counts, and the windows that stay open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file syste
 
 EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
 SCHEDULES = 300 if EVERYTHING else 40
-# What must have happened in every hundred random schedules: kinds of writers, their moments, what became of units.
+# What must have happened in every hundred random schedules: kinds of writers, their moments, outcomes of units.
 OFTEN_ENOUGH = {
     **dict.fromkeys(APPENDERS, 8),
     "before the check": 15,
@@ -33,14 +33,14 @@ OFTEN_ENOUGH = {
     "rolled-back": 4,
 }
 COMMANDS: Mapping[str, Callable[[Desk], Any]] = {"compact": Desk.compact, "rollback": Desk.rollback, "cleanup": Desk.cleanup}
-# First what leaves live, then what takes its place, or comes back to it.
+# First what leaves live, then what takes its place or returns to it.
 EXCHANGE = {
     "compact": ("live → retired", "ready → live", "retired → live"),
     "rollback": ("live → retired", "restoring → live", "retired → live"),
 }
 
 MakeDesk = Callable[[str], Desk]
-# So many calls after the one just before the first change of this name.
+# This many calls after the one just before the first change of this name.
 Moment = Tuple[str, int]
 MOMENTS: Dict[str, Moment] = {
     "before the stage": ("write stage", 0),
@@ -73,21 +73,21 @@ def act_at(desk: Desk, moment: Moment, act: Step) -> None:
 
 
 def recover(desk: Desk) -> None:
-    """The next command, which has nothing else to do."""
+    """The next command, which finds nothing else to do."""
     desk.world.revive()
     result = desk.recover()
     assert result.code is Exit.DONE, result.tables[0].problem
 
 
 def take(steps: List[Step], number: int) -> None:
-    """The writer's next steps."""
+    """Make the writer's next steps."""
     for step in [steps.pop(0) for _ in range(min(number, len(steps)))]:
         step()
 
 
 @pytest.mark.parametrize(("kind", "moment", "is_whole"), some(APPENDS, 5))
 def test_a_row_appended_at_any_moment_is_in_live_exactly_once(make_desk: MakeDesk, kind: str, moment: str, is_whole: bool):
-    """A writer of several steps makes all of them at once; or half of them, and the others when we are gone."""
+    """A writer of several steps makes all of them at once, or half of them, and the rest after our command has ended."""
     shape = list(SHAPES)[(list(MOMENTS).index(moment) + is_whole) % 2]
     desk = make_desk(shape)
     steps = APPENDERS[kind](Place(desk.world, SHAPES[shape][0], "appended"))
@@ -102,7 +102,7 @@ def test_a_row_appended_at_any_moment_is_in_live_exactly_once(make_desk: MakeDes
 
 @pytest.mark.parametrize(("kind", "moment"), some(OVERWRITES, 2))
 def test_rows_that_an_overwriter_found_and_replaced_never_come_back(make_desk: MakeDesk, kind: str, moment: str):
-    """In the gap it finds nothing to replace: then the old rows stay beside the new ones, which docs/swap.md says."""
+    """In the gap it finds nothing to replace: then the old rows stay beside the new ones, as docs/swap.md says."""
     desk = make_desk("partitioned")
     steps = OVERWRITERS[kind](Place(desk.world, "dt=1", "new"))
     act_at(desk, MOMENTS[moment], lambda: take(steps, len(steps)))
@@ -136,7 +136,7 @@ def test_a_partition_dropped_or_moved_meanwhile_is_not_made_again_and_its_rows_a
 
 @pytest.mark.parametrize("closed", ["before the cleanup", "during the cleanup", "after the cleanup"])
 def test_an_old_file_that_was_open_for_append_across_the_swap_is_never_deleted(make_desk: MakeDesk, closed: str):
-    """Appending to a file changes nothing in its directory, so nobody sees it; the stream follows the file into the backup."""
+    """Appending to a file does not change its directory, so nobody notices; the stream follows the file into the backup."""
     desk = make_desk("flat")
     storage, opened = desk.world.storage, []
 
@@ -164,7 +164,7 @@ def test_an_old_file_that_was_open_for_append_across_the_swap_is_never_deleted(m
 def test_an_overwriter_that_comes_in_the_gap_leaves_the_old_rows_beside_its_own_and_the_gap_is_measured(
     make_desk: MakeDesk, matrix: Matrix
 ):
-    """The window that stays open: no trace of it is left, because it found nothing that it could have replaced."""
+    """The window that stays open: the overwriter leaves no trace, because it found nothing to replace."""
     desk = make_desk("partitioned")
     steps = overwrite_directory(Place(desk.world, "dt=1", "new"))
     act_at(desk, MOMENTS["in the gap after the look"], lambda: take(steps, 1))
@@ -182,7 +182,7 @@ def test_an_overwriter_that_comes_in_the_gap_leaves_the_old_rows_beside_its_own_
 
 
 class Schedule:
-    """Writers' steps by the number of our call that they come before; those of later numbers come when the command is over."""
+    """Writers' steps, keyed by the number of our call that they precede; those with later numbers run after the command."""
 
     def __init__(self, world: RealWorld, steps: Mapping[int, List[Step]]) -> None:
         self._steps = dict(steps)
@@ -200,13 +200,13 @@ class Schedule:
                 step()
 
     def moment_of(self, number: int, command: str) -> str:
-        """When a call was made, seen from the exchange of the first unit; "" where there was none."""
+        """When a call was made, relative to the exchange of the first unit; "" if there was none."""
         leaving, *coming = EXCHANGE.get(command, ("",))
         if leaving not in self.calls:
             return ""
         leaves = self.calls.index(leaving)
         of_others = self.calls[leaves + 1 :].index(leaving) if leaving in self.calls[leaves + 1 :] else len(self.calls)
-        # It comes back at the second try where a writer has made live anew.
+        # It comes back at the second attempt if a writer has re-created live.
         comes = max([leaves, *(at for at, name in enumerate(self.calls) if name in coming and leaves < at <= leaves + of_others)])
         checked = len(self.calls[:leaves]) - self.calls[:leaves][::-1].index("write clock")
         if number <= checked:
@@ -215,7 +215,7 @@ class Schedule:
 
 
 def calls_of(make_desk: MakeDesk, command: str, shape: str) -> List[str]:
-    """All calls of a command that nobody disturbs."""
+    """All calls of an undisturbed command."""
     desk = begin(make_desk, command, shape)
     schedule = Schedule(desk.world, {})
     assert COMMANDS[command](desk).code is Exit.DONE
@@ -231,7 +231,7 @@ def begin(make_desk: MakeDesk, command: str, shape: str) -> Desk:
 
 
 def choose_number(chance: random.Random, calls: List[str], command: str) -> int:
-    """Most moments are near the exchange, the others anywhere, after the end too."""
+    """Most moments are near the exchange, the others anywhere, including after the end."""
     if command in EXCHANGE and chance.random() < 0.7:
         return calls.index(EXCHANGE[command][0]) + chance.randint(-2, 3)
     return chance.randint(0, len(calls) + 5)
@@ -270,7 +270,7 @@ def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk
         recover(desk)
         seen, world = desk.world.picture().rows, desk.world
         for row in world.written - seen:
-            # The window that stays open: a job that ends in the gap, over the directory that one of its own tasks has made anew.
+            # The window that stays open: a job that commits in the gap, over the directory that one of its own tasks re-created.
             assert schedule.moment_of(jobs.get(row[:5], 0), command) == "in the gap", f"seed {seed} lost {row}"
             assert any(found.location.endswith(f"/{row}.parquet") for found in world.storage.tree(world.live(""))), (
                 f"seed {seed}: {row} is gone"

@@ -1,6 +1,6 @@
-"""Other programs that write to a table while we work on it, each as the steps between which anything may happen.
+"""Other programs that write to a table while we work on it, each split into steps between which anything may happen.
 
-Committers are Hadoop's own; the others make the calls of Spark, Hive and streaming jobs by a client of their own.
+Committers are Hadoop's own; the others make the calls of Spark, Hive and streaming jobs through their own client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Step = Callable[[], Any]
 
 @dataclass
 class Place:
-    """A unit that is written to, and what the writer calls its rows and files."""
+    """A unit that is written to, and the prefix for the writer's rows and files."""
 
     world: RealWorld
     unit: str
@@ -34,7 +34,7 @@ class Place:
         return f"{self.tag}.parquet"
 
     def done(self) -> None:
-        """The writer has been told that its row is there."""
+        """The writer has been told that its row is committed."""
         self.world.written[self.tag] += 1
 
 
@@ -43,7 +43,7 @@ def append(place: Place) -> List[Step]:
 
 
 def keep_open(place: Place, pieces: int = 2) -> List[Step]:
-    """A file of which a piece is flushed at each step; it is closed with the last one."""
+    """A file that flushes a piece at each step; the last step closes it."""
     content, opened = parquet_of([place.tag]), []
     size = len(content) // pieces + 1
 
@@ -68,12 +68,12 @@ def commit_in_unit(place: Place) -> List[Step]:
 
 
 def commit_in_root(place: Place) -> List[Step]:
-    """A job over several partitions: its `_temporary` lies in the table's root."""
+    """A job over several partitions: its `_temporary` is in the table's root."""
     return _commit(place, place.world.live(""), place.unit)
 
 
 def _commit(place: Place, directory: str, below: str) -> List[Step]:
-    """FileOutputCommitter, version 1, of two tasks. A job that fails goes no further."""
+    """FileOutputCommitter version 1 with two tasks. A job that fails stops there."""
     jvm = place.world.spark._jvm
     mapreduce = jvm.org.apache.hadoop.mapreduce
     conf = jvm.org.apache.hadoop.conf.Configuration(place.world.spark.sparkContext._jsc.hadoopConfiguration())
@@ -114,7 +114,7 @@ def _commit(place: Place, directory: str, below: str) -> List[Step]:
 
 
 def rename_directory(place: Place) -> List[Step]:
-    """As Hive moves what a query has written: the whole directory where the target is absent when it looks, else file by file."""
+    """How Hive moves a query's output: the whole directory if the target is absent when it looks, else file by file."""
     storage, private = place.world.storage, f"{place.world.place}/private/{place.tag}"
     absent: List[bool] = []
 
@@ -141,7 +141,7 @@ APPENDERS: Dict[str, Callable[[Place], List[Step]]] = {
 }
 
 
-# Two jobs of this kind in one directory spoil each other's work, with us or without.
+# Two jobs of this kind in one directory damage each other's output, with or without us.
 COMMITTERS = ("commits in the unit", "commits in the root")
 
 
@@ -155,7 +155,7 @@ def overwrite_directory(place: Place) -> List[Step]:
 
 
 def overwrite_dynamically(place: Place) -> List[Step]:
-    """Spark's dynamic overwrite: written aside in the root, then the directory is replaced by a rename."""
+    """Spark's dynamic overwrite: written aside in the root, then a rename replaces the directory."""
     storage = place.world.storage
     aside = f"{place.world.live('')}/.spark-staging-{place.tag}/{place.unit}"
 
@@ -180,7 +180,7 @@ def _replace(place: Place, delete: Step) -> None:
 
 
 def _forget_if_seen(place: Place, delete: Step) -> None:
-    """What an overwriter finds it replaces; in the gap it finds nothing."""
+    """An overwriter replaces what it finds; in the gap it finds nothing."""
     if place.world.storage.exists(place.live):
         delete()
         for row in [row for row in place.world.written if row.startswith(f"events/{place.unit}/")]:
