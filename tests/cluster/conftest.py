@@ -1,4 +1,4 @@
-"""The running cluster for tests, and a user's shell on an edge node of it; tests/cluster/run starts one and sets the environment."""
+"""Fixtures for tests on a running cluster, and a user's shell on an edge node; tests/cluster/run starts one and sets the environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.servers.layout import CHECKOUT, Layout, choose_run, read_layout
 
 @pytest.fixture(scope="session")
 def layout() -> Layout:
-    """Skipped, in plain words, where no cluster runs; never in CI."""
+    """Skips with a clear reason if no cluster is running; never in CI."""
     run = choose_run()
     if runs_whole(run):
         return read_layout(run)
@@ -35,7 +35,7 @@ def edge(layout: Layout, tmp_path: Path) -> Edge:
 
 @pytest.fixture(scope="session")
 def superuser(layout: Layout, gateway: Any) -> Any:
-    """HDFS's own DistributedFileSystem, as the superuser: an administrator's hand."""
+    """HDFS's own DistributedFileSystem, as the superuser."""
     conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     user = "hdfs"
     if layout.secure:
@@ -48,7 +48,7 @@ def superuser(layout: Layout, gateway: Any) -> Any:
 
 @pytest.fixture
 def database(layout: Layout, spark: Any, tmp_path: Path) -> Iterator[str]:
-    """A database of etl, with its tables in a directory of its own in HDFS."""
+    """A database owned by etl, with its tables in its own HDFS directory."""
     name = f"c{abs(hash(str(tmp_path))) % 10**8}"
     spark.sql(f"CREATE DATABASE {name} LOCATION '{layout.namenode}/user/etl/{name}'")
     yield name
@@ -57,7 +57,7 @@ def database(layout: Layout, spark: Any, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def start(edge: Edge, table: str) -> Iterator[Callable[..., LongRun]]:
-    """Starts a run that can be stopped; none is left behind."""
+    """Starts runs that can be stopped; leaves none behind."""
     started = []
 
     def start_run(stop_after: str = "nowhere", user: Optional[str] = "etl", **spark: Any) -> LongRun:

@@ -1,4 +1,4 @@
-"""An operator's shell on an edge node: the wrappers with a configuration of their own, and Hadoop's own commands as any user."""
+"""An operator's shell on an edge node: the wrappers with their own configuration, and Hadoop's commands as any user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster.servers.layout import CHECKOUT, REALM, Layout
 
 
 class Edge:
-    """`home` is empty at first and belongs to this test; no ticket is there until `login`."""
+    """`home` starts empty and belongs to this test; there is no ticket until `login`."""
 
     def __init__(self, layout: Layout, home: Path) -> None:
         self.layout, self.home = layout, home
@@ -32,7 +32,7 @@ class Edge:
         self.configure()
 
     def configure(self, user: Optional[str] = "etl", spark: Optional[Mapping[str, Any]] = None, **keys: Any) -> None:
-        """Write site.yaml: a user with a keytab (none: the user's own ticket), local[2] unless `spark` says otherwise."""
+        """Write site.yaml: a user with a keytab (None: the user's own ticket), local[2] unless `spark` says otherwise."""
         site: Dict[str, Any] = {"min_quiet": "0s", "spark": {"master": "local[2]", **(spark or {})}, **keys}
         if user is not None and self.layout.secure:
             site["kerberos"] = {"principal": f"{user}@{REALM}", "keytab": str(self.layout.keytab(user)), **keys.get("kerberos", {})}
@@ -44,7 +44,7 @@ class Edge:
         get_ticket(self.layout, user, self.home / "ticket", lifetime)
 
     def run(self, *words: str, program: str = "hivekeeper", **environ: str) -> subprocess.CompletedProcess[str]:
-        """One command of bin/, with nobody at the terminal."""
+        """Run one command of bin/, without a terminal."""
         return subprocess.run(
             [str(CHECKOUT / "bin" / program), *words],
             check=False,
@@ -69,5 +69,5 @@ class Edge:
             )
 
     def admin(self, *words: str) -> str:
-        """A command of HDFS as superuser: `dfsadmin -safemode enter`, `dfs -chown …`. Returns its stdout."""
+        """Run an HDFS command as superuser: `dfsadmin -safemode enter`, `dfs -chown …`. Returns its stdout."""
         return run_admin(self.layout, words)

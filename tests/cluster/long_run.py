@@ -1,4 +1,4 @@
-"""A whole run of the command line in processes of its own, which can be stopped at a rename, frozen, killed and let go on."""
+"""A whole command-line run in its own processes, which tests can stop at a rename, freeze, kill and resume."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Callable, List, Optional
 
 from cluster.edge import Edge
 
-# A run on this machine, with all that Hadoop's clients try again.
+# A run on this machine, with all retries of Hadoop's clients.
 RUNS_WITHIN_SECONDS = 1200
 
 
 class LongRun:
-    """compact-swap in the background, a batch a partition, that stops once after a rename to a path that holds `stop_after`."""
+    """compact-swap in the background, one partition per batch, stopping once after a rename to a path that contains `stop_after`."""
 
     def __init__(self, edge: Edge, table: str, stop_after: str = "nowhere") -> None:
         self.edge, self.table = edge, table
@@ -44,7 +44,7 @@ class LongRun:
 
     @property
     def driver(self) -> Optional[int]:
-        """The process that has stopped itself."""
+        """The process that stopped itself."""
         mark = self.edge.home / "stopped"
         return int(mark.read_text()) if mark.exists() and mark.read_text() else None
 
@@ -55,17 +55,17 @@ class LongRun:
         return int(_stat(self.driver)[1])
 
     def freeze(self) -> None:
-        """Stop the Java process of a stopped driver too: it renews no lease any more. Undo: go_on."""
+        """Stop the Java process of a stopped driver too, so that it no longer renews its lease. Undo: go_on."""
         os.kill(self.java, signal.SIGSTOP)
 
     def kill(self) -> None:
-        """A stopped driver with its Java process, at once."""
+        """Kill a stopped driver and its Java process."""
         assert self.driver is not None
         for pid in (self.java, self.driver):
             os.kill(pid, signal.SIGKILL)
 
     def go_on(self) -> int:
-        """Let a stopped run go on, to its end; its exit code."""
+        """Resume a stopped run and wait for its end; returns its exit code."""
         self.resume()
         return self.wait()
 
@@ -75,10 +75,10 @@ class LongRun:
             os.kill(pid, signal.SIGCONT)
 
     def wait(self) -> int:
-        """Its exit code."""
+        """Returns its exit code."""
         return self.process.wait(RUNS_WITHIN_SECONDS)
 
 
 def _stat(pid: int) -> List[str]:
-    """/proc/PID/stat from its field 3 on: state (T where it is stopped), parent."""
+    """/proc/PID/stat from field 3 on: state (T if stopped), parent."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

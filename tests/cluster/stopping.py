@@ -1,6 +1,6 @@
-"""Hivekeeper's own driver for spark-submit, which stops itself once: right after the first rename to a path that holds STOP_AFTER.
+"""Hivekeeper's driver for spark-submit, but it stops itself once: right after the first rename to a path that contains STOP_AFTER.
 
-The file `stopped` in the working directory then holds its process number; SIGCONT lets it go on. Its Java process never stops.
+The file `stopped` in the working directory then holds its process id; SIGCONT resumes it. Its Java process never stops.
 """
 
 from __future__ import annotations

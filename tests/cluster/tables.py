@@ -1,6 +1,6 @@
-"""Tables of small files in HDFS, for tests that run whole commands in one JVM; made, changed and counted by other means than our own.
+"""Tables of small files in HDFS, for tests that run whole commands in one JVM; created, changed and counted without our own code.
 
-Every row of a unit is another number, so that a part of them, or one twice, is seen.
+Every row of a unit is a different number, so missing and duplicate rows show up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROWS_A_FILE = 10
 
 
 class SmallTable:
-    """External, of so many files a unit. `days` are the values of its partition column dt; without them it is unpartitioned."""
+    """An external table with this many files per unit. `days` are the values of its partition column dt; empty means unpartitioned."""
 
     def __init__(
         self, spark: Any, database: str, days: Sequence[str] = (), name: str = "events", files: int = 3, properties: str = ""
@@ -37,7 +37,7 @@ class SmallTable:
         self.append()
 
     def append(self) -> None:
-        """New rows, as many files of them to every unit: written once and copied, because Spark would write 15 files a second."""
+        """Add files of new rows to every unit: written once and copied, because Spark would write only 15 files a second."""
         seed, each = f"{self.root}-seed", self.files * ROWS_A_FILE
         begin = self.appends * each
         self.spark.range(begin, begin + each, 1, self.files).write.mode("overwrite").parquet(seed)
@@ -67,7 +67,7 @@ class SmallTable:
         return self.spark._jvm.org.apache.hadoop.fs.FileSystem.get(self.spark.sparkContext._jsc.hadoopConfiguration())
 
     def ids(self, directory: str) -> Dict[str, int]:
-        """The files of a directory and what HDFS knows them by."""
+        """A directory's files, and how HDFS identifies them."""
         return {status.getPath().getName(): status.getFileId() for status in self.open_file_system().listStatus(self.path(directory))}
 
     def everything(self) -> List[Tuple[str, int, int]]:
@@ -82,7 +82,7 @@ class SmallTable:
         return sorted(found)
 
     def require_every_row_once(self) -> None:
-        """By Spark through the metastore."""
+        """Counted by Spark through the metastore."""
         self.spark.sql(f"REFRESH TABLE {self.name}")
         self.require_counts(self.spark.table(self.name))
 
@@ -99,15 +99,15 @@ class SmallTable:
 
     @property
     def cluster(self) -> Cluster:
-        """The ports as the next command has them; `process` lets something happen between their calls."""
+        """The ports for the next command; `process` lets tests act between their calls."""
         return in_hands_of(self.process, assemble(self.spark), self._location, WallClock())
 
     def desk(self, **settings: Any) -> Desk:
-        """Every run id of a table is its own, so one desk does all that is done to it."""
+        """A table's run ids must differ, so one desk runs every command on it."""
         return Desk(self, self.name, **{"backup_table": False, **settings})  # type: ignore[arg-type]
 
     def kill_after(self, change: str, command: Callable[[], object]) -> None:
-        """Kill a command right after a change, in the words of tests/support/changes.py."""
+        """Kill a command right after a change, named as in tests/support/changes.py."""
         self.process.fault = Fault(change, 1, KILLED)
         with pytest.raises(Killed):
             command()

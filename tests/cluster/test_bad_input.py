@@ -1,4 +1,4 @@
-"""What a site gets wrong: one clear error each, exit code 2 or 8, and nothing was changed."""
+"""Mistakes that sites make: each gives one clear error and exit code 2 or 8, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that Hivekeeper makes is ever taken for a partition: by MSCK, by readers of paths, by the metastore's own discovery."""
+"""Nothing that Hivekeeper creates is ever taken for a partition: by MSCK, by readers by path, by the metastore's own discovery."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def list_partitions(table: SmallTable) -> Dict[str, str]:
 
 
 def check_as_hive_does(gateway: Any, table: SmallTable) -> Tuple[List[str], List[str]]:
-    """What Hive's own MSCK would add and what it would drop, by the class that Spark's client of Hive brings along."""
+    """What Hive's own MSCK would add and drop, computed by the class in Spark's Hive client."""
     hive = gateway.jvm.org.apache.hadoop.hive
     conf = hive.conf.HiveConf(gateway.hadoop_conf, gateway.jvm.java.lang.Class.forName("org.apache.hadoop.hive.conf.HiveConf"))
     result = hive.ql.metadata.CheckResult()

@@ -1,4 +1,4 @@
-"""The lock of a table on a real HDFS, between processes: who holds it, how long a dead one does, what a run that slept too long may do."""
+"""The table lock on a real HDFS, between processes: who holds it, how long a dead holder keeps it, what a run that lost it can do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAYS = ("1", "2", "3")
 IN_THE_GAP = "/retired/u"
 BEFORE_THE_FIRST_RENAME = "/ready/u"
 HOLDER = r"another run holds the table \(run \d{8}t\d{6}z-[0-9a-f]{4} of etl\S* on \S+ \(\S+\) since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"
-# HDFS gives the file of a holder that is silent for 60 s to the next who asks, after a recovery of some seconds, minutes on a busy machine.
+# HDFS gives the file of a holder silent for 60 s to the next client that requests it, after recovery: seconds, minutes on a busy machine.
 LEASE_SECONDS = 60
 RECOVERY_SECONDS = 240
 
@@ -38,7 +38,7 @@ def table(small: SmallTable) -> str:
 
 
 def take_over(desk: Desk) -> None:
-    """Run again and again, as a scheduler does, until the table is free. That run does all there is to do."""
+    """Run again and again, as a scheduler does, until the table is free. That run does everything there is to do."""
     begin = time.monotonic()
     while True:
         asked = time.monotonic() - begin
@@ -57,7 +57,7 @@ def require_compacted(small: SmallTable) -> None:
 
 
 def sleep_through_a_takeover(run: LongRun, small: SmallTable) -> None:
-    """The driver sleeps already; its Java process falls asleep, another run does everything, both wake up."""
+    """The driver is already stopped; its Java process stops too, another run does everything, then both resume."""
     run.freeze()
     take_over(small.desk())
     require_compacted(small)

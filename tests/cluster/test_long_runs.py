@@ -1,4 +1,4 @@
-"""What a run of hours meets: a ticket that ends, and servers and containers that are killed. No row is lost, and the next run finishes."""
+"""What a run of hours meets: an expiring ticket, and killed servers and containers. No row is lost, and the next run finishes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ DAYS = ("1", "2", "3")
 ROWS_A_DAY = 40
 IN_THE_GAP = "/retired/u"
 PROVED = "/ready/u"
-# A lock whose holder died is free after a minute.
+# The lock of a dead holder is free after a minute.
 LOCK_FREE_WITHIN_SECONDS = 600
-# The life of a ticket: long enough to start a run with it on a busy machine. Then that of a principal whose keytab is at hand.
+# A ticket's lifetime: long enough to start a run on a busy machine. Then that of a principal whose keytab is available.
 TICKET_SECONDS = 90
 SHORT_LIFE_SECONDS = 60
 SHORT_LIVED = "mayfly"
@@ -56,14 +56,14 @@ def table(spark: Any, database: str) -> str:
 
 @pytest.fixture
 def whole(layout: Layout) -> Iterator[Layout]:
-    """The cluster, whose killed servers run again afterwards whatever became of the test."""
+    """The cluster; killed servers are restarted afterwards, however the test ended."""
     yield layout
     for name in ("namenode", "metastore"):
         start_server(layout.run, name)
 
 
 def find_containers(layout: Layout, main_class: str) -> List[int]:
-    """The Java processes of a class of Spark in this cluster's containers."""
+    """The Java processes of one Spark class in this cluster's containers."""
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
@@ -93,12 +93,12 @@ def count_files(gateway: Any, table: str) -> int:
 
 def count_paths(gateway: Any, pattern: str) -> int:
     path = gateway.jvm.org.apache.hadoop.fs.Path(pattern)
-    # None where a directory above the first star is missing.
+    # None if a directory above the first star is missing.
     return len(path.getFileSystem(gateway.hadoop_conf).globStatus(path) or ())
 
 
 def finish_by_next_run(spark: Any, table: str) -> None:
-    """The next run, started again while the lock of a killed one is held, as a scheduler does."""
+    """The next run, retried while a killed run's lock is held, as a scheduler does."""
     desk, until = Desk(SimpleNamespace(cluster=assemble(spark)), table), time.monotonic() + LOCK_FREE_WITHIN_SECONDS
     (outcome,) = desk.compact().tables
     while outcome.code is Exit.LOCKED and time.monotonic() < until:
@@ -108,13 +108,13 @@ def finish_by_next_run(spark: Any, table: str) -> None:
 
 
 def require_finished(spark: Any, gateway: Any, table: str) -> None:
-    """A file a partition, and every row in it."""
+    """One file per partition, and every row in it."""
     require_every_row_once(spark, table)
     assert count_files(gateway, table) == len(DAYS)
 
 
 def require_one_error(run: LongRun, what: str) -> None:
-    """Three lines, once, and no stack trace among them."""
+    """Three lines, once, and no stack trace."""
     text = run.output
     assert len(re.findall(r"^hivekeeper: ", text, re.MULTILINE)) == 1, text
     assert re.search(rf"^hivekeeper: .*{what}.*\n  state: .*\n  next:  ", text, re.MULTILINE), text
@@ -122,7 +122,7 @@ def require_one_error(run: LongRun, what: str) -> None:
 
 
 def wait_until_answers(superuser: Any, gateway: Any) -> None:
-    """A NameNode that listens answers some seconds later only, and takes writes when its DataNodes have reported."""
+    """A NameNode that listens answers only some seconds later, and takes writes only once its DataNodes have reported."""
     action = gateway.jvm.org.apache.hadoop.hdfs.protocol.HdfsConstants.SafeModeAction.SAFEMODE_GET
     until = time.monotonic() + LOCK_FREE_WITHIN_SECONDS
     while True:
@@ -220,7 +220,7 @@ def test_a_ticket_that_ends_in_a_run_without_keytab_is_one_clear_error(start, ed
 
 
 def test_with_a_keytab_a_run_outlives_its_tickets_and_a_restart_of_the_metastore(start, edge, whole, table, spark, gateway):
-    """Both clients that live as long as the run have to connect anew, with a ticket of which only the keytab knows."""
+    """Both clients that live as long as the run must reconnect, with a ticket that only the keytab can provide."""
     add_principals(whole, [SHORT_LIVED], max_life=f"{SHORT_LIFE_SECONDS}s")
     edge.admin("dfs", "-chown", "-R", f"{SHORT_LIVED}:etl", find_root(table))
     run = start(IN_THE_GAP, user=SHORT_LIVED)

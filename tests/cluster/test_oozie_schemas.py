@@ -1,4 +1,4 @@
-"""The workflows and the coordinator of conf/oozie against Oozie's own schemas, which come in its client's jar. Needs Maven, no cluster."""
+"""The workflows and the coordinator of conf/oozie against Oozie's own schemas from its client jar. Needs Maven, no cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACTIONS = ("oozie-workflow-1.0", "oozie-coordinator-0.5", "shell-action-1.0", "s
 
 @pytest.fixture(scope="module")
 def schemas() -> Path:
-    """The directory with Oozie's schemas. Skipped, in plain words, without Maven; never in CI."""
+    """The directory with Oozie's schemas. Skips with a clear reason without Maven; never in CI."""
     if shutil.which("mvn") is None and not os.environ.get("CI"):
         pytest.skip("NOTHING TESTED: mvn is not on PATH")
     directory = ROOT / "build" / "oozie-schemas"
@@ -30,7 +30,7 @@ def schemas() -> Path:
 
 @pytest.fixture(scope="module")
 def schema(schemas: Path) -> etree.XMLSchema:
-    """One schema of all that the examples use: the actions have namespaces of their own, which the workflow's lets through unseen."""
+    """One schema with everything the examples use: actions have their own namespaces, which the workflow's schema does not check."""
     whole = etree.Element(f"{{{XS}}}schema", nsmap={"xs": XS})
     for name in ACTIONS:
         path = schemas / f"{name}.xsd"

@@ -1,4 +1,4 @@
-"""What the rights and the administrator's settings of a real HDFS forbid is found before anything is written; all else is kept."""
+"""What HDFS permissions and an administrator's settings forbid is found before anything is written; everything else is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAYS = ("dt=1", "dt=2", "dt=3")
 
 
 class Hdfs:
-    """Paths of one table, and an administrator's hand on them."""
+    """Paths of one table, and what an administrator does to them."""
 
     def __init__(self, gateway: Any, superuser: Any, root: str) -> None:
         self.jvm, self.dfs, self.root = gateway.jvm, superuser, root
@@ -45,7 +45,7 @@ class Hdfs:
 
 @pytest.fixture
 def hdfs(spark: Any, gateway: Any, superuser: Any, database: str) -> Iterator[Hdfs]:
-    """A table of three partitions with four small files each, all of them etl's."""
+    """A table of three partitions with four small files each, all owned by etl."""
     root = f"/user/etl/{database}/events"
     spark.sql(f"CREATE EXTERNAL TABLE {database}.events (id BIGINT) PARTITIONED BY (dt STRING) STORED AS PARQUET LOCATION '{root}'")
     for day in DAYS:
@@ -58,7 +58,7 @@ def hdfs(spark: Any, gateway: Any, superuser: Any, database: str) -> Iterator[Hd
 
 
 def desk_on(spark: Any, table: str, **settings: Any) -> Desk:
-    """Every run id of a table is its own, so one desk does all that is done to it."""
+    """A table's run ids must differ, so one desk runs every command on it."""
     return Desk(SimpleNamespace(cluster=assemble(spark)), table, backup_table=False, **settings)
 
 
@@ -161,7 +161,7 @@ def test_a_table_that_has_snapshots_is_compacted_and_the_snapshot_keeps_its_file
 
 @pytest.fixture
 def zone(superuser: Any, gateway: Any, database: str) -> str:
-    """An encryption zone that belongs to etl."""
+    """An encryption zone owned by etl."""
     place = gateway.jvm.org.apache.hadoop.fs.Path(f"/data/{database}")
     superuser.mkdirs(place)
     superuser.setOwner(place, "etl", "data")

@@ -1,4 +1,4 @@
-"""Readers beside swaps: all rows of a unit, or none, or an error. `make bench-readers` does it at length, with rates."""
+"""Readers beside swaps see all rows of a unit, or none, or an error. `make bench-readers` runs longer and measures rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs out or is taken away while a run writes to a real HDFS: units are untouched, one clear error, the next run does it all."""
+"""What runs out or fails while a run writes to a real HDFS: units stay untouched, one clear error, and the next run does everything."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hivekeeper.report.results import CommandResult
 from support.desk import Desk
 
 DAYS = ("1", "2", "3")
-# Fewer than the stage of three units needs.
+# Less than the stage of three units needs.
 NAMES_LEFT = 3
-# Less than HDFS sets apart for one block.
+# Less than HDFS reserves for one block.
 BYTES_LEFT = 4096
 NO_QUOTA = (1 << 63) - 1
 RESET = -1
@@ -27,7 +27,7 @@ WITHIN_SECONDS = 600
 
 
 class Administrator:
-    """What the owner of HDFS does to a table's directories."""
+    """What an HDFS administrator does to a table's directories."""
 
     def __init__(self, gateway: Any, dfs: Any, table: SmallTable) -> None:
         self.jvm, self.dfs, self.table = gateway.jvm, dfs, table
@@ -47,9 +47,9 @@ class Administrator:
         self.dfs.setPermission(path, self.jvm.org.apache.hadoop.fs.permission.FsPermission(mode))
 
     def free_lock(self) -> None:
-        """What HDFS does by itself a minute after a run has ended that could not give its lock back: the process of this one lives on.
+        """What HDFS does a minute after a run that could not release its lock has ended: here that run's process lives on.
 
-        A DataNode that was away tells of its blocks a little later than it is there, and only then can one be appended to.
+        A restarted DataNode reports its blocks a little later, and only then can they be appended to.
         """
         lock, until = self.table.path(f"{self.table.control}/lock"), time.monotonic() + WITHIN_SECONDS
         while not (self.dfs.recoverLease(lock) and self._is_reported(lock)):
@@ -64,7 +64,7 @@ class Administrator:
         self.dfs.setOwner(self.table.path(directory), owner, owner)
 
     def allow_stages(self, mode: str) -> None:
-        """Where stages are written, and those of the batches that are begun."""
+        """The directories for stages, and those of started batches."""
         for below in ("stage", "stage/*"):
             for status in self.dfs.globStatus(self.table.path(f"{self.table.control}/runs/*/{below}")) or ():
                 self.allow(mode, status.getPath().toUri().getPath())
@@ -85,7 +85,7 @@ def table(spark: Any, database: str) -> SmallTable:
 
 @pytest.fixture
 def admin(gateway: Any, superuser: Any, table: SmallTable) -> Iterator[Administrator]:
-    """Whatever became of the test, its directories can be removed."""
+    """However the test ended, its directories can be removed."""
     found = Administrator(gateway, superuser, table)
     yield found
     found.set_safe_mode(False)
@@ -98,7 +98,7 @@ def lives(table: SmallTable) -> Dict[str, Dict[str, int]]:
 
 
 def run_into(table: SmallTable, desk: Desk, call: str, trouble: Callable[[], None]) -> CommandResult:
-    """compact-swap, with trouble just before a call; live is as it was."""
+    """compact-swap with a fault just before a call; live stays as it was."""
     before = lives(table)
     table.do_before(call, trouble)
     result = desk.compact()
@@ -107,7 +107,7 @@ def run_into(table: SmallTable, desk: Desk, call: str, trouble: Callable[[], Non
 
 
 def require_one_error(result: CommandResult, code: Exit, what: str) -> None:
-    """Said of the table, or of each unit that was tried."""
+    """Reported for the table, or for each unit that was tried."""
     (outcome,) = result.tables
     said = [outcome.problem.what] if outcome.problem else [unit.reason for unit in outcome.units]
     assert result.code is code, said

@@ -1,4 +1,4 @@
-"""What HDFS says of its quotas, as the fake says it; and a run that is told beforehand what will not fit."""
+"""HDFS reports its quotas as the fake does, and a run is told beforehand what will not fit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hivekeeper.ports import NoSpace
 from support.desk import outcomes
 from support.fakes.files import FakeFiles
 
-NOT_SET = 9_223_372_036_854_775_807  # HDFS's own word for a quota that stays as it is
+NOT_SET = 9_223_372_036_854_775_807  # HDFS's value for a quota that stays as it is
 NO_QUOTA = -1
 
 
 @dataclass
 class Place:
-    """A directory of its own, and an administrator who limits it."""
+    """A directory, and an administrator who limits it."""
 
     files: Any
     root: str
@@ -100,7 +100,7 @@ def table(spark, database):
 
 
 def limit_table(table: SmallTable, superuser: Any, more_names: Optional[int], more_disk: Optional[int]) -> None:
-    """So much beyond what is there now."""
+    """Allow this much more than is there."""
     summary = superuser.getContentSummary(table.path(table.root))
     used = summary.getFileCount() + summary.getDirectoryCount()
     most = None if more_names is None else used + more_names

@@ -1,4 +1,4 @@
-"""bin/hivekeeper on YARN, as an operator starts it. An application takes a minute, so each test looks at many things."""
+"""bin/hivekeeper on YARN, as an operator starts it. An application takes a minute, so each test checks many things."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS_WITHIN_SECONDS = 1200
 
 
 def run_hadoop(edge: Edge, class_name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command of Hadoop, as etl."""
+    """Run a Hadoop command, as etl."""
     login = ["--principal", f"etl@{REALM}", "--keytab", str(edge.layout.keytab("etl"))] if edge.layout.secure else []
     start = [f"{edge.environ['SPARK_HOME']}/bin/spark-submit", "--master", "local", *login, "--class", class_name, "spark-internal"]
     return subprocess.run([*start, *words], check=False, env=edge.environ, cwd=edge.home, capture_output=True, text=True)
@@ -40,14 +40,14 @@ def read_properties(path: Path) -> Dict[str, str]:
 
 @pytest.fixture
 def tables(spark: Any, database: str) -> Sequence[str]:
-    """Four small files that are worth it, and a bucketed table, which is refused."""
+    """Four small files worth compacting, and a bucketed table, which is refused."""
     spark.range(0, 40, 1, 4).write.format("parquet").option("path", f"/user/etl/{database}/small").saveAsTable(f"{database}.small")
     spark.sql(f"CREATE TABLE {database}.bucketed (id BIGINT) USING parquet CLUSTERED BY (id) INTO 2 BUCKETS")
     return (f"{database}.small", f"{database}.bucketed")
 
 
 def test_in_cluster_mode_all_that_a_driver_gives_comes_back(edge: Edge, tables: Sequence[str], database: str):
-    """Archive from HDFS, a file of tables, outputs of this machine, queue, sizes, properties; one table done, one refused: exit 6."""
+    """Archive from HDFS, a tables file, local outputs, queue, sizes, properties; one table done, one refused: exit 6."""
     put = run_hadoop(edge, "org.apache.hadoop.fs.FsShell", "-put", "-f", str(CHECKOUT / "dist" / "hivekeeper.py"), f"/user/etl/{database}")
     assert put.returncode == 0, put.stderr
     (edge.home / "beside.py").write_text("")
@@ -129,7 +129,7 @@ def test_in_client_mode_a_signal_ends_a_run_in_good_order_also_while_it_waits_fo
 
 
 def test_a_proxy_user_runs_on_a_ticket_of_the_runs_own(edge: Edge, layout: Layout):
-    """`scheduler` may stand for etl. The driver's output is etl's, below etl's home, and is fetched as etl."""
+    """`scheduler` may impersonate etl. The driver's output belongs to etl, is below etl's home, and is fetched as etl."""
     if not layout.secure:
         pytest.skip("NOTHING TESTED: an unsecured cluster asks nobody who they are")
     edge.configure(user="scheduler", spark=CLUSTER)

@@ -1,1 +1,1 @@
-"""A real Hadoop on loopback for tests: KDC, HDFS, YARN, PostgreSQL and a standalone metastore, each a process of its own."""
+"""A real Hadoop on loopback for tests: KDC, HDFS, YARN, PostgreSQL and a standalone metastore, each in its own process."""

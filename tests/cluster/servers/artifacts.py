@@ -1,4 +1,4 @@
-"""The servers' jars and Debian programs: fetched by Maven as the poms pin them, kept in .cluster/jars between runs."""
+"""The servers' jars and Debian programs: Maven fetches what the poms pin; .cluster/jars keeps them between runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster.servers.layout import JARS
 
 POMS = Path(__file__).resolve().parents[1]
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-# Debian puts servers where the PATH of a user does not look.
+# Debian installs servers outside a user's PATH.
 PLACES = ["/usr/sbin", "/usr/local/sbin", *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)]
 PROGRAMS = {
     "mvn": "maven",
@@ -28,7 +28,7 @@ PROGRAMS = {
 
 
 class Missing(Exception):
-    """Something that the cluster needs is not on this machine and cannot be had."""
+    """Something the cluster needs is not on this machine and cannot be installed."""
 
 
 def find_program(name: str) -> str:
@@ -41,7 +41,7 @@ def find_program(name: str) -> str:
 
 
 def find_missing_packages() -> List[str]:
-    """Debian packages to install before a cluster can be started."""
+    """Debian packages to install before a cluster can start."""
     missing = set()
     for name, package in PROGRAMS.items():
         try:
@@ -52,7 +52,7 @@ def find_missing_packages() -> List[str]:
 
 
 def install_programs() -> None:
-    """Install what is missing, where this is a Debian and we may. Raises Missing."""
+    """Install what is missing, on a Debian where we have the rights. Raises Missing."""
     packages = find_missing_packages()
     if not packages:
         return
@@ -80,7 +80,7 @@ def fetch_jars(names: Sequence[str] = ("hadoop", "metastore")) -> None:
 
 def _copy_dependencies(pom: Path, target: Path) -> None:
     command = [find_program("mvn"), "-q", "-B", "-f", str(pom), COPY, f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
-    # Two bindings of slf4j: reload4j stays.
+    # Of two slf4j bindings, reload4j stays.
     result = subprocess.run([*command, "-DexcludeArtifactIds=slf4j-log4j12,log4j"], check=False, capture_output=True, text=True)
     if result.returncode != 0:
         reason = "\n".join((result.stdout + result.stderr).splitlines()[-8:])
@@ -94,5 +94,5 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def unpacked_home(name: str = "metastore") -> Path:
-    """Where the archive that a pom names was unpacked."""
+    """The directory into which the archive that a pom names was unpacked."""
     return next((JARS / name / "unpacked").iterdir())

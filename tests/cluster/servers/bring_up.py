@@ -1,4 +1,4 @@
-"""The order in which servers start and stop, and the words of the command `cluster`."""
+"""The order in which servers start and stop, and the command line of `cluster`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Properties = Mapping[str, Mapping[str, str]]
 
 
 def bring_up(run: Path, secure: bool = True, extra: Properties = {}) -> Layout:  # noqa: B006 - never changed
-    """Start a new cluster in `run`; one that runs there already is taken as it is. Raises Missing, ServerFailed, RuntimeError."""
+    """Start a new cluster in `run`, or use the one already running there. Raises Missing, ServerFailed, RuntimeError."""
     if runs_whole(run):
         return read_layout(run)
     take_down(run)
@@ -51,7 +51,7 @@ def _names(layout: Layout) -> List[str]:
 
 
 def _start_all(layout: Layout, extra: Properties) -> None:
-    """Each server is started as soon as what it needs is there; those that need nothing of each other start side by side."""
+    """Start each server as soon as its dependencies are up; independent servers start in parallel."""
     servers: Dict[str, Server] = {}
     if layout.secure:
         with _step("kdc"):
@@ -75,7 +75,7 @@ def _start_all(layout: Layout, extra: Properties) -> None:
         process.wait_until_ready(servers["namenode"], layout.run)
     with _step("metastore, directories"):
         hadoop.make_directories(layout)
-        # It makes its warehouse when it starts.
+        # It creates its warehouse when it starts.
         process.start(servers["metastore"], layout.run)
         for name in ("datanode", "resourcemanager", "nodemanager", "metastore"):
             process.wait_until_ready(servers[name], layout.run)
@@ -94,7 +94,7 @@ def _step(name: str) -> Iterator[None]:
 
 
 def _write_commands(layout: Layout, servers: Mapping[str, Server]) -> None:
-    """How each server is started again after a test has killed it."""
+    """How each server is restarted after a test has killed it."""
     (layout.run / "servers.json").write_text(json.dumps({name: vars(server) for name, server in servers.items()}, indent=1))
 
 
@@ -103,7 +103,7 @@ def read_server(run: Path, name: str) -> Server:
 
 
 def take_down(run: Path) -> None:
-    """Stop every server that runs there, the last started first; also after a start that failed half-way."""
+    """Stop every server that runs there, in reverse order of start; also after a start that failed half-way."""
     for name in reversed(ORDER):
         try:
             with_signal = read_server(run, name).stop_signal

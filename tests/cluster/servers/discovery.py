@@ -1,4 +1,4 @@
-"""A second metastore that discovers partitions by itself, each second; Spark cannot talk to it, so a Java program of its own does."""
+"""A second metastore that discovers partitions by itself every second; Spark cannot talk to it, so a small Java program does."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ HERE = Path(__file__).resolve().parent
 
 
 class Look(NamedTuple):
-    """How many directories are no partition yet, and how many partitions have no directory: these it adds and drops."""
+    """How many directories are not yet partitions, and how many partitions have no directory: discovery adds and drops these."""
 
     new: int
     missing: int
 
 
 class Discovery:
-    """The server, and one table `events` of a database of its own in it."""
+    """The server, with a table `events` in its own database."""
 
     def __init__(self, layout: Layout, port: int) -> None:
         self.layout, self.uri = layout, f"thrift://localhost:{port}"
 
     def make(self, database: str, root: str) -> None:
-        """The table, without partitions: these are found."""
+        """Create the table without partitions: discovery finds them."""
         self._run("make", database, f"{self.layout.namenode}{root}")
 
     def list(self, database: str) -> List[str]:
@@ -48,13 +48,13 @@ class Discovery:
         self._run("drop", database)
 
     def looks(self, database: str) -> List[Look]:
-        """What each look of discovery at the table found, as the server's log says."""
+        """What each look of discovery at the table found, from the server's log."""
         log = (self.layout.logs / f"{NAME}.log").read_text(errors="replace")
         found = re.findall(rf"Msck: hive\.{database}\.events - #partsNotInMs: (\d+) #partsNotInFs: (\d+)", log)
         return [Look(int(new), int(missing)) for new, missing in found]
 
     def wait_for(self, database: str, *wanted: Look, since: int = 0, timeout_s: float = 60) -> None:
-        """Until, `since` looks having been made, these were made one after the other."""
+        """Wait until these looks follow one another, ignoring the first `since` looks."""
         until = time.monotonic() + timeout_s
         while wanted not in windows(self.looks(database)[since:], len(wanted)):
             assert time.monotonic() < until, f"no {wanted} in {self.looks(database)[since:]}"
@@ -76,7 +76,7 @@ def windows(looks: List[Look], size: int) -> List[Tuple[Look, ...]]:
 
 
 def start_discovery(layout: Layout) -> Discovery:
-    """In a PostgreSQL database of its own, for a cluster without Kerberos. Raises Missing, ServerFailed, RuntimeError."""
+    """In its own PostgreSQL database, for a cluster without Kerberos. Raises Missing, ServerFailed, RuntimeError."""
     fetch_jars(["discovery"])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -121,7 +121,7 @@ def _java(layout: Layout, heap: str) -> List[str]:
 
 
 def _make_schema(layout: Layout) -> None:
-    """By PostgreSQL's own client: the schema tool's shell cannot start with Hadoop's jars on its class path."""
+    """With PostgreSQL's own client: the schema tool's shell cannot start with Hadoop's jars on its class path."""
     scripts = unpacked_home(NAME) / "scripts" / "metastore" / "upgrade" / "postgres"
     psql = [find_program("psql"), "-q", "-h", "127.0.0.1", "-p", str(layout.ports["postgres"]), "-U", "hive", "-v", "ON_ERROR_STOP=1"]
     again = [f"DROP DATABASE IF EXISTS {NAME}", f"CREATE DATABASE {NAME}"]

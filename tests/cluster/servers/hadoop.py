@@ -1,4 +1,4 @@
-"""HDFS and YARN: their configuration, secured or not, and how each server is started."""
+"""HDFS and YARN: their configuration, secured or not, and how to start each server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HDFS = "org.apache.hadoop.hdfs.server"
 YARN = "org.apache.hadoop.yarn.server"
 PASSWORD = "not-a-secret"
 
-# What Java 17 must open for Hadoop 3.3; Java 8 passes over it.
+# What Java 17 must open for Hadoop 3.3; Java 8 ignores it.
 OPENS = [
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.lang.reflect", "java.util", "java.net", "sun.nio.ch")),
@@ -27,7 +27,7 @@ OPENS = [
 
 ZONE_KEY = "zone-key"
 
-# Made in HDFS at the start: path, owner, group, mode.
+# Created in HDFS at the start: path, owner, group, mode.
 DIRECTORIES = [
     ("/tmp", "hdfs", "supergroup", "1777"),
     ("/user", "hdfs", "supergroup", "755"),
@@ -77,9 +77,9 @@ def class_path(layout: Layout) -> str:
 
 
 def write_configuration(layout: Layout, extra: Mapping[str, Mapping[str, str]]) -> None:
-    """What servers and clients read; `extra`: further properties by file, such as {"hdfs-site": {...}}."""
+    """Configuration for servers and clients; `extra`: further properties by file, such as {"hdfs-site": {...}}."""
     for page in ("hdfs", "datanode"):
-        # The jars of HDFS lack the web pages, without whose folders the servers do not start.
+        # The HDFS jars lack the web pages, and the servers do not start without their directories.
         (layout.run / "web" / "webapps" / page).mkdir(parents=True, exist_ok=True)
     (layout.run / "server-conf").mkdir(exist_ok=True)
     (layout.run / "server-conf" / "log4j.properties").write_text(LOG4J)
@@ -106,9 +106,9 @@ def _core(layout: Layout) -> Dict[str, object]:
         "hadoop.security.authentication": "kerberos" if layout.secure else "simple",
         "hadoop.security.authorization": str(layout.secure).lower(),
         "hadoop.user.group.static.mapping.overrides": GROUPS,
-        # Encryption zones without a KMS: NameNode and clients read the keys from a file, which a site would never do.
+        # Encryption zones without a KMS: NameNode and clients read the keys from a file, which no site would do.
         "hadoop.security.key.provider.path": f"jceks://file{layout.run}/keys.jceks",
-        # The metastore makes directories as the user who asks; scheduler may run jobs as etl.
+        # The metastore creates directories as the calling user; scheduler may run jobs as etl.
         "hadoop.proxyuser.hive.hosts": "*",
         "hadoop.proxyuser.hive.groups": "*",
         "hadoop.proxyuser.scheduler.hosts": "*",
@@ -130,12 +130,12 @@ def _hdfs(layout: Layout) -> Dict[str, object]:
         "dfs.datanode.http.address": f"127.0.0.1:{ports['datanode_http']}",
         "dfs.datanode.https.address": f"127.0.0.1:{ports['datanode_http']}",
         "dfs.datanode.hostname": "localhost",
-        # The quotas of tests are smaller than a block of 128 MiB.
+        # The tests' quotas are smaller than a block of 128 MiB.
         "dfs.blocksize": "16m",
         "dfs.namenode.fs-limits.min-block-size": 4096,
         "dfs.namenode.edits.noeditlogchannelflush": "true",
         "dfs.namenode.safemode.extension": 0,
-        # Far below the default, so that a listing of some hundred names comes in parts.
+        # Far below the default, so that a listing of a few hundred names comes in parts.
         "dfs.ls.limit": 200,
         "dfs.permissions.superusergroup": "supergroup",
         "dfs.namenode.delegation.token.always-use": str(layout.secure).lower(),
@@ -179,12 +179,12 @@ def _yarn(layout: Layout) -> Dict[str, object]:
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "false",
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 99.5,
-        # Aggregation wants native code in a secured NodeManager ("Secure IO is not possible") and takes the server down without it.
+        # Aggregation requires native code in a secured NodeManager ("Secure IO is not possible") and stops the server without it.
         "yarn.log-aggregation-enable": "false",
         "yarn.nodemanager.log.retain-seconds": 86400,
-        # Finished applications stay visible to a test that looks later.
+        # Finished applications stay visible for tests that look later.
         "yarn.nodemanager.delete.debug-delay-sec": 0,
-        # What a node of a site has anyway: its own address, and /etc/krb5.conf.
+        # What a real node has anyway: its own address, and /etc/krb5.conf.
         "yarn.nodemanager.env-whitelist": "JAVA_HOME," + ",".join(_node_environment(layout)),
         "yarn.resourcemanager.am.max-attempts": 2,
         "yarn.acl.enable": "true",
@@ -210,7 +210,7 @@ def _queues() -> Dict[str, object]:
         f"{root}.closed.capacity": 1,
         f"{root}.etl.maximum-capacity": 100,
         f"{root}.default.maximum-capacity": 100,
-        # An ACL is the union along the path: closed to all only where the root is closed, and each queue is opened by itself.
+        # ACLs add up along the path: a queue is closed only if the root is closed, and each queue is opened separately.
         f"{root}.acl_submit_applications": " ",
         f"{root}.acl_administer_queue": " ",
         f"{root}.default.acl_submit_applications": "*",
@@ -222,7 +222,7 @@ def _queues() -> Dict[str, object]:
 
 
 def _make_certificate(layout: Layout) -> None:
-    """A self-signed certificate for HTTPS of NameNode and DataNode."""
+    """A self-signed certificate for HTTPS on NameNode and DataNode."""
     store = layout.run / "keystore.jks"
     words = ["-genkeypair", "-alias", "localhost", "-keyalg", "RSA", "-validity", "30", "-dname", "CN=localhost"]
     subprocess.run(
@@ -247,7 +247,7 @@ def _ssl(layout: Layout) -> Dict[str, Dict[str, object]]:
 
 
 def make_servers(layout: Layout) -> List[Server]:
-    """The NameNode has to be formatted before its first start."""
+    """Format the NameNode before its first start."""
     parts = [
         ("namenode", f"{HDFS}.namenode.NameNode", "512m", r"NameNode RPC up at", "hdfs"),
         ("datanode", f"{HDFS}.datanode.DataNode", "384m", r"[Ss]uccessfully registered with NN", "hdfs"),
@@ -260,7 +260,7 @@ def make_servers(layout: Layout) -> List[Server]:
             [find_program("java"), *java_options(layout, heap), "-cp", class_path(layout), main],
             ready,
             {"HADOOP_USER_NAME": user, **_node_environment(layout)},
-            # A thread of a secured ResourceManager looks for late token renewals without a pause (YARN-9768): it would take a core.
+            # A thread of a secured ResourceManager polls for late token renewals without a pause (YARN-9768): it would use up a core.
             yields=name == "resourcemanager",
         )
         for name, main, heap, ready, user in parts
@@ -268,7 +268,7 @@ def make_servers(layout: Layout) -> List[Server]:
 
 
 def format_namenode(layout: Layout) -> None:
-    """And make the key of encryption zones: a NameNode reads the file of keys once, when it starts."""
+    """Also create the encryption zones' key: a NameNode reads the key file once, when it starts."""
     _run_java(layout, ["org.apache.hadoop.crypto.key.KeyShell", "create", ZONE_KEY])
     _run_java(layout, [f"{HDFS}.namenode.NameNode", "-format", "-force", "-nonInteractive"])
 

@@ -1,4 +1,4 @@
-"""An MIT KDC with a database of its own: principals, keytabs, and tickets for tests."""
+"""An MIT KDC with its own database: principals, keytabs, and tickets for tests."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ KDC_CONF = """\
 
 
 def kerberos_environment(layout: Layout) -> Dict[str, str]:
-    """For programs of MIT Kerberos."""
+    """The environment for MIT Kerberos programs."""
     return {"KRB5_CONFIG": str(layout.krb5_conf), "KRB5_KDC_PROFILE": str(layout.run / "kdc" / "kdc.conf")}
 
 
 def make_kdc(layout: Layout) -> Server:
-    """Make the database and the keytabs; the server is not started yet."""
+    """Create the database and the keytabs; does not start the server."""
     home = layout.run / "kdc"
     home.mkdir(exist_ok=True)
     layout.krb5_conf.write_text(KRB5_CONF.format(realm=REALM, port=layout.ports["kdc"]))
@@ -67,13 +67,13 @@ def make_kdc(layout: Layout) -> Server:
 
 
 def add_principals(layout: Layout, names: Iterable[str], max_life: Optional[str] = None) -> None:
-    """Make principals, each with a keytab that holds HTTP's key for services too. `max_life`: such as `2m`."""
+    """Create principals, each with a keytab; services get HTTP's key in it too. `max_life`: such as `2m`."""
     commands: List[str] = []
     for name in names:
         life = f'-maxlife "{max_life}" -maxrenewlife "{max_life}" ' if max_life else ""
         commands.append(f"addprinc -randkey {life}{name}")
         commands.append(f"ktadd -norandkey -k {layout.keytab(name)} {name}")
-    # SPNEGO of each server's web pages uses HTTP/localhost out of that server's own keytab.
+    # SPNEGO for each server's web pages uses HTTP/localhost from that server's own keytab.
     for name in SERVICES:
         if "HTTP/localhost" in names and not name.startswith("HTTP"):
             commands.append(f"ktadd -norandkey -k {layout.keytab(name)} HTTP/localhost")
@@ -85,7 +85,7 @@ def add_principals(layout: Layout, names: Iterable[str], max_life: Optional[str]
 
 def get_ticket(layout: Layout, principal: str, cache: Path, lifetime: Optional[str] = None) -> None:
     """kinit from the principal's keytab into a cache file. `lifetime`: such as `90s`, after which nobody can renew it."""
-    # Hadoop renews a renewable ticket by itself, before it ends.
+    # Hadoop renews a renewable ticket by itself, before it expires.
     words = ["-l", lifetime, "-r", lifetime] if lifetime else []
     _run(layout, [find_program("kinit"), *words, "-c", str(cache), "-k", "-t", str(layout.keytab(principal)), f"{principal}@{REALM}"])
 

@@ -1,4 +1,4 @@
-"""Where a cluster's files lie and at which ports its servers listen: one JSON file, so that every later call finds it again."""
+"""Where a cluster's files are and which ports its servers use: one JSON file, so that every later call finds the cluster again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REALM = "HIVEKEEPER.TEST"
 CHECKOUT = Path(__file__).resolve().parents[3]
 JARS = CHECKOUT / ".cluster" / "jars"
 
-# Who may log in. The servers' own principals carry the host, as Hadoop's `_HOST` does.
+# Who may log in. The servers' own principals include the host, as Hadoop's `_HOST` does.
 SERVICES = ("hdfs/localhost", "yarn/localhost", "hive/localhost", "HTTP/localhost")
 # etl runs Hivekeeper, analyst has no rights, loader writes to tables, scheduler may act for etl.
 USERS = ("etl", "analyst", "loader", "scheduler")
@@ -43,7 +43,7 @@ PORTS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """One cluster. `run` holds everything that it writes; removing it removes the cluster's data."""
+    """One cluster. `run` holds everything it writes; removing it removes the cluster's data."""
 
     run: Path
     secure: bool
@@ -78,7 +78,7 @@ class Layout:
 
 
 def choose_run() -> Path:
-    """The directory of the cluster that this call is about."""
+    """The directory of the cluster for this call."""
     return Path(os.environ.get("HKTEST_CLUSTER_DIR") or CHECKOUT / ".cluster" / "run").absolute()
 
 
@@ -91,13 +91,13 @@ def make_layout(run: Path, secure: bool) -> Layout:
 
 
 def read_layout(run: Path) -> Layout:
-    """Raises FileNotFoundError where no cluster was made."""
+    """Raises FileNotFoundError if no cluster was created."""
     known = json.loads((run / "cluster.json").read_text())
     return Layout(Path(known["run"]), known["secure"], known["ports"])
 
 
 def _find_ports() -> Dict[str, int]:
-    """Ports nobody listens at now, below the range that the kernel hands out to clients."""
+    """Unused ports, below the range that the kernel gives to clients."""
     found: Dict[str, int] = {}
     while len(found) < len(PORTS):
         port = random.randrange(12000, 30000)

@@ -1,4 +1,4 @@
-"""PostgreSQL and the standalone metastore on it."""
+"""PostgreSQL, and the standalone metastore on top of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOOLS = "org.apache.hadoop.hive.metastore"
 
 
 def make_postgres(layout: Layout) -> Server:
-    """Make the data directory; PostgreSQL refuses to run as root, so it belongs to the user `postgres` then."""
+    """Create the data directory; PostgreSQL refuses to run as root, so as root it belongs to the user `postgres`."""
     home, user = layout.run / "postgres", _other_user()
     home.mkdir(mode=0o700)
     if user is not None:
@@ -59,7 +59,7 @@ def _as(user: Optional[str], command: List[str]) -> List[str]:
 
 
 def _open_the_way(directory: Path) -> None:
-    """Let another user reach a directory: only passing through is allowed on the way."""
+    """Let another user reach a directory: grants only search permission on its parents."""
     for parent in directory.parents:
         if not parent.stat().st_mode & 0o001:
             parent.chmod(parent.stat().st_mode | 0o001)
@@ -92,7 +92,7 @@ def write_configuration(layout: Layout, extra: Mapping[str, str]) -> None:
         "metastore.expression.proxy": f"{TOOLS}.DefaultPartitionExpressionProxy",
         # Without the compactor's threads, which need tables of their own.
         "metastore.task.threads.always": f"{TOOLS}.events.EventCleanerTask",
-        # Asynchronous loggers need a library that the server does not bring along.
+        # Asynchronous loggers need a library that the server does not include.
         "metastore.async.log.enabled": "false",
         **extra,
     }
@@ -120,7 +120,7 @@ def make_metastore(layout: Layout) -> Server:
 
 
 def _java(layout: Layout) -> List[str]:
-    # Hadoop's jars come first, so that their logging (reload4j) is the one that is used.
+    # Hadoop's jars come first, so that their logging (reload4j) is used.
     places = [
         _server_conf(layout),
         layout.run / "server-conf",

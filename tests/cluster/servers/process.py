@@ -1,4 +1,4 @@
-"""Start one server as a process of its own, wait until its log says that it is ready, stop it again; on failure show the reason."""
+"""Start one server in its own process, wait until its log says it is ready, stop it; on failure show the reason."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional
 
-# Lines that tell why a Java or C server ended; stack frames do not.
+# Lines that say why a Java or C server ended; stack frames do not.
 _TELLING = re.compile(r"\b(ERROR|FATAL|Caused by|Exception|error:|Address already in use)\b")
 
 
 class ServerFailed(Exception):
-    """A server did not come up, or did not go down; the message holds the lines of its log that matter."""
+    """A server did not start or did not stop; the message holds the relevant lines of its log."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """How to start a server and how to know that it is ready. `ready`: a regular expression found in its log.
+    """How to start a server and how to tell that it is ready. `ready`: a regular expression to find in its log.
 
-    `yields`: once it is ready, others get most of the processor.
+    `yields`: once it is ready, other processes get most of the CPU.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Server:
 
 
 def start(server: Server, run: Path) -> None:
-    """Start it in the background, in a session of its own so that the terminal's Ctrl-C does not reach it."""
+    """Start it in the background, in its own session so that the terminal's Ctrl-C does not reach it."""
     log = _log(run, server.name)
     command = server.command if server.user is None else ["setpriv", f"--reuid={server.user}", "--init-groups", *server.command]
     with log.open("ab") as output:
@@ -54,7 +54,7 @@ def start(server: Server, run: Path) -> None:
 
 
 def wait_until_ready(server: Server, run: Path, timeout_seconds: float = 90) -> None:
-    """Raises ServerFailed with the reason when the process ends or the time is over."""
+    """Raises ServerFailed with the reason if the process ends or the time is up."""
     until = time.monotonic() + timeout_seconds
     pattern = re.compile(server.ready)
     while time.monotonic() < until:
@@ -70,7 +70,7 @@ def wait_until_ready(server: Server, run: Path, timeout_seconds: float = 90) -> 
 
 def _let_others_first(name: str, run: Path) -> None:
     pid = find_pid(name, run)
-    # A session of its own is a group of its own to the kernel's scheduler; between groups a process's own niceness says nothing.
+    # The kernel schedules each session as its own group; across groups a process's own niceness has no effect.
     with suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text("10")
 
@@ -80,7 +80,7 @@ def is_running(name: str, run: Path) -> bool:
 
 
 def find_pid(name: str, run: Path) -> Optional[int]:
-    """The process that was started under this name, if it still runs; never another one that got its number since."""
+    """The process started under this name, if it still runs; never another one that has reused its PID."""
     file = _pid_file(run, name)
     if not file.exists():
         return None
@@ -89,7 +89,7 @@ def find_pid(name: str, run: Path) -> Optional[int]:
 
 
 def stop(name: str, run: Path, with_signal: int = signal.SIGTERM, timeout_seconds: float = 20) -> None:
-    """Stop it; with SIGKILL where it does not obey. Nothing to do is no error."""
+    """Stop it, with SIGKILL if it does not react. No error if it is not running."""
     pid = find_pid(name, run)
     if pid is not None:
         os.kill(pid, with_signal)
@@ -101,7 +101,7 @@ def stop(name: str, run: Path, with_signal: int = signal.SIGTERM, timeout_second
 
 
 def find_reason(run: Path, name: str, lines: int = 12) -> str:
-    """The last telling lines of a server's log, and where the whole log is."""
+    """The last telling lines of a server's log, and the path of the whole log."""
     text = _log_since_start(run, name).splitlines()
     telling = [line for line in text if _TELLING.search(line) and not line.startswith("\tat ")] or text
     return "\n".join([*(f"  {line[:300]}" for line in telling[-lines:]), f"  (all of it: {_log(run, name)})"])
@@ -117,7 +117,7 @@ def _wait_gone(name: str, run: Path, timeout_seconds: float) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process was started, in clock ticks since boot (field 22 of /proc/PID/stat); `gone` for one that has ended."""
+    """When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); `gone` if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -136,6 +136,6 @@ def _pid_file(run: Path, name: str) -> Path:
 def _log_since_start(run: Path, name: str) -> str:
     with _log(run, name).open("rb") as log:
         file = _pid_file(run, name)
-        # The part that an earlier process of this name has written says nothing about this one.
+        # Skip what an earlier process of this name wrote.
         log.seek(int(file.read_text().split()[2]) if file.exists() else 0)
         return log.read().decode(errors="replace")
