@@ -1,4 +1,4 @@
-"""A backup table, read by Spark's and by Hive's reader, while its files lie in live directories and then in hidden ones."""
+"""A backup table, read by Spark's and by Hive's reader, while its files are in live directories and then in hidden ones."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class World:
         self.metastore.make_backup_table(self.table, self.backup, shown, MARKS, self.lives())
 
     def swap(self, text):
-        """Retire every live directory as a swap does, then write other rows there."""
+        """Retire every live directory as a swap does, then write different rows there."""
         places = {name: self.paths.unit("retired", number) for number, name in enumerate(self.lives(), start=1)}
         for name, live in self.lives().items():
             self.storage.rename(live, places[name])
@@ -77,7 +77,7 @@ class World:
         return places
 
     def rows(self, name, where="true"):
-        """Through Hive's reader Spark gives the text of the NULL partition, whatever table it is."""
+        """Through Hive's reader Spark returns the text of the NULL partition for any table."""
         self.session.sql(f"REFRESH TABLE {name}")
         found = self.session.sql(f"SELECT * FROM {name} WHERE {where}").collect()
         return sorted((tuple(None if value == HIVE_NULL else value for value in row) for row in found), key=repr)
@@ -96,7 +96,7 @@ def world(request, session, metastore, database, definition, storage):
     return World(session, metastore, database, definition, request.param == "partitioned", storage)
 
 
-# Spark reads tables of its own with its own reader only.
+# Spark reads its own tables only with its own reader.
 @pytest.mark.parametrize(("definition", "reader"), [("hive", "spark"), ("hive", "hive"), ("spark", "spark"), ("spark managed", "spark")])
 def test_a_backup_table_shows_the_files_before_and_after_a_swap_and_its_table_never_changes(world, reader, storage):
     world.session.conf.set("spark.sql.hive.convertMetastoreParquet", reader == "spark")

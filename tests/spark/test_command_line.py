@@ -1,4 +1,4 @@
-"""The command line in processes of its own: exit codes, what goes to stdout and stderr, and the question at a terminal."""
+"""The command line in its own processes: exit codes, what goes to stdout and stderr, and the question at a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STARTS_WITHIN_SECONDS = 900
 
 
 class Place:
-    """A directory with a warehouse and metastore of its own; commands run there as an operator's processes."""
+    """A directory with its own warehouse and metastore; commands run there as an operator's processes."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -55,14 +55,14 @@ class Place:
         return [sys.executable, "-m", "hivekeeper.cli.main", *words]
 
     def by_spark_submit(self, *words):
-        """As bin/hivekeeper does it."""
+        """As bin/hivekeeper does."""
         asked = [sys.executable, "-m", "hivekeeper.cli.main", "submit-options", "--", *words]
         answer = subprocess.run(asked, env=self.environ, cwd=self.home, check=True, stdout=subprocess.PIPE).stdout.decode()
         launch = answer.split("\0")[:-1]
         return [f"{SPARK_HOME}/bin/spark-submit", *launch[launch.index("--") + 1 :], str(self.application), *words]
 
     def run(self, command, **environ):
-        """Nobody sits at a terminal."""
+        """Run without a terminal."""
         environ = {**self.environ, **environ}
         nobody = subprocess.DEVNULL
         return subprocess.run(command, check=False, env=environ, cwd=self.home, stdin=nobody, capture_output=True, text=True)
@@ -103,7 +103,7 @@ def wait_for_question(process, stderr):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """demo.events_flat of four small files, and demo.bucketed, which is refused."""
+    """demo.events_flat with four small files, and demo.bucketed, which is refused."""
     place = Place(tmp_path_factory.mktemp("operator"))
     words = ["--location", f"file:{place.home}/tables", "--tables", "events_flat,bucketed", "--files", "4", "--rows", "400"]
     made = place.run([sys.executable, str(ROOT / "tests" / "demo" / "generate.py"), *words])
@@ -147,7 +147,7 @@ def test_a_spark_that_cannot_start_ends_with_8_and_three_lines(place):
 
 
 def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
-    """One story, because each step is a start of Spark: compact, answer n, answer y, and undo that where nobody sits."""
+    """One test, because each step starts Spark: compact, answer n, answer y, and undo that without a terminal."""
     small = place.data_files()
     done = place.run(place.by_python("compact-swap", "--json", "--table", "demo.events_flat", "--table", "demo.bucketed"))
     document = read_document(done.stdout)
@@ -208,7 +208,7 @@ def test_properties_take_the_place_of_the_answer_or_go_into_a_file(place):
 
 
 def test_a_driver_with_a_place_for_its_output_sends_all_of_it_there(place):
-    """As in YARN's cluster mode. Output that nobody has fetched for a week goes, other files stay."""
+    """As in YARN's cluster mode. Output that nobody has fetched for a week is removed, other files stay."""
     outputs = place.home / "outputs"
     outputs.mkdir()
     week_ago = time.time() - 8 * 86_400

@@ -1,4 +1,4 @@
-"""The probes of doctor on local files: what another file system than HDFS can tell, and that nothing is left behind."""
+"""The probes of doctor on local files: what a file system other than HDFS can report, and that doctor leaves nothing behind."""
 
 from __future__ import annotations
 

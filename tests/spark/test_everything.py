@@ -11,7 +11,7 @@ from support.desk import Desk, outcomes
 from support.real_world import RealWorld
 from support.storage import TEST_FS
 
-# Each life takes a minute: other ones are lived on local files than on HDFS, and the rest by night.
+# Each life takes a minute: local files and HDFS get different ones, and the rest run nightly.
 LIVES = (0, 1) if TEST_FS else (2,)
 
 

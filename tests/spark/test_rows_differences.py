@@ -1,4 +1,4 @@
-"""Which rows two sets of files do not share, on Spark with files of many types: what the contract's one text column cannot show."""
+"""Which rows two sets of files do not share, on Spark with files of many types, which the contract's one text column cannot show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(gateway):
 
 @pytest.fixture
 def compare(rows, tmp_path):
-    """Differences between two sets of Arrow tables, each table a file of its own."""
+    """Differences between two sets of Arrow tables, each table in its own file."""
 
     def compared(one, other, limit=10):
         sides = []
@@ -172,7 +172,7 @@ def test_orc_files_are_compared_too(rows, tmp_path):
 
 
 def test_rows_are_counted_by_as_many_tasks_as_the_site_gives_to_a_shuffle(spark, compare):
-    """Else one task would count the billion rows of a unit."""
+    """Otherwise one task would count the billion rows of a unit."""
     before = {key: spark.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("differences", "as many tasks")

@@ -1,4 +1,4 @@
-"""What the digest tells apart: each pair is equal under a plain xxhash64 over the columns, or nearly so in meaning."""
+"""What the digest distinguishes: each pair is equal under a plain xxhash64 over the columns, or nearly the same in meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hivekeeper.cluster import digest
 
 EMPTY = "CAST(ARRAY() AS ARRAY<INT>)"
 
-# Each pair: two rows of the same type, which a digest that is blind somewhere takes for equal.
+# Each pair: two rows of the same type that a digest with a blind spot would take for equal.
 PAIRS = {
     "a NULL that moved to the next column": ("CAST(NULL AS INT) a, 1 b", "1 a, CAST(NULL AS INT) b"),
     "a NULL list and an empty one": ("CAST(NULL AS ARRAY<INT>) a", f"{EMPTY} a"),

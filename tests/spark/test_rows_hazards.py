@@ -1,4 +1,4 @@
-"""What footers and data say about files that Spark would change, written by Arrow in place of Hive and Impala."""
+"""What footers and data reveal about files that Spark would change; Arrow writes them in place of Hive and Impala."""
 
 from __future__ import annotations
 

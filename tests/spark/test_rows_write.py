@@ -1,4 +1,4 @@
-"""A rewrite keeps rows, types and settings: read back by Arrow, whose readers are not Spark's."""
+"""A rewrite keeps rows, types and settings: Arrow, whose readers differ from Spark's, reads the output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write(spark, sql, directory, format="parquet", files=3, count=60, **options)
 
 
 def _split(sql):
-    """Top-level commas part a select list."""
+    """Top-level commas separate the items of a select list."""
     depth, start, out = 0, 0, []
     for at, char in enumerate(sql):
         depth += (char == "(") - (char == ")")
@@ -214,7 +214,7 @@ def test_only_data_files_lie_in_the_stage(spark, rows, tmp_path):
 
 
 def test_a_damaged_page_fails_the_job(rows, tmp_path):
-    """Row counts from footers would not see it."""
+    """Row counts from footers would not notice."""
     write_arrow(tmp_path / "u" / "a", {"s": [f"value {index}" for index in range(20000)]}, compression="gzip", use_dictionary=False)
     path = tmp_path / "u" / "a"
     content = bytearray(path.read_bytes())
@@ -247,7 +247,7 @@ def test_a_row_of_a_file_that_we_do_not_know_stops_the_job(rows, tmp_path):
     form = form_of(rows, "parquet", tmp_path / "u")
     session = rows._session("parquet", form)
     schema = rows._schema(session, "parquet", form, files[0].path)
-    # A directory in place of a file stands for anything that Spark lists otherwise than we do.
+    # A directory in place of a file stands for anything that Spark lists differently from us.
     data = rows._read_placed(session, "parquet", schema, [Place(f"file:{tmp_path}/u", 1)])
     with pytest.raises(Exception, match="rows of an unknown file"):
         data.collect()

@@ -1,4 +1,4 @@
-"""The session, in processes of their own: a site's configuration, a missing Java, a metastore in use."""
+"""The session, in its own processes: a site's configuration, a missing Java, a metastore in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hivekeeper.cluster.session import GUARDS, Where
 
 JOB = str(Path(__file__).resolve().parents[2] / "job")
 
-# A value other than ours, for guards that are not true or false.
+# A value different from ours, for guards that are not true or false.
 HOSTILE = {
     "spark.sql.sources.useV1SourceList": "csv",
     "spark.sql.orc.impl": "hive",
@@ -74,7 +74,7 @@ print(json.dumps(found))
 
 
 def run_python(source: str, *arguments: str, home: Path, environment: Mapping[str, str] = os.environ, flags: tuple = ()) -> Dict[str, Any]:
-    """What a fresh process prints last, as JSON. Derby leaves its log in `home`."""
+    """The last line that a fresh process prints, as JSON. Derby leaves its log in `home`."""
     begin = f"import sys; sys.path.insert(0, {JOB!r})\n"
     command = [sys.executable, *flags, "-c", begin + source, *arguments]
     done = subprocess.run(command, cwd=home, env=dict(environment), capture_output=True, text=True, check=False)
@@ -85,7 +85,7 @@ def run_python(source: str, *arguments: str, home: Path, environment: Mapping[st
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
-    """How our session comes out where a site's spark-defaults.conf says the opposite of every guard."""
+    """Our session when a site's spark-defaults.conf sets the opposite of every guard."""
     home = tmp_path_factory.mktemp("site")
     lines = []
     for guard in GUARDS:

@@ -1,4 +1,4 @@
-"""Signals to real processes: the wrapper, spark-submit's JVM and the driver, on a local table. Rows are counted by pyarrow."""
+"""Signals to real processes: the wrapper, spark-submit's JVM and the driver, on a local table. pyarrow counts the rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTITIONS = 36
 STARTS_WITHIN_SECONDS = 900
 ENDS_WITHIN_SECONDS = 900
 
-# The driver, with a file system that does not come back from a rename to a directory of backups while the file `slow` is there.
+# The driver, with a file system that does not return from a rename to a backup directory while the file `slow` exists.
 APPLICATION = f"""
 import os, sys, time
 sys.path[:0] = [{str(ROOT / "job")!r}, {str(ROOT / "tests")!r}]
@@ -54,7 +54,7 @@ sys.exit(main())
 
 @contextmanager
 def heeding_hangups():
-    """Where the tests run under nohup, a run of theirs would, too, and rightly not end by that signal."""
+    """If the tests run under nohup, so would their runs, which would then rightly ignore that signal."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         yield
@@ -63,7 +63,7 @@ def heeding_hangups():
 
 
 class Installation(Place):
-    """bin/hivekeeper as installed, over the checkout's own code."""
+    """bin/hivekeeper as installed, with the checkout's own code."""
 
     def __init__(self, home):
         super().__init__(home)
@@ -74,7 +74,7 @@ class Installation(Place):
         self.table = home / "tables" / "events_by_date_ref"
 
     def start(self, *words):
-        """In a process group of its own, as a shell at a terminal does it."""
+        """In its own process group, as a shell at a terminal starts it."""
         command = [str(self.home / "bin" / "hivekeeper"), "compact-swap", "--table", TABLE, "--json", *words]
         with open(self.home / "stdout", "wb") as stdout, open(self.home / "stderr", "wb") as stderr:
             streams = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
@@ -82,7 +82,7 @@ class Installation(Place):
                 return subprocess.Popen(command, env=self.environ, cwd=self.home, start_new_session=True, **streams)
 
     def wait_for(self, process, words, times=1):
-        """Until the log says it."""
+        """Wait until the log says this."""
         until = time.monotonic() + STARTS_WITHIN_SECONDS
         while self.log().count(words) < times:
             assert process.poll() is None, f"ended with {process.returncode}: {self.log()}"
@@ -93,7 +93,7 @@ class Installation(Place):
         return (self.home / "stderr").read_text("utf-8", "replace")
 
     def end(self, process, within_seconds=ENDS_WITHIN_SECONDS):
-        """Exit code, seconds until then, and the document."""
+        """Exit code, seconds until the end, and the document."""
         began = time.monotonic()
         code = process.wait(within_seconds)
         return code, time.monotonic() - began, json.loads((self.home / "stdout").read_text())
@@ -121,11 +121,11 @@ def installed(tmp_path_factory):
 
 
 def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, capsys):
-    """One story, because each step is a start of Spark."""
+    """One test, because each step starts Spark."""
     rows = installed.rows()
     seconds = {}
 
-    # Schedulers and `kill` reach one process, which is Java's by then.
+    # Schedulers and `kill` signal one process, which is Java by then.
     process = installed.start("--set", "batch_units=500")
     installed.wait_for(process, "step=stage begin")
     os.kill(process.pid, signal.SIGHUP)
@@ -135,7 +135,7 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
     assert count_outcomes(document)["left"] > 0
     assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
 
-    # A terminal reaches all processes of the group, so that the driver gets two signals.
+    # A terminal signals all processes of the group, so the driver gets two signals.
     for send, number in ((os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)):
         process = installed.start("--set", "batch_units=4")
         installed.wait_for(process, "step=swap done")
@@ -148,7 +148,7 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
         assert f"stopped by {number.name}" in {unit["reason"] for unit in table["units"]}
         assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
 
-    # Between the two renames of a swap, and by somebody who does not want to wait.
+    # Between the two renames of a swap, from an operator who does not want to wait.
     (installed.home / "slow").touch()
     backups = len(installed.left_in("retired"))
     process = installed.start("--set", "batch_units=4")
@@ -168,7 +168,7 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
     assert (installed.home / "stdout").read_text() == ""
     (installed.home / "slow").unlink()
 
-    # The last run is asked to wait, by a file that Hadoop looks for.
+    # The last run has to wait, because of a file that Hadoop looks for.
     pause = installed.home / "pause"
     pause.touch()
     process = installed.start("--set", f"pause_file=file:{pause}")

@@ -1,4 +1,4 @@
-"""Whole commands on local Spark, with an embedded metastore or the cluster's; rows are compared by a reader that is not Spark."""
+"""Whole commands on local Spark, with an embedded metastore or the cluster's; a reader other than Spark compares the rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def database(spark, storage):
 
 
 def make_table(spark, database, name, format, storage, partitions=(), kind="EXTERNAL", codec=None):
-    """A table of six small files in each unit; a partition is (column → value, …)."""
+    """A table with six small files in each unit; a partition is (column → value, …)."""
     columns = ", ".join(f"{column} STRING" for column in partitions[0]) if partitions else ""
     place = f"{storage.root}/{name}" if kind == "EXTERNAL" else f"{storage.root}/{database}.db/{name}"
     location = f"LOCATION '{place}'" if kind == "EXTERNAL" else ""
@@ -75,13 +75,13 @@ def partition_directory(partition, place):
 
 
 def data_files(directory: Path) -> list:
-    """Files that readers see: not hidden, nor in a hidden directory."""
+    """Files that readers see: neither hidden nor in a hidden directory."""
     found = (path for path in sorted(directory.rglob("*")) if path.is_file())
     return [path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(directory).parts)]
 
 
 def read_rows(directory: Path, format: str) -> Counter:
-    """All rows below a directory, each with the directory that it is in."""
+    """All rows below a directory, each with its directory."""
     found: Counter = Counter()
     for path in data_files(directory):
         table = pyarrow.orc.read_table(path) if format == "orc" else pyarrow.parquet.read_table(path, partitioning=None)
@@ -138,7 +138,7 @@ CHANGING = ("numFiles", "totalSize", "transient_lastDdlTime")
 
 
 def definitions(cluster, database, names):
-    """Locations and properties in the metastore, but for what must follow the files."""
+    """Locations and properties in the metastore, except those that must follow the files."""
     found = {}
     for name, table in cluster.metastore.tables(database, list(names)).items():
         for partition in (table, *cluster.metastore.partitions(table)):
@@ -157,7 +157,7 @@ def test_hives_own_reader_and_sparks_see_the_same_rows_as_before(spark, cluster,
     def read():
         spark.sql(f"REFRESH TABLE {database}.t")
         hive.sql(f"REFRESH TABLE {database}.t")
-        # Hive 2.3 cannot read the decimals that Spark writes to Parquet by default (HIVE-12069), before or after.
+        # Hive 2.3 cannot read the decimals that Spark writes to Parquet by default (HIVE-12069), before a compaction or after.
         return [Counter(map(str, session.table(f"{database}.t").drop("amount").collect())) for session in (spark, hive)]
 
     before = read()
@@ -237,7 +237,7 @@ def why(table) -> str:
 
 
 class Stopped(BaseException):
-    """Stands for a kill: no handler of the program sees it."""
+    """Stands for a kill: no handler in the program catches it."""
 
 
 def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, database, storage, monkeypatch):
@@ -265,7 +265,7 @@ def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, data
 
 
 def test_gateway_calls_do_not_grow_with_files(spark, cluster, database, storage, tmp_path):
-    """One call per file would be felt: the gateway is the bottleneck of a PySpark driver."""
+    """One call per file would be noticeable: the gateway is the bottleneck of a PySpark driver."""
     calls = {}
     for files in (10, MANY_FILES):
         place = make_table(spark, database, f"t{files}", "parquet", storage)
