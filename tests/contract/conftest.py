@@ -1,4 +1,4 @@
-"""The worlds that contract tests run in: a port's fake and its real implementation, with another program that writes there.
+"""The worlds for contract tests: a port's fake and its real implementation, each with another program that writes there.
 
 The real one works on local files, or below the directory that HKTEST_FS names.
 """
@@ -18,7 +18,7 @@ from support.storage import TEST_FS
 
 @dataclass
 class FilesWorld:
-    """`kind` is fake, local or hdfs. `writer` is another program: it has the methods of `fakes.files.Writer` that the cases use."""
+    """`kind` is fake, local or hdfs. `writer` is another program, with the methods of `fakes.files.Writer` that the cases use."""
 
     kind: str
     files: Any
@@ -35,7 +35,7 @@ class FilesWorld:
 
 
 class HadoopWriter:
-    """Another program on a real file system, with a client of its own."""
+    """Another program on a real file system, with its own client."""
 
     def __init__(self, gateway: Gateway, root: str) -> None:
         self._jvm = gateway.jvm
@@ -75,7 +75,7 @@ class HadoopWriter:
 
 
 def client_of_its_own(spark: Any) -> HadoopFiles:
-    """A second process as far as HDFS can tell: nothing shared through Hadoop's cache of clients."""
+    """A second process as far as HDFS can tell: it shares nothing through Hadoop's cache of clients."""
     gateway = Gateway(spark)
     gateway.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     gateway.hadoop_conf.setBoolean("fs.hdfs.impl.disable.cache", True)

@@ -1,4 +1,4 @@
-"""What `ports.Files.exchange` promises: three steps of a NameNode, the second of which may keep the third from happening."""
+"""What `ports.Files.exchange` promises: three NameNode steps, the second of which may prevent the third."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from contract.test_files import look, names_in, wait_a_tick
 from hivekeeper.ports import SourceMissing, TargetExists
 
-# How often the race is run, and goes on until the gap was really met.
+# How often to run the race; it continues until a writer has really met the gap.
 ROUNDS, MOST_ROUNDS, MET_AT_LEAST = 30, 600, 3
 
 
@@ -35,7 +35,7 @@ def places(files_world):
 
 
 def files_in(world, path):
-    """None where no directory is."""
+    """None if there is no directory."""
     seen = look(world, path)
     return names_in(seen) if seen.exists else None
 
@@ -113,7 +113,7 @@ def somebody_makes_it_anew_again_and_again(client, path):
 
 
 def test_what_somebody_put_in_its_place_meanwhile_stays_there(files_world):
-    """They meet the gap in some rounds, in others not; either way nothing is overwritten, moved into, or lost."""
+    """They meet the gap in some rounds and not in others; either way nothing is overwritten, moved into, or lost."""
     files_world.skip_on("local", "a kernel's rename takes the place of an empty directory")
     files_world.skip_on("fake", "one thread at a time: the next test")
     met = 0
@@ -125,7 +125,7 @@ def test_what_somebody_put_in_its_place_meanwhile_stays_there(files_world):
 
 
 def meet_the_gap(files_world, number):
-    """Whether somebody was there in time."""
+    """Whether a writer got there in time."""
     live, aside, ready = (files_world.path(name, str(number)) for name in ("units", "old", "new"))
     files_world.writer.add(f"{live}/old", "old")
     files_world.writer.add(f"{ready}/new", "new")

@@ -1,4 +1,4 @@
-"""What `ports.Files` promises: the same cases for the fake and for Hadoop, each row of "HDFS facts measured" among them."""
+"""What `ports.Files` promises: the same cases for the fake and for Hadoop, including each row of "HDFS facts measured"."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def look(world, path):
 
 
 def wait_a_tick(world):
-    """Long enough for the next change to get another time."""
+    """Wait long enough for the next change to get a different time."""
     if world.kind != "fake":
         time.sleep(2 * world.files.clock_grain_ms / 1000)
 
@@ -111,7 +111,7 @@ def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(file
 
 
 def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world):
-    """A NameNode gives so many names at a time (dfs.ls.limit), in the order of their bytes."""
+    """A NameNode returns a limited number of names at a time (dfs.ls.limit), in byte order."""
     hidden = [".hivekeeper", "._", "_", "_temporary", "_x"]
     many = [*(f"DT={number}" for number in range(300)), *(f"dt={number}" for number in range(250))]
     others = [*many, "0", "-", "^", "`", "~", "\u00e9", "ZZ"]
@@ -308,7 +308,7 @@ def test_a_deleted_tree_is_gone_and_may_be_deleted_again(files_world):
 
 @dataclasses.dataclass
 class Trash:
-    """`client` gives a client whose trash is on or off; `current` is the directory where that puts what it takes."""
+    """`client` returns a client with the trash on or off; `current` is the directory that receives what it deletes."""
 
     client: Callable[[bool], Any]
     current: str
@@ -439,7 +439,7 @@ ROUNDS = 100
 
 @pytest.fixture
 def impatient_threads():
-    """Threads take turns at every chance, not every few milliseconds."""
+    """Threads switch at every opportunity, not every few milliseconds."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

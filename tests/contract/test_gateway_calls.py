@@ -19,7 +19,7 @@ FEW, MANY = 10, 200
 
 @pytest.fixture(scope="module")
 def directories(spark, tmp_path_factory):
-    """Two lots of directories by the number of files in them, the few in 2 directories, the many in 50."""
+    """Two groups of directories, by the number of files in them: the few in 2 directories, the many in 50."""
     storage = open_storage(spark, tmp_path_factory.mktemp("lots"))
     lots = {}
     for files, count in ((FEW, 2), (MANY, 50)):
@@ -99,7 +99,7 @@ FOLDERS = [CORE, *sorted(one.name for one in JAVA.iterdir() if one.is_dir())]
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder or "core")
 def test_sparks_own_compiler_makes_classes_that_a_jvm_loads(gateway, folder):
-    """Janino 3.0.16 (Spark 3.3) writes an int for `static final long X = 5`, and loading its class ends with a ClassFormatError."""
+    """Janino 3.0.16 (Spark 3.3) writes an int for `static final long X = 5`; loading its class then fails with a ClassFormatError."""
     package = compiled(gateway.java_gateway, folder)
     classes = package.class_bytes()
     assert {f"{package.name}.{source.name.partition('.')[0]}" for source in read_sources(folder)} <= set(classes)

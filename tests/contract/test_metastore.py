@@ -1,4 +1,4 @@
-"""What the metastore and its fake both do; then what only the real one can show, with Hive's and Spark's own code as judges."""
+"""What the metastore and its fake both do; then what only the real one can show, judged by Hive's and Spark's own code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKS = {"hivekeeper.backup-of": "contract.events", "hivekeeper.run": "20260101t
 
 @dataclass
 class FakeWorld:
-    """Other people's changes, made in the fake's catalog."""
+    """Changes by others, made in the fake's catalog."""
 
     metastore: FakeMetastore
     files: FakeFiles
@@ -92,7 +92,7 @@ class FakeWorld:
 
 
 class RealWorld:
-    """Other people's changes, made by Spark's SQL and a client of their own; the metastore is a server, or embedded."""
+    """Changes by others, made with Spark SQL and a separate client; the metastore is a server, or embedded."""
 
     def __init__(self, gateway: Gateway, storage: Storage, database: str) -> None:
         self.gateway, self.storage, self.database, self.root = gateway, storage, database, storage.root
