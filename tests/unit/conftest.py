@@ -1,4 +1,4 @@
-"""What every unit test is given."""
+"""Fixtures for every unit test."""
 
 import logging
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def restored_log():
-    """A command line sets up the program's log for good: to the stream of one test, unseen by the others."""
+    """A command line configures the program's log permanently: to one test's stream, invisible to the others."""
     log = logging.getLogger("hivekeeper")
     before = (log.handlers[:], log.level, log.propagate)
     yield

@@ -13,7 +13,7 @@ ROOT = "hdfs://nn/w/events"
 RUN = f"{ROOT}/.hivekeeper/runs/20260101t020304z-0000"
 # Tests make its steps one by one (tests/support/step_by_step.py).
 MADE_OF_OTHERS = {ports.Files: {"exchange"}}
-# `hold` of the metastore is Hive's own lock, and `analyze` numbers that nothing of ours reads.
+# The metastore's `hold` is Hive's own lock, and `analyze` sets numbers that our code never reads.
 CHANGE_NOTHING = {
     ports.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_texts", "attributes", "ties", "room"},
     ports.Metastore: {

@@ -1,4 +1,4 @@
-"""The digest's SQL text; what it tells apart is tested with rows in tests/spark/test_rows_digest.py."""
+"""The digest's SQL text; tests/spark/test_rows_digest.py tests with rows what it distinguishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may import whom: the imports are read from the source, nothing is executed."""
+"""Who may import whom: the test reads the imports from the source and executes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JOB = Path(__file__).parents[2] / "job"
 
 SHARED = {"model", "names", "quoting", "errors", "codes", "reasons"}
 
-# Part of the package → parts that it may import besides itself. A part is a directory or a module.
+# Part of the package → parts it may import besides itself. A part is a directory or a module.
 ALLOWED: Dict[str, Set[str]] = {
     "codes": set(),
     "reasons": {"codes"},
@@ -43,7 +43,7 @@ def part_of(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[Tuple[str, int, bool]]:
-    """Dotted name, line, and whether the import stands at the top of the module."""
+    """Dotted name, line, and whether the import is at the top of the module."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Quoting, without a cluster. That Spark and Hive agree is proved in tests/contract/test_metastore.py."""
+"""Quoting, without a cluster. tests/contract/test_metastore.py proves that Spark and Hive agree."""
 
 from __future__ import annotations
 

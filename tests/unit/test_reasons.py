@@ -1,4 +1,4 @@
-"""The catalogue of reasons against the source: every code is given by something, and every error has a code with its exit code."""
+"""The catalogue of reasons against the source: every code is used, and every error has a code with its exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hivekeeper.reasons import Code, Reason, Topic
 JOB = Path(__file__).parents[2] / "job" / "hivekeeper"
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in JOB.rglob("*.py") if path.name != "reasons.py"}
 
-# Error → its exit code. Those in the second group have a code of their own where none is given.
+# Error → its exit code. The second group has a default code, used if none is given.
 NEED_A_CODE = {"Refused": Exit.REFUSED, "Locked": Exit.LOCKED, "Fenced": Exit.LOCKED, "NeedsInvestigation": Exit.INVESTIGATE}
 MAY_HAVE_A_CODE = {"UsageError": Exit.USAGE, "Stopped": Exit.PARTIAL, "Unusable": Exit.UNUSABLE, "HivekeeperError": Exit.BUG}
 

@@ -1,4 +1,4 @@
-"""What a signal does to a command: the driver's side of it. tests/spark/test_signals.py sends real ones to real processes."""
+"""What a signal does to a command, on the driver's side. tests/spark/test_signals.py sends real ones to real processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hivekeeper.cluster.signals import SAME_WISH_S, Signals
 
 JOB = Path(__file__).parents[2] / "job"
 
-# A driver that gets the same signal at these seconds of its clock, and says after each one that it is still there.
+# A driver that gets the same signal at these seconds of its clock, and reports after each one that it is still alive.
 DRIVER = """
 import os, signal, sys
 from hivekeeper.cluster.signals import Signals

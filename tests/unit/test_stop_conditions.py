@@ -1,4 +1,4 @@
-"""max_duration, stop file and pause file, on a clock that stands still unless somebody sleeps."""
+"""max_duration, stop file and pause file, on a clock that only advances when somebody sleeps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def world():
 
 
 def count_looks(world):
-    """How often the file system is asked, from now on."""
+    """Counts the calls to the file system from here on."""
     stat, looks = world.files.stat, []
 
     def count(path):

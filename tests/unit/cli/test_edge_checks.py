@@ -1,4 +1,4 @@
-"""edge-checks: what bin/hivekeeper-doctor gets from the archive. This machine is as it is, so only what holds on each is asserted."""
+"""edge-checks: what bin/hivekeeper-doctor gets from the archive. Machines differ, so it asserts only what holds on any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line without a cluster: what is refused, what is said, which code comes back."""
+"""The command line without a cluster: what is refused, what is printed, which exit code is returned."""
 
 import io
 import json
@@ -189,7 +189,7 @@ def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_the_log(words,
 
 
 class Terminal(io.StringIO):
-    """A stdin where a person sits."""
+    """A stdin connected to a terminal."""
 
     def isatty(self):
         return True

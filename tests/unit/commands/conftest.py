@@ -1,4 +1,4 @@
-"""The table that most commands are tried on, where a test module builds no other."""
+"""The default table for command tests, unless a test module builds its own."""
 
 from __future__ import annotations
 

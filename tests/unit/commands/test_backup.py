@@ -1,4 +1,4 @@
-"""backup on the fakes: a record of a table as it is, used by the next compaction as long as it is true."""
+"""backup on the fakes: a record of the table as it is, used by the next compaction as long as it is accurate."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ def test_a_backup_table_that_could_not_be_dropped_is_dropped_later(desk, world):
 
 
 def test_a_backup_table_of_a_run_that_swapped_nothing_is_dropped_later_if_it_could_not_be_dropped_at_once(desk, world):
-    """Its log entry still names it: what the log does not know nobody would ever drop."""
+    """Its log entry still names the table: nobody would ever drop one that the log does not know."""
     live = desk.live("dt=1")
 
     def come_before_the_swap(what):

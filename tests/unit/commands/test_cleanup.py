@@ -1,4 +1,4 @@
-"""cleanup on the fakes: it deletes only what a manifest says, keeps what is in doubt, and leaves nothing behind."""
+"""cleanup on the fakes: it deletes only what matches a manifest, keeps what is in doubt, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def without_lock(picture):
 
 
 def below_control(desk):
-    """Everything below the control directory but the lock and the log, directories included."""
+    """Everything below the control directory except the lock and the log, directories included."""
     top = desk.control.top
     return [e.path[len(top) + 1 :] for e in desk.world.files.tree(top) if not e.path[len(top) + 1 :].startswith(("lock", "log"))]
 
@@ -240,7 +240,7 @@ def test_what_was_kept_can_still_be_rolled_back(desk, world):
 
 
 def test_a_writer_that_closes_its_file_after_the_swap_loses_no_row(desk, world):
-    """An append that was open over the swap follows its inode into the backup."""
+    """An append that was open across the swap follows its inode into the backup."""
     desk.compact()
     node = world.files.writer.open(f"{retired(desk, 1)}/slow.parquet", DataFile(("slow",)), 1000)
     desk.cleanup()
@@ -316,7 +316,7 @@ def test_a_late_file_does_not_go_to_a_live_that_was_overwritten_since(desk, worl
 
 @pytest.mark.parametrize("files_stay", [pytest.param(True, id="external"), pytest.param(False, id="managed")])
 def test_a_late_file_does_not_go_to_a_partition_that_was_dropped(desk, world, files_stay):
-    """Of an external table the directory stays when a partition is dropped, but nobody reads it any more."""
+    """When a partition of an external table is dropped, its directory stays, but nobody reads it any more."""
     desk.compact()
     world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])
     world.catalog.drop_partition(desk.table, "dt=1")
@@ -445,7 +445,7 @@ def test_a_cleanup_killed_at_any_step_is_finished_by_the_next_command_and_loses_
 
 
 def test_a_kept_file_is_said_to_have_gone_to_live_although_its_backup_stays(desk, world):
-    """With the trash off the late file has moved all the same; the operator is told."""
+    """With the trash off, the late file still moves to live; the operator is told."""
     desk.compact()
     world.files.trash_enabled = False
     world.add_file(f"{retired(desk, 1)}/late.parquet", ["late"])

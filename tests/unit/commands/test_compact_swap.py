@@ -195,7 +195,7 @@ def test_a_run_whose_jobs_all_fail_leaves_only_its_log_entry(world):
 
 
 def test_where_job_after_job_fails_the_rest_is_left_and_tried_by_the_next_run():
-    """A cluster that takes no writes would fail twice as many jobs as there are units, each after minutes of Hadoop's patience."""
+    """A cluster that accepts no writes would fail twice as many jobs as there are units, each after minutes of Hadoop's retries."""
     world, jobs = World(), []
     world.add_table(a_table(["dt"]), {f"dt={number:03d}": [1000] * 3 for number in range(200)})
     before = world.rows_of("sales.events")
@@ -278,7 +278,7 @@ def test_a_unit_written_to_a_moment_ago_waits_and_that_is_no_error(world):
 
 
 def test_files_without_rows_do_not_make_a_second_form(world):
-    """Hive leaves ORC files with the schema struct<> where a task had no rows."""
+    """Hive leaves ORC files with the schema struct<> if a task had no rows."""
     for number in range(2):
         world.add_file(f"{live_of(world, 'dt=1')}/empty-{number}.parquet", (), 100, form=replace(OTHER_FORM, codec="none"))
     world.files.namespace.advance(HOUR_MS)
@@ -433,7 +433,7 @@ def test_too_little_space_is_seen_before_anything_is_written(world):
 
 
 class OrdinaryUser(FakeFiles):
-    """A client that may not give files to somebody else."""
+    """A client that may not give files to another user."""
 
     def dress(self, wanted):
         if any(attributes.owner for attributes in wanted.values()):
@@ -442,7 +442,7 @@ class OrdinaryUser(FakeFiles):
 
 
 def an_ordinary_user(world):
-    """Its cluster; the files of dt=1 belong to alice."""
+    """A cluster with that client; the files of dt=1 belong to alice."""
     node = world.files.namespace.find(live_of(world, "dt=1"))
     node.attributes = replace(node.attributes, owner="alice", mode=0o750)
     files = OrdinaryUser(namespace=world.files.namespace)
@@ -552,7 +552,7 @@ def test_a_directory_that_must_not_be_changed_is_refused_and_nothing_is_lost(wor
 
 
 def interrupt(world, before_rename_of="/ready/u00001"):
-    """Leave an unfinished run behind: killed before the first unit is swapped in."""
+    """Leave an unfinished run behind: killed before its first unit is swapped in."""
 
     def die(what):
         if what.startswith("rename_exact") and before_rename_of in what.split()[1]:

@@ -1,4 +1,4 @@
-"""doctor on a cluster in memory: what is asked, what is skipped, and what a person and a program read of it."""
+"""doctor on an in-memory cluster: what it checks, what it skips, and what operators and programs read of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRIED = ("control", "write", "rename", "owner", "group", "set-acl", "set-xattr",
 
 @dataclass
 class HealthyProbes:
-    """A cluster on which all is well, except what a test puts into `broken`: the name of a probe → its error."""
+    """A healthy cluster, except for what a test puts into `broken`: name of a probe → its error."""
 
     world: World
     broken: Dict[str, Exception] = field(default_factory=dict)

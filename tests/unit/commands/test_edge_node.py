@@ -1,4 +1,4 @@
-"""The checks of this machine together: which are made, which are skipped, and what each one is told."""
+"""The checks of this machine together: which run, which are skipped, and what each one is given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYTAB = ("kerberos.principal=etl", "kerberos.keytab=/k")
 
 @dataclass
 class HealthyMachine:
-    """An edge node on which all is well, but for what a test changes."""
+    """A healthy edge node, except for what a test changes."""
 
     java_version: str = "17"
     spark_version: str = "3.5.9"

@@ -1,4 +1,4 @@
-"""history on the fakes: what runs did, which files a run took and put, which files the log knows at a version."""
+"""history on the fakes: what runs did, which files a run removed and added, which files the log knows at a version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a table one run does, and what its answer says of the rest."""
+"""How much of a table one run does, and what its answer says about the rest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_where_no_unit_is_as_small_as_max_bytes_the_log_says_so(caplog):
 
 @pytest.fixture
 def stopped():
-    """One of three units is done when the time is over."""
+    """The time is up after one of three units."""
     desk = table_of({f"dt={day}": [1000] * 3 for day in (1, 2, 3)})
     world = desk.world
 

@@ -1,4 +1,4 @@
-"""A night over 200 tables, some of which are refused, locked, broken or killed before: the rest is done and each one is told."""
+"""A night over 200 tables, some refused, locked, broken or killed earlier: the others are done, and every table is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from support.world import World
 TABLES = 200
 QUIET = Settings(min_quiet_ms=0)
 
-# What is the matter with some of them; the others are fit.
+# What is wrong with some of them; the others are eligible.
 ACID, VIEWS = range(10), range(10, 20)
 OVERLAPPING = (20, 21)
 LOCKED = range(30, 40)
@@ -57,7 +57,7 @@ class BrokenMetastore(FakeMetastore):
 
 
 class BrokenRows(FakeRows):
-    """The job of one table fails; units are told by where they are written."""
+    """One table's job fails; units are identified by where they are written."""
 
     def write_stage(self, batch):
         self.fail = lambda one: "no executors" if f"{name_of(FAILS)}/" in one.target else None
@@ -131,7 +131,7 @@ def test_every_table_that_is_fit_was_done_and_no_row_of_any_is_lost_or_doubled(n
     recovered = {full(number) for number in KILLED}
     expected = {full(number) for number in range(TABLES) if number not in EXPECTED and number not in FINE}
     assert done | recovered == expected
-    # A run that was killed in the gap is finished, so there is nothing left to compact.
+    # A run killed in the gap is finished, so there is nothing left to compact.
     assert {table.table for table in result.tables if table.recovered} == recovered
     for number in set(range(TABLES)) - set(KILLED):
         assert world.rows_of(full(number)) == rows[number], full(number)
@@ -224,7 +224,7 @@ def test_the_order_of_the_codes_is_that_of_the_docs():
 
 
 class Counted:
-    """A port whose calls are counted."""
+    """A port that counts its calls."""
 
     def __init__(self, port: Any, calls: Counter) -> None:
         self._port, self._calls = port, calls
@@ -264,7 +264,7 @@ def test_calls_grow_with_the_tables_and_not_with_their_square():
 
 def test_a_table_with_nothing_to_do_costs_few_calls():
     calls = count_calls(10, runs=2)
-    # It asks Hadoop once for all locations of a file system.
+    # It queries Hadoop once for all locations on a file system.
     del calls["qualify"]
     assert sum(calls.values()) < 10 * 26, calls
 
@@ -405,7 +405,7 @@ def test_pinned_backups_count_and_are_named(three):
 
 
 def test_backups_may_be_limited_by_objects(three):
-    # dt=3: five files with a block each, and a directory; dt=2: nine.
+    # dt=3: five files of one block each, and a directory; dt=2: nine.
     limit_backups(three, max_backup_objects=20)
     assert outcomes(three.compact()) == {"dt=3": "swapped", "dt=2": "swapped", "dt=1": "left"}
 
@@ -422,7 +422,7 @@ def test_what_fits_into_a_quota_of_names_is_done_and_the_rest_is_left(three):
     root, top = three.live(), names.parent(three.live())
     three.backup()
     used = 1 + len([path for path, _ in world.files.namespace.walk(root)])
-    # The control directory is there: thirteen names are ours, and each unit takes three.
+    # The control directory exists already: it takes thirteen names, and each unit takes three.
     world.files.namespace.quotas[root] = (used + 18, None)
     world.files.namespace.quotas[top] = (10**6, 10**12)
     result = three.compact()

@@ -1,4 +1,4 @@
-"""pin and unpin on the fakes: a pinned backup survives every cleanup, and only an entry of the log is written."""
+"""pin and unpin on the fakes: a pinned backup survives every cleanup, and only a log entry is written."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_record_can_be_pinned(world):
 
 
 def test_a_pin_lets_go_when_its_backup_is_rolled_back(desk):
-    """What the rollback sets aside is a backup of its own, which nobody pinned."""
+    """What the rollback sets aside is a separate backup, which nobody pinned."""
     desk.pin(desk.runs[0])
     desk.rollback()
     assert [(one.backup.run, one.state.code) for one in desk.cleanup().tables[0].backups] == [(desk.runs[2], "discarded")]

@@ -1,4 +1,4 @@
-"""recover on the fakes: it finishes what was begun, begins nothing, and leaves no trace where there is nothing to do."""
+"""recover on the fakes: it finishes what was begun, begins nothing, and leaves no trace if there is nothing to do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compact(world, run=RUNS[1]):
 
 
 def interrupt(world, method, *words):
-    """Kill a run just before the first call of this method that names all these words."""
+    """Kill a run just before the first call of this method that contains all these words."""
 
     def die(what):
         if what.startswith(method) and all(word in what for word in words):
@@ -162,7 +162,7 @@ def test_a_locked_table_is_not_recovered_under_its_holder(world):
 
 
 def test_a_finished_run_that_holds_what_no_run_makes_is_left_as_it_is(world, desk):
-    """Of a later version, perhaps, and all that is left of somebody's rows."""
+    """Perhaps from a later version, and all that is left of somebody's rows."""
     desk.compact()
     desk.rollback()
     top = desk.control.run(desk.runs[0]).top

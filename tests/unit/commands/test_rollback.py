@@ -1,4 +1,4 @@
-"""rollback on the fakes: what a run did is undone, what came later stays, and the rollback itself can be undone."""
+"""rollback on the fakes: it undoes what a run did, keeps what came later, and can itself be undone."""
 
 from __future__ import annotations
 

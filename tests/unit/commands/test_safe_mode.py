@@ -1,4 +1,4 @@
-"""HDFS goes into safe mode at any instant: the cluster is not usable then, no person is asked, and the next run finishes."""
+"""HDFS enters safe mode at any instant: the exit code says the cluster is unusable, nobody has to investigate, the next run finishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""verify on the fakes: it finds what is lost or changed, says nothing worse of a table than is true, and writes nothing."""
+"""verify on the fakes: it finds what is lost or changed, reports nothing worse than is true, and writes nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compacted_file(desk, unit="dt=1"):
 
 
 def replace_rows(desk, path, change):
-    """Let a file hold other rows, with its name, length, id and times unchanged: what only its content can tell."""
+    """Change a file's rows but not its name, length, id or times: only its content gives the change away."""
     node = desk.world.files.namespace.file(path)
     node.content = DataFile(change(node.content.rows))
 
@@ -299,7 +299,7 @@ def test_a_lost_a_doubled_and_a_changed_row_differ(desk, level, change):
 
 
 def test_equal_counts_are_not_enough_for_a_digest(desk):
-    """A column of which only some files have values can vanish with equal counts."""
+    """A column that only some files have values for can vanish with equal counts."""
     desk.compact()
     replace_rows(desk, compacted_file(desk), lambda rows: tuple(row.partition("/")[0] for row in rows))
     assert desk.verify(level="count").code is Exit.DONE
@@ -318,7 +318,7 @@ def test_later_arrivals_do_not_hide_a_lost_row(desk, level):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_row_that_was_lost_below_a_newer_run_is_found(desk, level):
-    """The older run's output lies in the newer one's backup by now."""
+    """By then the older run's output is in the newer run's backup."""
     desk.compact()
     lost = compacted_file(desk)
     desk.append("dt=1", "a", "b", "c")
@@ -348,7 +348,7 @@ def test_a_unit_without_its_directory_differs(desk, world, level):
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("lost", ["one file", "all files", "the directory"])
 def test_files_lost_since_a_record_differ(desk, world, level, lost):
-    """Nothing was compacted in between: the record's files are live's own, and some of them are gone."""
+    """Nothing was compacted in between: the record lists live's own files, and some of them are gone."""
     desk.backup()
     live = desk.live("dt=1")
     if lost == "the directory":

@@ -1,4 +1,4 @@
-"""The definitions of all settings, and what is made from them."""
+"""The definitions of all settings, and what is generated from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a run without output, from what spark-submit 3.5 and YARN 3.3 wrote."""
+"""What became of a run without output, according to the messages of spark-submit 3.5 and YARN 3.3."""
 
 from __future__ import annotations
 

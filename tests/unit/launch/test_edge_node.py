@@ -1,4 +1,4 @@
-"""What is seen of this machine: real files, and programs that stand for Spark, Java and Kerberos."""
+"""What the program sees of this machine: real files, and stubs for Spark, Java and Kerberos."""
 
 from __future__ import annotations
 

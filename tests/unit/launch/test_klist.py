@@ -1,4 +1,4 @@
-"""What klist prints about a ticket, and how long it lasts by a clock that stands still."""
+"""What klist prints about a ticket, and how long it lasts according to a fixed clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a command line asks for: replaced whole, never a directory, and no reason to lose a result."""
+"""Files that a command line names: replaced as a whole, never a directory, and never a reason to lose a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Python the driver must run on, and that another one is refused before anything is opened."""
+"""Which Python the driver must run on, and that any other is refused before anything is opened."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def property_of(config: configuration.Config, name: str) -> str:
 
 @pytest.fixture
 def container(tmp_path: Path) -> Path:
-    """A working directory as YARN makes it: the archive is unpacked elsewhere, and its alias is a link."""
+    """A working directory as YARN creates it: the archive is unpacked elsewhere, and its alias is a link."""
     cache = tmp_path / "filecache" / "10" / "e.tar.gz"
     (cache / "bin").mkdir(parents=True)
     directory = tmp_path / "container_01"

@@ -1,4 +1,4 @@
-"""The words that the launcher gets, compared as lists: no quoting, no order of dictionaries."""
+"""The words that the launcher gets, compared as lists: no quoting, no dependence on dictionary order."""
 
 from __future__ import annotations
 

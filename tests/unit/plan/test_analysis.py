@@ -1,4 +1,4 @@
-"""One word for each unit and table, from metadata alone, and what compacting would save."""
+"""One status for each unit and table, from metadata alone, and what compacting would save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run does to a table: which units fit together, which codec they get, what is refused and what is left out."""
+"""What one run does to a table: which units go together, which codec they get, what is refused and what is left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETTINGS = Settings(min_quiet_ms=0)
 
 
 def a_candidate(name="dt=1", rows=(1, 1, 1), form=FORM, lengths=None, attributes=PLAIN, settings=SETTINGS):
-    """A unit with one file per number of rows."""
+    """A unit with one file per given number of rows."""
     unit = a_unit(name)
     lengths = lengths or [1000] * len(rows)
     files = [a_file(f"f{index:03d}", length, directory=unit.live) for index, length in enumerate(lengths)]
@@ -148,7 +148,7 @@ def test_files_without_rows_are_counted_and_recorded_but_not_read():
 
 
 def test_an_output_file_is_never_planned_for_files_without_rows_alone():
-    """Spark writes no file of no rows, so the output would be one short."""
+    """Spark writes no file for zero rows, so one output file would be missing."""
     lengths = [128 * MIB, *[100] * 10]
     planned = plan(a_candidate(rows=(9, *[0] * 10), lengths=lengths))
     assert planned.outputs[1] == 1

@@ -1,4 +1,4 @@
-"""What the facts of a check-up mean."""
+"""What the facts from doctor's probes mean."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def a_file(name, error="", **properties):
 
 
 def a_conf(core=None, hdfs=None, yarn=None, **more):
-    """A client configuration in which all is well."""
+    """A client configuration without faults."""
     files = {
         "core-site.xml": core or a_file("core-site.xml", fs_defaultFS="hdfs://nn:8020"),
         "hdfs-site.xml": hdfs or a_file("hdfs-site.xml"),

@@ -297,7 +297,7 @@ def quote(text):
 
 
 def known(place, read, judge):
-    """A condition as Python: None for NULL, else the judgement of the value."""
+    """A condition in Python: None for NULL, else the predicate on the value."""
     return lambda row: None if row[place] == HIVE_NULL else judge(read(row[place]))
 
 

@@ -29,7 +29,7 @@ def recorded(*names, known=True):
 
 
 def an_effect(run, before=("old",), after=("new",), undoes=None, version=0, partition="dt=1", table_id="sales.events@0"):
-    """By a compaction, or by a rollback where it undoes something."""
+    """By a compaction, or by a rollback if it undoes something."""
     operation = "rollback" if undoes else "compact-swap"
     files = recorded(*before), recorded(*after, known=undoes is not None)
     return Effect(run, 1, version, operation, 5, table_id, partition, partition, f"runs/{run}/x/u00001", *files, undoes)
@@ -100,7 +100,7 @@ def test_a_table_made_anew_begins_anew():
 
 
 def test_any_order_of_doing_undoing_and_doing_again_ends_where_the_files_are():
-    """The files of live, followed by hand, are those that the newest effect in force put there."""
+    """Live's files, tracked by hand, are those that the newest effect in force put there."""
     for seed in range(200):
         chance, stack, live, made = random.Random(seed), Stack(), ("f0",), 1
         for number in range(30):

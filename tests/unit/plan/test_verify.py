@@ -1,4 +1,4 @@
-"""What has to be compared to prove that live holds what a backup holds."""
+"""What to compare to prove that live holds what a backup holds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_where_a_backup_was_discarded_the_certificate_stands_for_it():
 
 
 def test_files_that_lie_in_a_discarded_backup_are_not_taken_for_no_files():
-    """A comparison with nothing would find every row lost; the run's certificate is what is left of them."""
+    """Compared with nothing, every row would seem lost; only the run's certificate is left of them."""
     found = plan(("a1", "a2"), [A, B], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
     assert () not in [link.after for link in found.links]
 

@@ -1,4 +1,4 @@
-"""The result document against docs/json.md: every key that is written is described, and every key that is described is written."""
+"""The result document against docs/json.md: every key written is described, and every key described is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROBLEM = Reason(Code.TABLE_LOCKED, "what", "next", "state")
 
 
 def tables_of(text: str) -> Dict[str, Dict[str, str]]:
-    """Title → key → description of each Markdown table of keys; a cell of several keys gives each of them."""
+    """Title → key → description for each Markdown table of keys; a cell with several keys gives one entry each."""
     found: Dict[str, Dict[str, str]] = {}
     title = ""
     for line in text.splitlines():
@@ -64,7 +64,7 @@ def a_document() -> Dict[str, object]:
 
 @pytest.fixture(scope="module")
 def built() -> Dict[str, Dict[str, Any]]:
-    """The table of the document of each command, on a table that was compacted, spoiled, rolled back and cleaned up."""
+    """The table in the document of each command, for a table that was compacted, damaged, rolled back and cleaned up."""
     world = World()
     world.add_table(a_table(["dt"]), {f"dt={day}": [MIB] * 3 for day in (1, 2, 3)})
     desk = Desk(world)

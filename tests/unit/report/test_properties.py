@@ -1,4 +1,4 @@
-"""The properties for a scheduler: small whatever happened, and read back by the rules of java.util.Properties."""
+"""The properties for a scheduler: small in every case, and readable by the rules of java.util.Properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CAPTURED_BY_OOZIE = 2048
 
 
 def read_properties(text: str) -> Dict[str, str]:
-    """What java.util.Properties.load makes of a text without comments and continued lines."""
+    """What java.util.Properties.load makes of a text without comments or continued lines."""
     found: Dict[str, str] = {}
     for line in re.split(r"\r\n|\r|\n", text):
         at = next((at for at, char in enumerate(line) if char in "=: \t\f" and (at == 0 or line[at - 1] != "\\")), len(line))

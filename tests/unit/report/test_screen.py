@@ -1,4 +1,4 @@
-"""The exact texts that a person reads."""
+"""The exact texts that operators read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the owner of new files matters, as the site says."""
+"""How strictly new files must keep their owner, by the site's setting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WANTED = Attributes("alice", "analysts", 0o750, 0o640)
 
 
 class OrdinaryUser(FakeFiles):
-    """A client that may not give files to somebody else, nor to a group that it is not in."""
+    """A client that may not give files to another user, nor to a group that it is not in."""
 
     groups = ("hive",)
 

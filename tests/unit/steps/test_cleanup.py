@@ -1,4 +1,4 @@
-"""A cleanup by a user who may not do everything: what cannot be deleted goes back to its place, and says why."""
+"""A cleanup by a user without all rights: what cannot be deleted goes back to its place, with the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def desk():
 
 
 def forbid(desk, method, word):
-    """The first call of this method that names this word is not allowed."""
+    """The first call of this method with this word is denied."""
 
     def act(what):
         if what.startswith(method) and word in what:
@@ -58,7 +58,7 @@ def test_a_backup_that_we_may_not_delete_stays_where_it_was(desk, method, word, 
 
 
 def test_a_backup_of_which_a_part_was_deleted_is_left_to_a_person(desk):
-    """Local files go one by one; HDFS deletes a directory whole or not at all."""
+    """Local files are deleted one by one; HDFS deletes a directory completely or not at all."""
 
     def act(what):
         if what.startswith("delete_tree") and "/discarding/u00001" in what:
