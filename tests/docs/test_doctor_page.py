@@ -1,4 +1,4 @@
-"""docs/doctor.md against the checks that are made: on this machine, with and without Python, and on the cluster."""
+"""docs/doctor.md against the checks that run: on this machine, with and without Python, and on the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are made from the program's definitions are what the program would make now."""
+"""Generated files match what the program's definitions generate."""
 
 from __future__ import annotations
 

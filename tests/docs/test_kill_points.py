@@ -38,7 +38,7 @@ def desk() -> Desk:
 
 
 def told_name(name: str) -> Optional[str]:
-    """A change as the first column says it; None for what is not a rename and deletes no backup."""
+    """A change in the words of the first column; None if it is neither a rename nor the deletion of a backup."""
     is_renamed = " → " in name and not name.endswith(" → nothing")
     return name if is_renamed or name in ("plan.json", "certificates-N.jsonl", "discarding → nothing") else None
 
@@ -124,7 +124,7 @@ def test_the_recovery_table_of_the_docs_is_that_of_the_program():
 
 
 def refusals() -> List[str]:
-    """Fragments of the messages that a rollback is said to refuse with, without what the program fills in."""
+    """Fragments of the refusal messages in the rollback table, without the parts that the program fills in."""
     table = re.search(r"\| message \| why \|\n\|[- |]+\|\n((?:\|.*\n)+)", PAGE)[1]
     messages = [message for row in table.splitlines() for message in re.findall(r"`([^`]+)`", row.partition(" | ")[0])]
     return [fragment.strip(" :") for message in messages for fragment in message.split("…") if fragment.strip(" :")]

@@ -1,4 +1,4 @@
-"""A reader of the log that knows docs/on-disk.md and nothing of the program, against what the program and the files themselves say."""
+"""A log reader that knows only docs/on-disk.md and not the program, against what the program and the files say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = Tuple[str, int]
 
 
 class Untrusted(Exception):
-    """The page says: the log must not be trusted, or stop."""
+    """The page says that the log must not be trusted, or to stop."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""docs/long-runs.md: its settings reach Spark as they are written, and its messages are the program's."""
+"""docs/long-runs.md: its settings reach Spark as written, and its messages are the program's."""
 
 from __future__ import annotations
 

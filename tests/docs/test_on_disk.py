@@ -1,4 +1,4 @@
-"""docs/on-disk.md against what real commands on the fakes write: every key, action and place has its name there, and no other has."""
+"""docs/on-disk.md against what real commands on the fakes write: it names every key, action and place that they use, and no other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def words(text: str) -> Set[str]:
 
 
 def keys_of_table(text: str) -> Set[str]:
-    """What stands between back-quotes in the first column of the tables of a section."""
+    """What is between back-quotes in the first column of a section's tables."""
     return {key for cell in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE) for key in re.findall(r"`(\w+)`", cell)}
 
 
@@ -39,7 +39,7 @@ def append(desk: Desk) -> None:
 
 
 def texts_of(desk: Desk) -> Dict[str, str]:
-    """Path below the control directory → text of every record that is there."""
+    """Path below the control directory → text of every existing record."""
     top = desk.control.top
     return {path[len(top) + 1 :]: text for path, text in desk.world.files.contents(top).items() if isinstance(text, str)}
 
@@ -53,7 +53,7 @@ def desk() -> Desk:
 
 @pytest.fixture(scope="module")
 def written(desk) -> Dict[str, str]:
-    """Every record that was there at the end of one of the commands, or when a cleanup was killed."""
+    """Every record that existed at the end of one of the commands, or when a cleanup was killed."""
     seen: Dict[str, str] = {}
     desk.backup()
     seen.update(texts_of(desk))
@@ -147,7 +147,7 @@ def drawn() -> str:
 
 
 def names_of(paths: Iterable[str]) -> Set[str]:
-    """Names below a run's directory, as the drawing writes them."""
+    """Names below a run's directory, as the drawing shows them."""
     parts = [path.split("/") for path in paths if path.startswith("runs/")]
     return {re.sub(r"-\d+\.jsonl$", "-N.jsonl", part[2]) for part in parts if len(part) > 2}
 

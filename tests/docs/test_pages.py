@@ -1,4 +1,4 @@
-"""Pages that could rot without a word: the list of pages, the map of the program, what is said of its output, the proofs that are named."""
+"""Facts on pages that could go stale unnoticed: the list of pages, the map of the program, its output, the tests named as proof."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def section(page: str, title: str) -> str:
 
 
 def rows(text: str, header: str) -> List[List[str]]:
-    """The cells of the table that begins with this header."""
+    """The cells of the table with this header."""
     table = re.search(rf"^\| {re.escape(header)} .*\n\|[- |]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)[1]
     return [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in table.splitlines()]
 
@@ -87,7 +87,7 @@ def test_every_directory_that_holds_files_of_a_unit_is_in_the_glossary():
 
 
 def steps_of_the_log() -> Set[str]:
-    """What the program writes after `step=`; verbs of backup tables are put in."""
+    """What the program writes after `step=`, including the verbs of backup tables."""
     text = "\n".join(SOURCES.values())
     verbs = re.findall(r'_attempt\([\w.]+, "(\w+)"', text)
     return set(re.findall(r"step=([\w-]+)", text)) | {f"{verb}-backup-table" for verb in verbs}

@@ -1,4 +1,4 @@
-"""docs/runbook.md: every exit code, every command line, and messages that the program really gives."""
+"""docs/runbook.md: every exit code, every command line, and only messages that the program really prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def section(title: str) -> str:
 
 
 def command_lines() -> List[str]:
-    """Everything that is to be typed: lines of code blocks, and back-quoted commands."""
+    """Everything to type: lines of code blocks, and back-quoted commands."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     lines = [line for language, block in blocks if not language for line in block.splitlines()]
     prose = re.sub(r"^```\w*\n.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -71,7 +71,7 @@ def test_every_exit_code_follows_from_a_reason_or_an_outcome():
 
 
 def quoted_in_lists() -> List[str]:
-    """Messages that the recipes begin a point with."""
+    """Messages that start an item of the recipes."""
     return [message for line in re.findall(r"^- (.+?):", PAGE, re.MULTILINE) for message in re.findall(r"`([^`]+)`", line)]
 
 

@@ -1,4 +1,4 @@
-"""The examples for schedulers: each command line is one that the program takes, each exit code leads where docs/schedulers.md says."""
+"""The examples for schedulers: the program accepts each command line, and each exit code leads where docs/schedulers.md says."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KILLED = (129, 130, 137, 143)
 
 
 def read_job_properties() -> Dict[str, str]:
-    """job.properties, with the keys that values name put in."""
+    """job.properties, with the keys inside its values substituted."""
     lines = [line for line in (CONF / "oozie" / "job.properties").read_text("ascii").splitlines() if line and line[0] != "#"]
     found = dict(line.split("=", 1) for line in lines)
     return {key: fill_in(value, found) for key, value in found.items()}
@@ -75,7 +75,7 @@ def cron_lines() -> List[List[str]]:
 
 
 def command_lines() -> Iterator[Tuple[str, List[str]]]:
-    """(example, words of the operator) of every call of the program."""
+    """(example, the operator's words) for every call of the program."""
     for action in SHELL_WORKFLOW.iter(f"{SHELL}shell"):
         yield "oozie shell", [fill_in(argument.text, JOB) for argument in action.iter(f"{SHELL}argument")]
     for action in SPARK_WORKFLOW.iter(f"{SPARK}spark"):
@@ -184,7 +184,7 @@ def test_each_example_does_after_each_exit_code_what_the_docs_say(code):
 
 @pytest.fixture
 def nightly(tmp_path):
-    """Run hivekeeper-nightly, installed beside a program that ends with a code; gives its code, what it prints, and how often it called."""
+    """Run hivekeeper-nightly, installed beside a program that ends with a code; returns its code, its output, and how often it called."""
     installed = tmp_path / "conf" / "cron" / "hivekeeper-nightly"
     installed.parent.mkdir(parents=True)
     shutil.copy(CONF / "cron" / "hivekeeper-nightly", installed)
@@ -254,7 +254,7 @@ def test_the_coordinator_never_lets_two_runs_meet_and_makes_up_for_no_old_night(
 
 @pytest.fixture
 def action(tmp_path):
-    """Run hivekeeper-action over a program given as a shell's line; gives its code and output."""
+    """Run hivekeeper-action over a program given as a shell line; returns its code and output."""
 
     def run(program: str, *words: str) -> Tuple[int, str]:
         installed = tmp_path / "bin" / "hivekeeper"

@@ -1,4 +1,4 @@
-"""docs/spark-submit.md: its command lines and settings are ones that the program takes."""
+"""docs/spark-submit.md: the program accepts its command lines and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents and the help say against what the program does."""
+"""What the docs and the help say, against what the program does."""
 
 from __future__ import annotations
 
