@@ -1,6 +1,6 @@
-"""Fixtures for every test that needs a JVM: one Spark session for each process of a run; and which tests these are.
+"""Fixtures for every test that needs a JVM, one Spark session per test process, and the rule that decides which tests need one.
 
-Random examples are always the same ones, so that a red run means a change: few where a developer waits, many in CI, others by night.
+Random examples are the same each time, so a failure means a change: few for a developer who waits, many in CI, different ones nightly.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ settings.load_profile(os.environ.get("HKTEST_EXAMPLES") or ("ci" if os.environ.g
 WITHOUT_JVM = "not jvm"
 SPARK = Path(__file__).parent / "spark"
 
-# The JVM's second compiler and its parallel collector take more of two cores, for tests of a few rows, than they save; and the
-# embedded metastore of a test needs no fsync.
+# For tests of a few rows, the JVM's second compiler and parallel collector cost more than they save on two cores; and a test's
+# embedded metastore needs no fsync.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.durability=test"
 
 
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
-    """What asks for the session needs a JVM, and all of tests/spark; so do the cases that say so by the same mark."""
+    """Mark what needs a JVM: tests that use the session, and all of tests/spark. Other cases carry the same mark explicitly."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or SPARK in item.path.parents:
             item.add_marker(pytest.mark.jvm)
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
-    """A local session: with an embedded metastore in a directory of its own, or with the cluster that HADOOP_CONF_DIR describes."""
+    """A local session: with an embedded metastore in its own directory, or with the cluster that HADOOP_CONF_DIR describes."""
     assert pytestconfig.option.markexpr != WITHOUT_JVM, "this test needs a JVM and is not marked so"
     from hivekeeper.cluster.session import open_session
     from support.storage import login_options
@@ -51,7 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dderby.system.home={home}",
-        # On HDFS: else a client sleeps 0.4 s where the DataNode's report is not there at its first question.
+        # On HDFS: otherwise a client sleeps 0.4 s if the DataNode's report is not there at its first request.
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
         **(login_options() if os.environ.get("HADOOP_CONF_DIR") else _embedded(home)),
@@ -77,7 +77,7 @@ def gateway(spark: object) -> object:
 
 @pytest.fixture
 def storage(spark: object, tmp_path: Path) -> Iterator[object]:
-    """Where a test's tables lie."""
+    """Where a test's tables are."""
     from support.storage import open_storage
 
     found = open_storage(spark, tmp_path)

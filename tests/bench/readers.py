@@ -1,9 +1,9 @@
-"""What readers of every kind see while units are swapped back and forth by compact-swap, rollback and cleanup.
+"""What readers of every kind see while compact-swap, rollback and cleanup swap units back and forth.
 
   make bench-readers [SWAPS=2000] [UNITS=10]
 
-Each read of a unit is judged and counted: it must give all rows, or none, or an error because a file is gone. Anything else
-ends this with exit code 1.
+Each read of a unit is judged and counted: it must return all rows, or none, or an error because a file is gone. Anything else
+ends the benchmark with exit code 1.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ OPTIONS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    # Else a compaction waits for the jobs of all readers that came before, and little is swapped.
+    # Otherwise a compaction waits for the jobs of all readers before it, and few swaps happen.
     "spark.scheduler.mode": "FAIR",
 }
 POOL_OF_READERS = "readers"
 ALL_ROWS, ABSENT, GONE, WRONG = "all rows", "absent", "file gone", "WRONG"
-# What Spark and HDFS say of a file or directory that went, or of a block of a file that cleanup deleted under a reader.
+# What Spark and HDFS report for a file or directory that is gone, or a block of a file that cleanup deleted under a reader.
 IS_GONE = re.compile(r"FileNotFoundException|PATH_NOT_FOUND|does not exist|BlockMissingException|Could not obtain block")
 
 Read = Callable[[], Mapping[str, Tuple[int, int]]]
 
 
 class Reader(threading.Thread):
-    """Reads a table again and again; `seen` counts what each read of a unit gave. `read` gives number and sum of ids by unit."""
+    """Reads a table over and over; `seen` counts what each read of a unit returned. `read` returns number and sum of ids by unit."""
 
     def __init__(self, name: str, table: SmallTable, read: Read) -> None:
         super().__init__(name=name, daemon=True)
@@ -85,7 +85,7 @@ class Reader(threading.Thread):
 
 
 def make_readers(table: SmallTable) -> List[Reader]:
-    """One of each kind, each with a session of its own."""
+    """One of each kind, each with its own session."""
     what = "flat, " if not table.days else ""
     kinds: Dict[str, Callable[[SmallTable], Read]] = {
         "SQL": by_sql,
@@ -108,7 +108,7 @@ def by_sql(table: SmallTable) -> Read:
 
 
 def by_sql_without_refresh(table: SmallTable) -> Read:
-    """Spark keeps a table's listing, and says so when a file of it is gone."""
+    """Spark caches a table's listing, and raises an error when one of its files is gone."""
     session = table.spark.newSession()
 
     def read() -> Mapping[str, Tuple[int, int]]:
@@ -133,7 +133,7 @@ def count(table: SmallTable, rows: Any) -> Mapping[str, Tuple[int, int]]:
 
 
 def by_arrow(table: SmallTable) -> Read:
-    """Each unit is listed in HDFS, then file after file is opened and read by pyarrow."""
+    """Lists each unit in HDFS, then opens and reads one file after another with pyarrow."""
     jvm, fs = table.spark._jvm, table.open_file_system()
     to_bytes = jvm.org.apache.commons.io.IOUtils.toByteArray
 
@@ -156,7 +156,7 @@ def by_arrow(table: SmallTable) -> Read:
 
 
 def swap_under(tables: Sequence[SmallTable], readers: Sequence[Reader], swaps: int) -> List[float]:
-    """Swap the tables' units back and forth so many times while all readers read; gives the gaps in ms."""
+    """Swap the tables' units back and forth this many times while all readers read; returns the gaps in ms."""
     for reader in readers:
         reader.start()
     try:
@@ -196,7 +196,7 @@ def main() -> int:
         from pyspark.sql import SparkSession
 
         spark = SparkSession.getActiveSession()
-        # A task that finds its file gone says so in pages.
+        # A task that finds its file gone logs pages about it.
         spark.sparkContext.setLogLevel("OFF")
         clear(spark)
         spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '/user/etl/{DATABASE}'")

@@ -1,8 +1,8 @@
-"""How long a unit is away while it is swapped on HDFS, how fast small files are compacted, and where the time of a run goes.
+"""How long a unit is absent during a swap on HDFS, how fast small files are compacted, and where a run spends its time.
 
   make bench-swap [UNITS=1000] [FILES=3]
 
-Beside it, in the same run: two bare renames of HDFS with nothing between, which no swap can beat.
+For comparison, in the same run: two bare HDFS renames with nothing between, which no swap can beat.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--place", default="/user/etl/bench_swap", help="directory in HDFS")
     asked = parser.parse_args()
     begin = time.perf_counter()
-    # FIXED is what bin/hivekeeper gives to spark-submit.
+    # FIXED is what bin/hivekeeper passes to spark-submit.
     options = {**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **login_options()}
     with Signals(patient=False) as signals, connect(options, signals, "warning") as cluster:
         opened = time.perf_counter() - begin
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def make_table(spark: Any, place: str, units: int, files: int) -> None:
-    """Partitions of few small files: one Parquet file of 100 rows, copied on HDFS, because Spark would write 15 of them a second."""
+    """Partitions with few small files: one Parquet file of 100 rows, copied on HDFS, because Spark would write only 15 a second."""
     spark.sql(f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
     spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '{place}'")
     table = f"{DATABASE}.events"
@@ -102,7 +102,7 @@ def make_table(spark: Any, place: str, units: int, files: int) -> None:
 
 
 def time_bare_renames(files: Any, place: str, times: int) -> List[float]:
-    """Milliseconds between the beginning of the first rename and the end of the second."""
+    """Milliseconds from the start of the first rename to the end of the second."""
     live, ready, retired = (f"{place}/bare/{name}" for name in ("live", "ready", "retired"))
     gaps = []
     for number in range(times):
@@ -137,7 +137,7 @@ def report(files: int, opened: float, took: float, gaps: List[float], bare: List
 
 
 def jvm_peak_mib(spark: Any) -> float:
-    """The most memory that the driver's JVM has had resident."""
+    """The driver JVM's peak resident memory."""
     process = spark._jvm.java.lang.ProcessHandle.current().pid()
     (line,) = (line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024

@@ -1,6 +1,6 @@
-"""Judge the documents that the demo's steps leave behind: as expected, or one line that says what is not.
+"""Judge the documents that the demo's steps leave: as expected, or one line that says what is wrong.
 
-Reads JSON files only; knows the tables that generate.py makes by default.
+Reads only JSON files; knows the tables that generate.py creates by default.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_document(path: str) -> Json:
 
 
 def read_by_name(path: str) -> Dict[str, Json]:
-    """The tables of a result document whose run ended well; the demo has one database, whatever its name."""
+    """The tables of a result document whose run succeeded; the demo has one database, whatever its name."""
     document = read_document(path)
     require(document["exit_code"] == 0, f"{path} has exit code {document['exit_code']}")
     return {table["table"].partition(".")[2]: table for table in document["tables"]}
@@ -103,7 +103,7 @@ def check_verified(compacted: str, verified: str, counted: str) -> str:
 
 
 def read_changed_tables(path: str) -> Dict[str, Json]:
-    """The tables of a document of a command that works on backups; a table that was never changed has nothing there."""
+    """The tables in the document of a command that works on backups; a table that was never changed has none."""
     tables = read_by_name(path)
     require(set(tables) == COMPACTED | WITHOUT_BACKUP, f"{path} is about {', '.join(sorted(tables))}")
     for name, table in tables.items():
@@ -157,7 +157,7 @@ def check_cleaned(planned: str, cleaned: str, place: str) -> str:
 
 
 def find_hidden_data(place: str) -> Iterator[str]:
-    """Data files in control directories, by their first bytes: a file may have any name."""
+    """Data files in control directories, recognised by their first bytes: a file may have any name."""
     for folder, _, names in os.walk(place):
         if any(step.startswith(".hivekeeper") for step in os.path.relpath(folder, place).split(os.sep)):
             for path in (os.path.join(folder, name) for name in names):
@@ -209,7 +209,7 @@ def check_same(before_path: str, after_path: str) -> str:
 
 
 def add_counts(counts: Json, more: Json) -> Json:
-    """What a reader must find when the files of both lie in one place: fingerprints are sums over rows."""
+    """What a reader must find if the files of both are in one place: fingerprints are sums over rows."""
     summed = {name: dict(count) for name, count in counts.items()}
     for name, count in more.items():
         for key in ("rows", "files", "bytes"):
@@ -219,7 +219,7 @@ def add_counts(counts: Json, more: Json) -> Json:
 
 
 def check_added(before_path: str, late_path: str, after_path: str) -> str:
-    """What was there before, and the late file: every row and no file less or more."""
+    """What was there before plus the late file: no row or file missing or extra."""
     late, after = read_document(late_path), read_document(after_path)
     expected = add_counts(read_document(before_path), late)
     compare_rows(expected, after)

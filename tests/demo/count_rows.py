@@ -1,7 +1,7 @@
-"""Count the rows of tables and fingerprint their content, without Spark and without any code of Hivekeeper.
+"""Count the rows of tables and fingerprint their content, without Spark and without any Hivekeeper code.
 
-Reads local files by pyarrow, each by its own schema; takes partition values from directory names and passes
-over hidden names, as Hive does. The fingerprint does not depend on the order of rows or on how files are cut.
+Reads local files with pyarrow, each with its own schema; takes partition values from directory names and skips
+hidden names, as Hive does. The fingerprint does not depend on the order of rows or how they are split into files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def find_files(root: str) -> Iterator[File]:
 
 
 def read_rows(path: str) -> pa.Table:
-    """By the first bytes, not by the name: a compacted file may be called otherwise."""
+    """By the first bytes, not by the name: a compacted file may have another name."""
     with open(path, "rb") as file:
         magic = file.read(4)
     if magic == b"PAR1":
@@ -84,7 +84,7 @@ def fingerprint(files: Sequence[File]) -> Tuple[int, int]:
         alike.setdefault((values, rows.schema), []).append(rows)
     count, total = 0, 0
     for (values, _), tables in alike.items():
-        # Files with one and the same schema are put one after the other, for speed only; none is cast to another's.
+        # Files with the same schema are concatenated, only for speed; none is cast to another's.
         rows = pa.concat_tables(tables).combine_chunks()
         count += rows.num_rows
         total += sum_hashes(rows, repr(sorted(values)).encode()) if rows.num_rows else 0

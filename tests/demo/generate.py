@@ -1,7 +1,7 @@
-"""Make a database of Hive tables with the small files that frequent appends leave behind.
+"""Create a database of Hive tables with the small files that frequent appends leave behind.
 
-A program of its own: by spark-submit on a cluster, or by python where pyspark is installed. It only adds (a table or a directory
-that exists already stops it), or with --drop takes away the database that it has made.
+A separate program: run it with spark-submit on a cluster, or with python if pyspark is installed. It only adds (an existing
+table or directory stops it), or with --drop removes the database that it created.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def make_rows(spark: SparkSession, plan: Plan, first_day: str) -> DataFrame:
 
 
 def make_columns(day: Column, rows_a_day: int) -> List[Column]:
-    """Columns of the kinds that real event tables have, NULLs and nested ones included; the same id gives the same row."""
+    """Columns of the kinds found in real event tables, including NULLs and nested ones; the same id always has the same row."""
     number = F.col("id")
     second = F.floor(number % rows_a_day * 86400 / rows_a_day)
     degrees = pick_number("lat", 18_000) / 100 - 90
@@ -94,7 +94,7 @@ def pick_number(salt: str, bound: int) -> Column:
 
 
 def write_files(rows: DataFrame, plan: Plan, location: str) -> None:
-    """A task writes many files, one after the other: ten times as fast as a task per file."""
+    """One task writes many files, one after the other: ten times as fast as one task per file."""
     writer = rows.write.format(plan.format).mode("error").option("maxRecordsPerFile", math.ceil(plan.rows / plan.files))
     if plan.keys:
         writer = writer.partitionBy(*[name for name, _ in plan.keys])
@@ -102,7 +102,7 @@ def write_files(rows: DataFrame, plan: Plan, location: str) -> None:
 
 
 def write_late_file(spark: SparkSession, plan: Plan, options: argparse.Namespace) -> None:
-    """One more small file for the first partition, in the same form as the others and with rows of its own, outside the table."""
+    """One more small file for the first partition, with the same form but its own rows, outside the table."""
     (key, _), day = plan.keys[0], options.dates[0]
     first = plan.rows * len(plan.partitions)
     rows = spark.range(first, first + LATE_ROWS, 1, 1).select(*make_columns(F.lit(day), plan.rows))
@@ -111,7 +111,7 @@ def write_late_file(spark: SparkSession, plan: Plan, options: argparse.Namespace
 
 
 def create_table(spark: SparkSession, plan: Plan, rows: DataFrame, database: str, location: str) -> None:
-    """By Hive's DDL: `CREATE TABLE … USING` would make a table of Spark's own."""
+    """With Hive's DDL: `CREATE TABLE … USING` would create a Spark data source table."""
     keys = dict(plan.keys)
     columns = ", ".join(f"{quote_name(field.name)} {field.dataType.simpleString()}" for field in rows.schema if field.name not in keys)
     partitioned = "PARTITIONED BY (" + ", ".join(f"{quote_name(name)} {kind}" for name, kind in plan.keys) + ")" if keys else ""
@@ -171,7 +171,7 @@ def make_database(spark: SparkSession, options: argparse.Namespace) -> None:
 
 
 def drop_database(spark: SparkSession, options: argparse.Namespace) -> None:
-    """Never another's, whatever it is called."""
+    """Never drops somebody else's, whatever its name."""
     found = [database for database in spark.catalog.listDatabases() if database.name == options.database]
     for database in found:
         if not options.home or not database.locationUri.endswith(options.home.rstrip("/")):
