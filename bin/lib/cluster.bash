@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # YARN's cluster mode: the driver's output comes back through a file on HDFS. Only functions.
 
-# Run COMMAND in cluster mode and give what the driver would have given here; sets STATUS. # SUBCOMMAND [OPTIONS]
+# Run COMMAND in cluster mode and return what the driver would have returned here; sets STATUS. # SUBCOMMAND [OPTIONS]
 run_on_cluster() {
   local at=$((${#COMMAND[@]} - $# - 1)) application
   COMMAND=("${COMMAND[@]:0:at}" --conf "spark.yarn.appMasterEnv.HIVEKEEPER_DRIVER_OUTPUT=$DRIVER_OUTPUT" "${COMMAND[@]:at}")
@@ -11,7 +11,7 @@ run_on_cluster() {
     begin_copy
   fi
   run_child "${COMMAND[@]}"
-  # What spark-submit wrote is complete in LOG only when the copy has ended.
+  # LOG holds all of spark-submit's output only once the copy has ended.
   end_copy
   begin_copy
   application="$(sed -n '/application_[0-9]*_[0-9]/{s/.*\(application_[0-9]*_[0-9]*\).*/\1/p;q}' "$LOG")"
@@ -20,13 +20,13 @@ run_on_cluster() {
     STATUS=$((128 + RECEIVED))
     return
   fi
-  # The ticket may be older than it lasts.
+  # The ticket may have expired.
   [[ -z $OWN_TICKET ]] || (get_ticket "$PRINCIPAL" "$KEYTAB") || true
   [[ -z $application ]] || grep -q 'Failed to submit' "$LOG" || fetch_driver_output || fetch_container_log "$application"
   receive_driver_output "$@"
 }
 
-# As finish_log_file, where no file is asked for.
+# Like finish_log_file, when no log file is configured.
 finish_copy() {
   end_copy
   remove_work_directory
@@ -45,7 +45,7 @@ say_what_runs_on() {
   fi
 }
 
-# Copy the driver's output into WORK; fails where there is none. The driver of a later run removes it.
+# Copy the driver's output into WORK; fails if there is none. The driver of a later run removes it.
 fetch_driver_output() {
   if ! run_java org.apache.hadoop.fs.FsShell -get "$DRIVER_OUTPUT" "$WORK/driver-output" >/dev/null 2>"$WORK/fetch"; then
     printf 'hivekeeper: no output from the driver: %s\n' "$(grep -m 1 '^get: \|Exception' "$WORK/fetch" || tail -n 1 "$WORK/fetch")" >&2
@@ -53,12 +53,12 @@ fetch_driver_output() {
   fi
 }
 
-# Copy what YARN has of the driver's log into WORK; nothing where it keeps none. # APPLICATION
+# Copy the part of the driver's log that YARN has into WORK; nothing if it keeps none. # APPLICATION
 fetch_container_log() {
   run_java org.apache.hadoop.yarn.client.cli.LogsCLI -applicationId "$1" -am 1 -log_files stdout,stderr >"$WORK/container" 2>/dev/null || true
 }
 
-# Run a class of Hadoop's, as the user that the run has; spark-submit has its configuration and can log in. # CLASS [ARGUMENTS]
+# Run a Hadoop class as the run's user; spark-submit has its configuration and can log in. # CLASS [ARGUMENTS]
 run_java() {
   local class="$1" login=()
   shift

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What every launcher needs: help, errors, a private directory, a child that gets the signals. Only functions.
+# What every launcher needs: help, errors, a private directory, signals passed on to a child. Only functions.
 
-# Print the comment at the top of the script: the help cannot differ from it.
+# Print the comment at the top of the script, so that help and comment cannot differ.
 usage() {
   sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
 }
@@ -13,30 +13,30 @@ die() {
   exit "$1"
 }
 
-# Make WORK, a directory that only this user can enter, and see that it goes when the script ends.
+# Make WORK, a directory that only this user can enter, removed when the script ends.
 make_work_directory() {
   WORK="$(mktemp -d "${TMPDIR:-/tmp}/hivekeeper.XXXXXX")" ||
     die 2 "no temporary directory can be made in ${TMPDIR:-/tmp}" "set TMPDIR to a directory that is writable"
   trap remove_work_directory EXIT
 }
 
-# Remove WORK. To be called before exec too, which skips the trap.
+# Remove WORK. Call it before exec too, which skips the trap.
 remove_work_directory() {
   [[ -z ${WORK:-} ]] || rm -rf -- "$WORK"
 }
 
-# Run a command, hand signals on to it, and set STATUS and RECEIVED, the number of the last signal or 0; needed where something
+# Run a command, pass signals on to it, and set STATUS and RECEIVED, the number of the last signal or 0; for cases where something
 # follows, so that exec cannot be used.
 # shellcheck disable=SC2034 # for the script that sources this
 run_child() {
   RECEIVED=0 CHILD=''
-  # A shell without job control starts its children with INT ignored, so they are asked to end by TERM.
+  # A shell without job control starts its children with INT ignored, so ask them to end by TERM.
   trap 'forward TERM 2' INT
   trap 'forward TERM 15' TERM
   trap 'forward HUP 1' HUP
   "$@" <&0 &
   CHILD=$!
-  # What came before there was a child to hand it to.
+  # A signal that came before there was a child to pass it on to.
   [[ $RECEIVED -eq 0 ]] || forward TERM "$RECEIVED"
   while :; do
     SIGNALLED=no STATUS=0
@@ -46,7 +46,7 @@ run_child() {
   trap - INT TERM HUP
 }
 
-# Hand a signal on to the child. # SIGNAL NUMBER-RECEIVED
+# Pass a signal on to the child. # SIGNAL NUMBER-RECEIVED
 # shellcheck disable=SC2034 # RECEIVED is for the script that sources this
 forward() {
   SIGNALLED=yes RECEIVED="$2"

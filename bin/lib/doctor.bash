@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The checks of this machine that must work without Python; the archive makes all others (edge-checks). Only functions. Each check
+# The checks of this machine that must work without Python; the archive does all others (edge-checks). Only functions. Each check
 # reports one line and never ends the script.
 
 # Forget all findings.
@@ -8,7 +8,7 @@ begin_findings() {
   FOUND=()
 }
 
-# Make the checks that the archive cannot make.
+# Run the checks that the archive cannot do.
 check_without_python() {
   check_bash
   check_archive
@@ -16,13 +16,13 @@ check_without_python() {
   check_temp_dir
 }
 
-# Note one finding for the archive. # LEVEL NAME WHAT [NEXT]
+# Record one finding for the archive. # LEVEL NAME WHAT [NEXT]
 note() {
   LEVELS[$2]="$1"
   FOUND+=("found=$1 $2 $3${4:+ → $4}")
 }
 
-# Note one finding and, unless a document is wanted, print it. # LEVEL NAME WHAT [NEXT]
+# Record one finding and, unless a document is wanted, print it. # LEVEL NAME WHAT [NEXT]
 report() {
   note "$@"
   [[ $AS_JSON == no ]] || return 0
@@ -30,7 +30,7 @@ report() {
   [[ -z ${4:-} ]] || printf '      → %s\n' "$4"
 }
 
-# Call a function that may die; first in a subshell. Where it dies, set WRONG and REMEDY to its words. # FUNCTION [ARGUMENTS]
+# Call a function that may die, in a subshell first. If it dies, set WRONG and REMEDY to its message. # FUNCTION [ARGUMENTS]
 attempt() {
   local said
   WRONG='' REMEDY=''
@@ -38,14 +38,14 @@ attempt() {
     "$@" >/dev/null
     return
   fi
-  # Other programs may have spoken before.
+  # Other programs may have written before it.
   WRONG="${said##*hivekeeper: }"
   WRONG="${WRONG%%$'\n'*}"
   [[ $said != *'next:  '* ]] || REMEDY="${said##*next:  }"
   return 1
 }
 
-# bash 4.2 is what RHEL 7 has.
+# RHEL 7 has bash 4.2.
 check_bash() {
   if ((BASH_VERSINFO[0] > 4 || (BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 2))); then
     report ok bash "${BASH_VERSION%%(*}"
@@ -82,12 +82,12 @@ check_temp_dir() {
   fi
 }
 
-# Whether the archive can make the other checks.
+# Whether the archive can do the other checks.
 can_use_archive() {
   [[ ${LEVELS[archive]} == ok && ${LEVELS[python]} == ok ]]
 }
 
-# Report the checks that the archive would have made; without Python there is no document. # EDGE-ONLY
+# Report the checks that the archive would have done; without Python there is no document. # EDGE-ONLY
 report_without_archive() {
   local name needed=archive
   [[ ${LEVELS[archive]} != ok ]] || needed=python
@@ -99,8 +99,8 @@ report_without_archive() {
   [[ $1 == yes ]] || report skip cluster "not checked: fix what is reported above first"
 }
 
-# Let the archive make the other checks, given what the launcher finds for a run. Sets STATUS; leaves WORK/checks where the cluster
-# can be checked, too. # EDGE-ONLY [OPTIONS]
+# Let the archive do the other checks, given what the launcher finds for a run. Sets STATUS; leaves WORK/checks if the cluster
+# can be checked too. # EDGE-ONLY [OPTIONS]
 check_with_archive() {
   local edge_only="$1" facts=()
   shift
@@ -111,8 +111,8 @@ check_with_archive() {
     "spark_submit=${SPARK_SUBMIT:-}" ${SHIPPED[@]+"${SHIPPED[@]/#/shipped=}"} -- doctor "$@" || STATUS=$?
 }
 
-# Set SPARK_SUBMIT, SHIPPED and the environment as bin/hivekeeper does, and note what would stop it. What is wrong with the configuration
-# the archive finds by itself. # [OPTIONS]
+# Set SPARK_SUBMIT, SHIPPED and the environment as bin/hivekeeper does, and record what would stop it. The archive itself finds
+# what is wrong with the configuration. # [OPTIONS]
 find_as_for_a_run() {
   SHIPPED=()
   if ! attempt set_conf_dir; then

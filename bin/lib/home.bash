@@ -14,7 +14,7 @@ find_archive() {
 }
 
 # Set HIVEKEEPER_CONF_DIR, where the job looks for site.yaml, unless the caller has. A release bundle looks outside itself
-# first, so that the next version finds what the site wrote for this one; a checkout is its own site.
+# first, so that the next version finds the site's file; a checkout uses only its own.
 set_conf_dir() {
   if [[ -n ${HIVEKEEPER_CONF_DIR:-} ]]; then
     [[ -d $HIVEKEEPER_CONF_DIR ]] || die 2 "HIVEKEEPER_CONF_DIR is $HIVEKEEPER_CONF_DIR, which is not a directory" "correct or unset it"
@@ -29,7 +29,7 @@ set_conf_dir() {
 choose_conf_dir() {
   local directory
   for directory in "$@"; do
-    # A directory that cannot be entered may hold the site's settings: to run without them would be a guess.
+    # A directory that cannot be entered may hold the site's settings: running without them would be a guess.
     [[ ! -d $directory || -x $directory ]] ||
       die 2 "$directory cannot be entered by $(id -un)" "let this user read it, or set HIVEKEEPER_CONF_DIR"
     export HIVEKEEPER_CONF_DIR="$directory"

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Who a run is: the keytab tried, and a ticket of the run's own where Spark cannot log in by itself. Only functions.
+# How a run logs in: checks the keytab, and gets the run its own ticket where Spark cannot log in by itself. Only functions.
 
-# With a keytab Spark logs in and renews by itself, except as a proxy user, who stands on a ticket. Without one the user's own
-# ticket is used, as it is. Sets OWN_TICKET, empty where the run has none.
+# With a keytab Spark logs in and renews by itself, except as a proxy user, which needs a ticket. Without one the user's own
+# ticket is used as it is. Sets OWN_TICKET, empty if the run has none.
 # shellcheck disable=SC2034 # for the script that sources this
 log_in() {
   OWN_TICKET=''
@@ -16,7 +16,7 @@ log_in() {
   fi
 }
 
-# See that there is a keytab to read. # KEYTAB
+# Check that the keytab can be read. # KEYTAB
 require_keytab() {
   [[ -f $1 ]] || die 2 "the keytab $1 is not there" "correct kerberos.keytab"
   [[ -r $1 ]] || die 2 "the keytab $1 cannot be read by $(id -un)" "correct its permissions, or kerberos.keytab"
@@ -30,7 +30,7 @@ get_ticket() {
   ask_for_ticket "$1" "$2" "$KRB5CCNAME"
 }
 
-# Find a wrong keytab in one line and at once; Java says it in a stack trace. The ticket is not kept. # PRINCIPAL KEYTAB
+# Report a wrong keytab at once and in one line; Java would print a stack trace. The ticket is not kept. # PRINCIPAL KEYTAB
 try_keytab() {
   ask_for_ticket "$1" "$2" "FILE:$WORK/tried"
   rm -f -- "$WORK/tried"

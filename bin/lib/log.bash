@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# A copy of everything that a run writes to stderr, in a file; old files go. Only functions.
+# A copy of everything a run writes to stderr, in a file; old files are removed. Only functions.
 
-# Make this run's file in LOG_DIR, remove the oldest ones, and begin the copy. # SUBCOMMAND
+# Create this run's file in LOG_DIR, remove the oldest ones, and start the copy. # SUBCOMMAND
 open_log_file() {
   local stamp
   stamp="$(date -u +%Y%m%dT%H%M%SZ)"
   LOG="$LOG_DIR/hivekeeper-$1-$stamp-$$.log"
-  # Never over a file that is there already, whoever has put it there.
+  # Never overwrite an existing file, whoever created it.
   (umask 027 && mkdir -p -- "$LOG_DIR" && set -C && : >"$LOG") 2>/dev/null ||
     die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
   rotate_logs
@@ -15,7 +15,7 @@ open_log_file() {
   begin_copy
 }
 
-# Remove all but the newest LOG_KEEP logs: only plain files of this user, named as open_log_file does, whose run has ended.
+# Remove all but the newest LOG_KEEP logs: only this user's plain files, named as in open_log_file, of runs that have ended.
 rotate_logs() {
   local file name kept=0
   while read -r name; do
@@ -26,7 +26,7 @@ rotate_logs() {
   done < <(list_logs | LC_ALL=C sort -r)
 }
 
-# Print TIMESTAMP-PID and name of each log, one a line.
+# Print TIMESTAMP-PID and name of each log, one per line.
 list_logs() {
   local file name pattern='^hivekeeper-[a-z-]+-([0-9]{8}T[0-9]{6}Z-[0-9]+)\.log$'
   for file in "$LOG_DIR"/hivekeeper-*.log; do
@@ -35,7 +35,7 @@ list_logs() {
   done
 }
 
-# Whether the run that a log belongs to is still at work. # FILE
+# Whether a log's run is still active. # FILE
 file_is_written() {
   local pid="${1##*-}"
   kill -0 "${pid%.log}" 2>/dev/null
@@ -45,7 +45,7 @@ file_is_written() {
 begin_copy() {
   rm -f -- "$WORK/stderr"
   mkfifo -m 600 -- "$WORK/stderr"
-  # A signal to the whole group must not cut the log: tee ends when the last writer has.
+  # A signal to the whole group must not truncate the log: tee ends when the last writer has.
   (trap '' TERM INT HUP; exec tee -a -- "$LOG" <"$WORK/stderr" >&2) &
   READER=$!
   exec {STDERR}>&2 2>"$WORK/stderr"
@@ -57,7 +57,7 @@ end_copy() {
   wait "$READER" || true
 }
 
-# At the end of the script: say where the log is if the run failed, complete it, and remove WORK.
+# At the end of the script: if the run failed, say where the log is; complete it, and remove WORK.
 finish_log_file() {
   local status=$?
   [[ $status -eq 0 ]] || printf 'hivekeeper: the log of this run is %s\n' "$LOG_FILE" >&2

@@ -29,7 +29,7 @@ note_shipped() {
   [[ -r $path ]] || MISSING+=("$path")
 }
 
-# Spark would tell of a missing file in a stack trace, and in cluster mode only after the application was accepted.
+# Spark would report a missing file in a stack trace, and in cluster mode only after the application was accepted.
 require_shipped() {
   find_shipped
   [[ ${#MISSING[@]} -eq 0 ]] ||

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Find what a run needs (Python, Java, spark-submit) and ask the job for its options. Only functions.
+# Find what a run needs (Python, Java, spark-submit) and get its options from the job. Only functions.
 
 # Set PYTHON: what HIVEKEEPER_PYTHON says, the checkout's .venv, or the first Python on PATH that is new enough.
 find_python() {
@@ -18,7 +18,7 @@ find_python() {
   die 2 "no Python 3.9 or newer on PATH" "install one, or set HIVEKEEPER_PYTHON to it"
 }
 
-# Whether the answer comes from the archive alone. # SUBCOMMAND [OPTIONS]
+# Whether the archive alone can answer. # SUBCOMMAND [OPTIONS]
 needs_no_spark() {
   local word
   [[ $1 != config ]] || return 0
@@ -31,7 +31,7 @@ needs_no_spark() {
   return 1
 }
 
-# The archive's own list of subcommands; left out where there is no archive yet.
+# The archive's own list of subcommands; omitted if there is no archive yet.
 show_subcommands() {
   (find_archive && find_python && printf '\n' && "$PYTHON" "$ARCHIVE" --help) 2>/dev/null || true
 }
@@ -42,7 +42,7 @@ ask_launch_words() {
   "$PYTHON" "$ARCHIVE" submit-options -- "$@" >"$WORK/words"
 }
 
-# The same; if it is refused, end with the code and the answer to what was asked for: the document of an error, or its properties.
+# The same; if it is refused, exit with its code and print what the caller wanted: the error's document or its properties.
 # [OPTIONS]
 require_launch_words() {
   local status=0
@@ -52,7 +52,7 @@ require_launch_words() {
   exit "$status"
 }
 
-# Fill SUBMIT_OPTIONS from the answer, one element each, and set what else it says; empty where it is not configured.
+# Fill SUBMIT_OPTIONS from the answer, one element each, and set the variables that it names; empty if not configured.
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
   local word options=no
@@ -82,7 +82,7 @@ read_launch_words() {
   [[ ${#SUBMIT_OPTIONS[@]} -gt 0 ]] || die 1 "the job gave no options for spark-submit" "this is a bug: report it with the output of hivekeeper config"
 }
 
-# See that there is a Java: JAVA_HOME, java on PATH, or the one that `make venv` has put into .venv.
+# Check that there is a Java: JAVA_HOME, java on PATH, or the one that `make venv` put into .venv.
 find_java() {
   local candidate
   if [[ -n ${JAVA_HOME:-} ]]; then
@@ -127,8 +127,8 @@ find_spark_submit() {
   die 2 "neither spark3-submit nor spark-submit found" "set SPARK_HOME, or spark.submit_command in the configuration"
 }
 
-# With YARN, see that the cluster's configuration is there: without it Spark would try a ResourceManager on this machine forever.
-# What spark-env.sh may set is not known before Spark runs; where there is one that speaks of it, it is trusted.
+# With YARN, check that the cluster's configuration is there: without it Spark would try a ResourceManager on this machine forever.
+# What spark-env.sh sets is unknown before Spark runs; if there is one that mentions it, trust it.
 require_hadoop_conf() {
   local name directory env_sh="${SPARK_CONF_DIR:-${SPARK_HOME:-${SPARK_SUBMIT%/bin/*}}/conf}/spark-env.sh"
   [[ $MASTER == yarn ]] || return 0
@@ -140,7 +140,7 @@ require_hadoop_conf() {
       die 2 "$name is $directory, which holds no core-site.xml that $(id -un) can read" "set it to the cluster's client configuration, such as /etc/hadoop/conf"
   done
   [[ -z ${HADOOP_CONF_DIR:-}${YARN_CONF_DIR:-} ]] || return 0
-  # A launcher of a distribution may set it, too: only a plain Spark is known to set nothing else.
+  # A distribution's launcher may set it too: only a plain Spark is known to set nothing else.
   [[ -x ${SPARK_HOME:-${SPARK_SUBMIT%/bin/*}}/bin/spark-class ]] || return 0
   [[ -r $env_sh && $(<"$env_sh") == *_CONF_DIR* ]] ||
     die 2 "HADOOP_CONF_DIR is not set, and $env_sh does not set it" "set it to the cluster's client configuration, such as /etc/hadoop/conf"
