@@ -17,7 +17,7 @@ Every command and its options, made from the program's own `--help`. `bin/hiveke
 
 """
 
-# What a bar is in a table's cell.
+# How a bar is written in a table cell.
 BAR = "\\|"
 
 

@@ -1,6 +1,6 @@
-"""The tables of the docs that are made from the program's codes: outcomes, statuses and reasons.
+"""The tables in the docs that are generated from the program's codes: outcomes, statuses and reasons.
 
-A page holds each between two comments, `<!-- made from the code: NAME -->` and `<!-- end -->`; the rest of the page is left as it is.
+Each is between two comments on its page, `<!-- made from the code: NAME -->` and `<!-- end -->`; the rest of the page stays as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def fill_pages() -> Dict[str, str]:
 
 
 def render_tables() -> Dict[str, str]:
-    """Each table by the name that the comments give it."""
+    """Each table, keyed by its name in the comments."""
     from hivekeeper.plan.analysis import Status
     from hivekeeper.reasons import Code, Topic
     from hivekeeper.report.results import BackupState

@@ -36,7 +36,7 @@ is_good_java() {
   [[ -n $version && " ${JAVAS//,/} " == *" $version "* ]]
 }
 
-# Print the JAVA_HOME to use, or nothing if there is no fitting Java: JAVA_HOME, java on PATH, the one in VENV.
+# Print the JAVA_HOME to use, or nothing if no Java fits: JAVA_HOME, java on PATH, the one in VENV.
 find_java_home() {
   local java bundled
   if [[ -n ${JAVA_HOME:-} ]]; then

@@ -1,6 +1,6 @@
-"""The first thing that runs of the archive: refuses an old Python, chooses where to unpack, hands over to shiv.
+"""The archive's entry point: refuses an old Python, chooses where to unpack, hands over to shiv.
 
-Touches only a directory of the user's own; never HOME. Python 2 must be able to read this file.
+Touches only the user's own directory; never HOME. Python 2 must be able to read this file.
 """
 
 # ruff: noqa: UP031 (Python 2 has no f-strings)
@@ -24,7 +24,7 @@ def refuse_old_python():
 
 
 def choose_root():
-    """The directory to unpack into: the user's own below the temporary directory, else one for this run alone."""
+    """The directory to unpack into: the user's own below the temporary directory, else one for this run only."""
     for parent in (os.environ.get("TMPDIR"), "/tmp", os.getcwd()):
         if not parent:
             continue
@@ -40,13 +40,13 @@ def choose_root():
 
 
 def is_private(path):
-    """Whether nobody but us can have put anything there: the name is known to all, so somebody may have been faster."""
+    """Whether only we can have put anything there: everybody knows the name, so another user may have created it first."""
     seen = os.lstat(path)
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077
 
 
 def make_own(parent):
-    """A directory that goes when this process ends."""
+    """A directory that is removed when this process ends."""
     import atexit
     import shutil
     import tempfile
@@ -57,7 +57,7 @@ def make_own(parent):
 
 
 def is_whole(archive, root):
-    """Whether all files are still where they were unpacked: temporary directories are swept by age."""
+    """Whether all files are still where they were unpacked: systems remove old files from temporary directories."""
     import json
     import zipfile
 
@@ -71,7 +71,7 @@ def is_whole(archive, root):
 
 def main():
     refuse_old_python()
-    # Settings of other shiv archives must not redirect this one.
+    # Settings meant for other shiv archives must not redirect this one.
     for name in [name for name in os.environ if name.startswith("SHIV_") and name != "SHIV_ROOT"]:
         del os.environ[name]
     if not os.environ.get("SHIV_ROOT"):

@@ -1,6 +1,6 @@
 """Usage: python packaging/make_generated.py
 
-Write every file of the repository that is made from the program's own definitions. A test compares them.
+Write every file in the repository that is generated from the program's own definitions. A test compares them.
 """
 
 from __future__ import annotations
