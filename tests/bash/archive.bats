@@ -9,7 +9,7 @@ setup() {
   MINE="$WORLD/tmp/hivekeeper-$(id -u)"
 }
 
-# An interpreter of an old version, by name or from pyenv; fails where there is none. # VERSION
+# An interpreter of an old version, by name or from pyenv; fails if there is none. # VERSION
 find_old_python() {
   local candidate
   for candidate in "$(PATH="$ORIGINAL_PATH" type -P "python$1")" "${PYENV_ROOT:-$(eval echo ~)/.pyenv}/versions/$1".*/bin/python; do

@@ -4,7 +4,7 @@
 CHECKOUT="$(cd -P -- "$BATS_TEST_DIRNAME/../.." && pwd)"
 NOBODY=65534
 
-# Two bundles of different versions, made once from a checkout whose builder has files of its own lying about.
+# Two bundles of different versions, built once from a checkout that contains the builder's own stray files.
 setup_file() {
   local builder="${HIVEKEEPER_PYTHON:-$CHECKOUT/.venv/bin/python}"
   # Not below bats's own directory, which other users cannot enter.
@@ -32,7 +32,7 @@ build_version() {
   "$1" packaging/build-bundle
 }
 
-# A site of its own for each test: APP with both versions, and an empty home.
+# A separate site for each test: APP with both versions, and an empty home.
 setup() {
   SITE="$PLACE/$BATS_TEST_NUMBER"
   APP="$SITE/opt/hivekeeper"
@@ -46,14 +46,14 @@ unpack() {
   tar -xzf "$PLACE/source/dist/hivekeeper-$1.tar.gz" -C "$APP"
 }
 
-# Run a command as an unprivileged user with an empty home; as ourselves where we are one. # COMMAND…
+# Run a command as an unprivileged user with an empty home; as the current user if it is one. # COMMAND…
 as_operator() {
   local drop=()
   [ "$(id -u)" -ne 0 ] || drop=(setpriv --reuid="$NOBODY" --regid="$NOBODY" --clear-groups)
   (cd "$SITE/home" && "${drop[@]}" env -i HOME="$SITE/home" TMPDIR="$SITE/tmp" PATH=/usr/local/bin:/usr/bin:/bin "$@")
 }
 
-# A Python of the system's, which that user can run.
+# A system Python that this user can run.
 need_python() {
   as_operator python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "NOT TESTED: no Python 3.9 for all users on this machine"
 }
@@ -173,7 +173,7 @@ picture() {
   [ "${lines[-1]}" = "site.yaml: $APP/conf/site.yaml" ]
 }
 
-# Run a command as the operator where SITE/etc stands in the place of /etc. # COMMAND…
+# Run a command as the operator with SITE/etc in place of /etc. # COMMAND…
 with_etc() {
   export -f as_operator
   export SITE NOBODY

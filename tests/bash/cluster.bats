@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# YARN's cluster mode against a stub of spark3-submit that says what Spark 3.5 says, and that fetches what a driver has left.
+# YARN's cluster mode against a stub of spark3-submit that prints what Spark 3.5 prints, and fetches what a driver has left.
 # shellcheck disable=SC2154 # bats sets stderr
 
 load helper
@@ -13,7 +13,7 @@ setup() {
   ID=application_1700000000000_0007
 }
 
-# spark3-submit: BODY for the application; FsShell gives the file driver-output, LogsCLI the file container.log. # BODY
+# spark3-submit: BODY for the application; FsShell returns the file driver-output, LogsCLI the file container.log. # BODY
 stub_yarn() {
   # shellcheck disable=SC2016 # expanded when the stub runs
   stub_spark '

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the demo does before it starts Spark, and that its judge does judge.
+# What the demo does before it starts Spark, and that its checks can fail.
 
 load helper
 

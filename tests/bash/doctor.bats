@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# hivekeeper-doctor as a whole: what bash finds by itself, what it hands to the archive, and when the cluster is checked. What each
-# finding means is proved in tests/unit/plan/test_edge_node.py, what is seen of a machine in tests/unit/launch/test_edge_node.py.
+# hivekeeper-doctor as a whole: what bash finds by itself, what it passes to the archive, and when the cluster is checked. What each
+# finding means is proved in tests/unit/plan/test_edge_node.py, how the machine is read in tests/unit/launch/test_edge_node.py.
 
 load helper
 
@@ -14,7 +14,7 @@ setup() {
   YARN=(--set spark.master=yarn)
 }
 
-# A Spark with nothing but its version. # VERSION
+# A Spark with nothing but a version. # VERSION
 make_spark() {
   export SPARK_HOME="$WORLD/spark"
   rm -rf "$SPARK_HOME"
@@ -24,7 +24,7 @@ make_spark() {
   chmod +x "$SPARK_HOME/bin/spark-submit"
 }
 
-# A Java with nothing but its version. # VERSION
+# A Java with nothing but a version. # VERSION
 make_java() {
   export JAVA_HOME="$WORLD/java"
   mkdir -p "$JAVA_HOME/bin"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The packed Python for YARN: packed for real, unpacked elsewhere, run as a container runs it.
+# The packed Python for YARN: really packed, unpacked elsewhere, run as a container runs it.
 
 load helper
 
@@ -12,7 +12,7 @@ setup() {
   unset PYTHON
 }
 
-# Unpack the archive where nothing else is, and go there.
+# Unpack the archive in an empty place, and go there.
 enter_container() {
   mkdir -p "$WORLD/container/env"
   tar -xzf "$OUTPUT" -C "$WORLD/container/env"
@@ -24,7 +24,7 @@ enter_container() {
   PYTHON="$BASE" run "$BUILD" "$OUTPUT"
   printf '%s\n' "$output"
   [ "$status" -eq 0 ]
-  # Its standard library is not packed, and that is said.
+  # Its standard library is not packed, and the output says so.
   base="$("$BASE" -c 'import sys; print("%d.%d.%d in %s" % (*sys.version_info[:3], sys.base_prefix))')"
   [[ ${lines[-1]} == "every node needs Python $base: "* ]]
   [ "$(stat -c %a "$OUTPUT")" = 644 ]
@@ -37,7 +37,7 @@ enter_container() {
   [[ $status -eq 0 && $output == "hivekeeper "* ]]
 }
 
-# A conda that makes an environment from a Python of this machine. # PYTHON
+# A conda that makes an environment from a Python on this machine. # PYTHON
 stub_conda() {
   stub conda 'printf "%s\n" "$@" >"$ARGV"
 while [[ $# -gt 0 ]]; do [[ $1 != --prefix ]] || prefix="$2"; shift; done
@@ -95,7 +95,7 @@ while [[ $# -gt 0 ]]; do [[ $1 != --prefix ]] || prefix="$2"; shift; done
   [[ $status -eq 2 && $output == *"old is Python 3.8; 3.9 or newer is needed"* ]]
   PYTHON=/absent run "$BUILD" "$OUTPUT"
   [[ $status -eq 2 && $output == *"/absent, which is not a program"* ]]
-  # Makes an environment whose interpreter is a script that asks for a file beside the environment.
+  # Makes an environment whose interpreter is a script that needs a file beside the environment.
   stub bound 'if [[ $1 == -c ]]; then echo 3.10; exit; fi
 for prefix; do :; done
 mkdir -p "$prefix/bin" "$prefix/lib/python3.10/site-packages"

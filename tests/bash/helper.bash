@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A world of its own for each test: HOME, PATH, temporary directory, and a copy of the launcher with the real archive.
+# A separate world for each test: HOME, PATH, temporary directory, and a copy of the launcher with the real archive.
 
 CHECKOUT="$(cd -P -- "$BATS_TEST_DIRNAME/../.." && pwd)"
 TOOLS=(bash env sed dirname readlink mktemp rm mkdir cat id sleep ls cp chmod touch ln mv tr head tail tee mkfifo sort grep date)
 
-# Make the world. PATH holds stubs/ and the few tools that the launcher may use, nothing else of this machine.
+# Create the world. PATH holds stubs/ and the few tools that the launcher may use, nothing else of this machine.
 make_world() {
   local tool
   [[ -f $CHECKOUT/dist/hivekeeper.py ]] || { echo "build the archive first: make dist" >&2; return 1; }
@@ -20,7 +20,7 @@ make_world() {
   ARGV="$WORLD/argv"
   ORIGINAL_PATH="$PATH"
   unset JAVA_HOME SPARK_HOME HIVEKEEPER_CONF_DIR SHIV_ROOT KRB5CCNAME
-  # What a test installs is fetched once, not once for each HOME.
+  # Fetch what tests install once, not once for each HOME.
   export PIP_CACHE_DIR="$CHECKOUT/.cache/pip"
   export HIVEKEEPER_PYTHON="$PYTHON" HOME="$WORLD/home" TMPDIR="$WORLD/tmp" PATH="$WORLD/stubs:$WORLD/tools" ARGV
 }
@@ -39,7 +39,7 @@ make_hadoop_conf() {
   export HADOOP_CONF_DIR="$WORLD/hadoop"
 }
 
-# Java, and a spark3-submit that writes down what arrived. # [MORE]
+# Java, and a spark3-submit that records its arguments. # [MORE]
 stub_spark() {
   stub java 'exit 99'
   # shellcheck disable=SC2016 # expanded when the stub runs
@@ -66,8 +66,8 @@ arrived() {
   return 1
 }
 
-# Become a program that heeds every signal, however these tests were started: what was ignored from its start, as HUP is under
-# nohup, no shell can trap. # COMMAND [ARGUMENTS]
+# Become a program that receives every signal, however these tests were started: no shell can trap what was ignored from its start,
+# such as HUP under nohup. # COMMAND [ARGUMENTS]
 heeding_signals() {
   exec "$PYTHON" -c 'import os, signal, sys
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -75,7 +75,7 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
 os.execv(sys.argv[1], sys.argv[1:])' "$@"
 }
 
-# Wait until a file is there; on a busy machine a launcher takes its time. # FILE
+# Wait until a file exists; on a busy machine a launcher takes its time. # FILE
 wait_for() {
   local turn
   for ((turn = 0; turn < 1200; turn++)); do

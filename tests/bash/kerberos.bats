@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Tickets and signals: a stub of kinit writes the cache that it is told to write.
+# Tickets and signals: a stub of kinit writes the requested cache.
 
 load helper
 
@@ -92,7 +92,7 @@ setup() {
 signal_a_run() {
   local signal="$1" pid
   shift
-  # The child takes its time to end: the launcher must wait for it.
+  # The child is slow to end: the launcher must wait for it.
   stub_spark 'trap "sleep 0.3; touch \"$ARGV.ended\"; exit 143" TERM HUP; touch "$ARGV.started"; while :; do sleep 0.05; done'
   heeding_signals "$RUN" analyze --database sales "$@" 3>&- &
   pid=$!

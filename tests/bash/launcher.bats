@@ -81,7 +81,7 @@ setup() {
 
 @test "launcher: a temporary directory that cannot be written to is said before anything is started" {
   stub_spark
-  # Root may write anywhere but below a file.
+  # Root may write anywhere except below a file.
   printf 'full' >"$WORLD/file"
   TMPDIR="$WORLD/file" run "$RUN" analyze --database sales
   [ "$status" -eq 2 ]
@@ -248,7 +248,7 @@ setup() {
   echo 'export HADOOP_CONF_DIR=/etc/hadoop/conf' >"$WORLD/spark/conf/spark-env.sh"
   run env "SPARK_HOME=$WORLD/spark" "$RUN" analyze --database sales --set spark.master=yarn
   [ "$status" -eq 0 ]
-  # What the launcher of a distribution sets is not known.
+  # What a distribution's launcher sets is not known.
   rm "$WORLD/spark/bin/spark-class"
   run "$RUN" analyze --database sales --set spark.master=yarn
   [ "$status" -eq 0 ]

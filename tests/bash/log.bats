@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The copy of a run's log in a file, and the end of old ones.
+# The copy of a run's log in a file, and the removal of old ones.
 # shellcheck disable=SC2154 # bats sets stderr
 
 load helper
@@ -45,7 +45,7 @@ setup() {
   touch "$LOGS/hivekeeper-analyze-20200101T000000Z-4194399.log" "$LOGS/hivekeeper-verify-20200102T000000Z-4194399.log" \
     "$LOGS/hivekeeper-verify-20200103T000000Z-4194399.log" "$LOGS/hivekeeper-notes.log" "$LOGS/hivekeeper-x-20200101T000000Z-1.log.gz"
   ln -s "$WORLD/argv" "$LOGS/hivekeeper-analyze-20190101T000000Z-4194399.log"
-  # A run that is still at work.
+  # A run that is still active.
   touch "$LOGS/hivekeeper-analyze-20180101T000000Z-$$.log"
   run "$RUN" analyze --database sales "${LOGGED[@]}" --set log_keep=2
   [ "$status" -eq 0 ]

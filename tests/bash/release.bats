@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# packaging/release in a repository of its own: what it refuses, what it changes, that a failure leaves nothing. The builds are stubs;
+# packaging/release in its own repository: what it refuses, what it changes, that a failure leaves nothing. The builds are stubs;
 # bundle.bats has the real ones.
 
 CHECKOUT="$(cd -P -- "$BATS_TEST_DIRNAME/../.." && pwd)"
@@ -20,7 +20,7 @@ setup() {
   git commit --quiet --message begin
 }
 
-# in-venv that makes what the real builds make, of the version in the sources.
+# A stub of in-venv that creates what the real builds create, with the version in the sources.
 stub_builds() {
   cat >packaging/in-venv <<'EOF'
 #!/usr/bin/env bash

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What holds for every shell script of the project.
+# Rules for every shell script of the project.
 
 load helper
 
