@@ -26,6 +26,8 @@ UnitNumber = NewType("UnitNumber", int)
 WRITER_DIRECTORIES = ("_temporary", ".hive-staging", ".spark-staging-", "_impala_insert_staging", "_tmp.", "-ext-", "_task_tmp.")
 
 CONTROL = ".hivekeeper"
+# The table property that marks one of our backup tables and names the table it belongs to.
+BACKUP_OF = "hivekeeper.backup-of"
 UNIT_COLUMN = "__hivekeeper_unit"
 
 

@@ -44,6 +44,14 @@ def test_a_location_has_one_spelling_whatever_its_slashes(files_world, tail):
     assert files_world.files.qualify(files_world.root + tail) == files_world.root + "/a/b"
 
 
+@pytest.mark.parametrize("path", ["a/../b", "./b", "a/.././b", "a/c/../../b"])
+def test_dots_are_resolved_before_anything_is_looked_for(files_world, path):
+    files_world.writer.add(files_world.path("b"), "x")
+    asked = f"{files_world.root}/{path}"
+    assert files_world.files.qualify(asked) == files_world.path("b")
+    assert files_world.files.stat(asked).length == 1
+
+
 def test_a_location_without_scheme_gets_the_default_one(files_world):
     assert files_world.files.qualify("/a b/x=%20").endswith("/a b/x=%20")
     assert files_world.files.qualify("/a b/x=%20").partition(":")[0] in ("file", "hdfs")

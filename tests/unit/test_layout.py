@@ -24,14 +24,15 @@ ALLOWED: Dict[str, Set[str]] = {
     "schemas": SHARED,
     "ports": SHARED,
     "config": {"errors", "reasons"},
-    "launch": {"errors", "codes", "reasons", "ports", "config", "plan"},
+    "jail": SHARED | {"ports"},
+    "launch": {"jail", "errors", "codes", "reasons", "ports", "config", "plan"},
     "stop_conditions": {"errors", "reasons", "ports", "launch", "config"},
     "runlog": SHARED | {"ports"},
     "plan": SHARED | {"runlog", "config", "schemas"},
     "report": SHARED | {"runlog", "plan", "config", "ports"},
     "steps": SHARED | {"runlog", "plan", "ports", "config"},
-    "cluster": SHARED | {"ports", "plan", "schemas"},
-    "commands": SHARED | {"runlog", "plan", "steps", "report", "ports", "config"},
+    "cluster": SHARED | {"ports", "jail", "plan", "schemas"},
+    "commands": SHARED | {"jail", "runlog", "plan", "steps", "report", "ports", "config"},
     "cli": SHARED | {"commands", "stop_conditions", "launch", "config", "cluster", "report", "plan", "ports"},
 }
 

@@ -6,11 +6,11 @@ import socket
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Iterator, Mapping
 
 from hivekeeper.cluster.session import open_session
 from hivekeeper.cluster.signals import Signals
+from hivekeeper.jail import NOWHERE, confine
 from hivekeeper.ports import Cluster
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info
     spark = open_session(options, SPARK_LOG_LEVELS[log_level])
     try:
         with signals.heeded_by(spark):
-            yield replace(assemble(spark), stopping=signals)
+            yield confine(replace(assemble(spark), stopping=signals), NOWHERE)
     finally:
         spark.stop()
 
@@ -51,7 +51,7 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
         from hivekeeper.cluster.doctor import ClusterProbes
         from hivekeeper.cluster.gateway import Gateway
 
-        yield ClusterProbes(Gateway(spark), partial(assemble, spark))
+        yield ClusterProbes(Gateway(spark), lambda: confine(assemble(spark), NOWHERE))
     finally:
         spark.stop()
 

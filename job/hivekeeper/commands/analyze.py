@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
@@ -21,7 +20,7 @@ log = logging.getLogger(__name__)
 
 def analyze(context: Context) -> CommandResult:
     """Judge every selected table."""
-    return per_table.run_on_tables(context, "analyze", partial(analyze_table, context))
+    return per_table.run_on_tables(context, "analyze", analyze_table)
 
 
 def analyze_table(context: Context, table: Table) -> TableOutcome:

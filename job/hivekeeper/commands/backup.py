@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
@@ -24,7 +23,7 @@ from hivekeeper.steps.observe import observe_table
 
 def back_up(context: Context) -> CommandResult:
     """Record every selected table. Nothing is copied: a record cannot bring back files that another writer deletes later."""
-    return per_table.run_on_tables(context, BACKUP, partial(back_up_table, context))
+    return per_table.run_on_tables(context, BACKUP, back_up_table)
 
 
 def back_up_table(context: Context, table: Table) -> TableOutcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from hivekeeper import quoting
@@ -27,7 +26,7 @@ from hivekeeper.steps.observe import find_units
 
 def clean_up(context: Context) -> CommandResult:
     """Judge the backups of every selected table, and discard those that may go."""
-    return per_table.run_on_tables(context, CLEANUP, partial(clean_up_table, context))
+    return per_table.run_on_tables(context, CLEANUP, clean_up_table)
 
 
 def clean_up_table(context: Context, table: Table) -> TableOutcome:

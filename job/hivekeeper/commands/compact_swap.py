@@ -42,7 +42,7 @@ NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to w
 
 def compact_swap(context: Context) -> CommandResult:
     """Compact every selected table."""
-    return per_table.run_on_tables(context, COMPACT_SWAP, partial(compact_table, context))
+    return per_table.run_on_tables(context, COMPACT_SWAP, compact_table)
 
 
 def compact_table(context: Context, table: Table) -> TableOutcome:

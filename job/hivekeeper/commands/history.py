@@ -28,7 +28,7 @@ from hivekeeper.steps.observe import Wanted
 
 def show_history(context: Context, files_of: Optional[RunId] = None, at: Optional[int] = None) -> CommandResult:
     """Show all runs, the files that one run removed from the table and added to it, or the files `at` a version of the log."""
-    return per_table.run_on_tables(context, "history", lambda table: show_table(context, table, files_of, at))
+    return per_table.run_on_tables(context, "history", lambda confined, table: show_table(confined, table, files_of, at))
 
 
 def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Optional[int]) -> TableOutcome:

@@ -12,6 +12,7 @@ from typing import Callable, List, Optional, Sequence
 from hivekeeper.commands import selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError, Refused, Stopped, Unusable
+from hivekeeper.jail import Jail, confine
 from hivekeeper.model import Table
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
@@ -21,7 +22,8 @@ from hivekeeper.report.results import CommandResult, TableOutcome
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[Table], TableOutcome]
+# Gets a context whose cluster changes nothing but this table.
+Work = Callable[[Context, Table], TableOutcome]
 
 
 def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
@@ -29,7 +31,7 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
     cluster, selected = context.cluster, context.selection
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     tables, missing = selection.find_tables(cluster, selected, context.backup_prefix)
-    outcomes = [missing_outcome(name) for name in missing] + for_each(cluster, tables, work)
+    outcomes = [missing_outcome(name) for name in missing] + for_each(context, tables, work)
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         command, context.run, started, seconds, selected.named, context.dry_run, tuple(outcomes), signal=cluster.stopping.signal
@@ -52,11 +54,11 @@ def missing_outcome(name: str) -> TableOutcome:
     return TableOutcome(name, problem=reason.about(name))
 
 
-def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
-    outcomes = []
+def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
+    cluster, outcomes = context.cluster, []
     for table in tables:
         began = cluster.clock.monotonic_ms()
-        outcome = attempt(cluster, table, work)
+        outcome = attempt(context, table, work)
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
@@ -64,10 +66,11 @@ def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[Tabl
     return outcomes
 
 
-def attempt(cluster: Cluster, table: Table, work: Work) -> TableOutcome:
+def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
+    cluster = context.cluster
     try:
         require_time(cluster, table)
-        return work(table)
+        return work(replace(context, cluster=confine(cluster, Jail.of(cluster.files, table))), table)
     except HivekeeperError as error:
         return TableOutcome(table.full_name, problem=error.reason)
     except NoPermission as error:

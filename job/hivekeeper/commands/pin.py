@@ -23,7 +23,7 @@ from hivekeeper.steps import finish, run_directory, table_lock
 
 def pin(context: Context, backup: RunId, pinned: bool) -> CommandResult:
     """Pin the backup that a run left in each selected table, or unpin it."""
-    return per_table.run_on_tables(context, PIN if pinned else UNPIN, lambda table: pin_table(context, table, backup, pinned))
+    return per_table.run_on_tables(context, PIN if pinned else UNPIN, lambda confined, table: pin_table(confined, table, backup, pinned))
 
 
 def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> TableOutcome:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, lift_in_swapped, settle_table
@@ -16,7 +14,7 @@ from hivekeeper.steps.observe import observe_table
 
 def recover(context: Context) -> CommandResult:
     """Settle the unfinished runs of every selected table."""
-    return per_table.run_on_tables(context, "recover", partial(recover_table, context))
+    return per_table.run_on_tables(context, "recover", recover_table)
 
 
 def recover_table(context: Context, table: Table) -> TableOutcome:

@@ -29,7 +29,7 @@ KEEP = "its old files stay in the backup until cleanup"
 
 def rollback(context: Context, undo: Optional[RunId] = None) -> CommandResult:
     """Undo a run in every selected table: the named one, or the newest compaction not yet undone."""
-    return per_table.run_on_tables(context, ROLLBACK, lambda table: roll_back_table(context, table, undo))
+    return per_table.run_on_tables(context, ROLLBACK, lambda confined, table: roll_back_table(confined, table, undo))
 
 
 def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> TableOutcome:

@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
-from hivekeeper.plan import eligibility, partition_filter
+from hivekeeper.plan import partition_filter
 from hivekeeper.ports import Cluster
 from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import Wanted
@@ -48,7 +48,7 @@ def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]
 
 
 def _is_backup(table: Table) -> bool:
-    return eligibility.BACKUP_OF in table.parameters
+    return names.BACKUP_OF in table.parameters
 
 
 def _is_excluded(full_name: str, patterns: Sequence[str]) -> bool:

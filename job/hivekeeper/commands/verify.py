@@ -45,7 +45,7 @@ class Subject:
 
 def verify(context: Context, against: Optional[RunId] = None, level: str = DIGEST) -> CommandResult:
     """Compare every selected table with the backup of a run, or each unit with its newest one."""
-    return per_table.run_on_tables(context, "verify", lambda table: verify_table(context, table, against, level))
+    return per_table.run_on_tables(context, "verify", lambda confined, table: verify_table(confined, table, against, level))
 
 
 def verify_table(context: Context, table: Table, against: Optional[RunId], level: str) -> TableOutcome:

@@ -11,6 +11,7 @@ import os
 import secrets
 
 from hivekeeper.errors import UsageError
+from hivekeeper.jail import confine_files
 from hivekeeper.ports import Files, FilesError, FilesUnavailable
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ def require_writable(files: Files, path: str) -> None:
     """The same on the cluster. An existing file will be replaced; a directory, which may be a table's, must never be."""
     _refuse_directory(files, path)
     aside = _aside(files.qualify(path))
+    files = confine_files(files, aside)
     try:
         files.write_new(aside, "")
     except FilesUnavailable:
@@ -70,6 +72,7 @@ def write(files: Files, path: str, text: str) -> None:
         # hdfs:///… names no NameNode, which a rename requires.
         target = files.qualify(path)
         aside = _aside(target)
+        files = confine_files(files, aside, target)
         files.write_new(aside, text + "\n")
         forget_remote(files, path)
         files.rename_exact(aside, target)
@@ -96,7 +99,7 @@ def forget_remote(files: Files, path: str) -> None:
     target = files.qualify(path)
     found = files.stat(target)
     if found is not None and not found.is_dir:
-        files.delete_tree(target)
+        confine_files(files, target).delete_tree(target)
 
 
 def forget_local(path: str) -> None:

@@ -29,9 +29,6 @@ FORMATS: Mapping[Tuple[str, str, str], str] = {
     ): ORC,
 }
 
-# The table property that marks one of our backup tables and names the table it belongs to.
-BACKUP_OF = "hivekeeper.backup-of"
-
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
 UNFINISHED_SUFFIXES = ("._COPYING_", ".tmp", ".inprogress", ".copying", ".pending")
 
@@ -51,8 +48,8 @@ def refuse_kind(table: Table) -> Optional[Reason]:
         return Reason(Code.UNKNOWN_TABLE_TYPE, f"its type is {table.kind}, neither external nor managed", "leave it out of the selection")
     if not table.location:
         return Reason(Code.NO_LOCATION, "it has no location", "leave it out of the selection")
-    if BACKUP_OF in table.parameters:
-        return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.parameters[BACKUP_OF]}", "name that table instead")
+    if names.BACKUP_OF in table.parameters:
+        return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.parameters[names.BACKUP_OF]}", "name that table instead")
     return None
 
 
@@ -119,7 +116,7 @@ def refuse_units(table: Table, units: Sequence[Unit]) -> Dict[str, Reason]:
 
 def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
     """Why a table whose directory overlaps that of another table must not be swapped. Its own backup tables are no reason."""
-    others = [one.full_name for one in touching if one.parameters.get(BACKUP_OF) != table.full_name]
+    others = [one.full_name for one in touching if one.parameters.get(names.BACKUP_OF) != table.full_name]
     if not others:
         return None
     return Reason(

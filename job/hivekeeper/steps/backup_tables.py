@@ -17,7 +17,6 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import backup_tables
 from hivekeeper.plan.backup_tables import Showing
-from hivekeeper.plan.eligibility import BACKUP_OF
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
@@ -140,7 +139,7 @@ def drop_table(run: Run, table: str) -> bool:
 
 def _marks(table: Table) -> Dict[str, str]:
     """The parameters that mark our backup tables, so that no other table is ever altered or dropped."""
-    return {BACKUP_OF: table.full_name}
+    return {names.BACKUP_OF: table.full_name}
 
 
 def _attempt(table: Table, what: str, backup_table: str, act: Callable[[], object]) -> bool:

@@ -587,7 +587,14 @@ def parts(path: str) -> List[str]:
         if path.startswith(prefix + "/") or path == prefix:
             path = path[len(prefix) :]
             break
-    return [part for part in path.split("/") if part]
+    found: List[str] = []
+    for part in path.split("/"):
+        # As Hadoop's Path resolves them, before any file system is asked.
+        if part == "..":
+            found = found[:-1]
+        elif part not in ("", "."):
+            found.append(part)
+    return found
 
 
 def normal(path: str) -> str:

@@ -458,5 +458,7 @@ def test_a_table_with_nothing_to_do_asks_for_no_room():
 def test_for_each_gives_one_outcome_per_table_in_their_order():
     world = World()
     tables = [a_table(name=name_of(number)) for number in range(3)]
-    found = per_table.for_each(world.cluster, tables, lambda table: TableOutcome(table.full_name))
+    found = per_table.for_each(
+        a_context(world.cluster, Selection(), "20260101t020304z-0000"), tables, lambda _confined, table: TableOutcome(table.full_name)
+    )
     assert [outcome.table for outcome in found] == [table.full_name for table in tables]

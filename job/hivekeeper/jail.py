@@ -1,0 +1,269 @@
+"""The jail: what a command may change while it works on one table, whatever a record, a listing or a later command says.
+
+We run with rights on all tables, and what lies in a table's directory may come from anybody who can write to it. So the ports that
+a command gets refuse every change outside the table's own places. The same jail stands before the real ports and before the fakes.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper.errors import NeedsInvestigation
+from hivekeeper.model import (
+    Attributes,
+    Differences,
+    Digest,
+    FileInfo,
+    FooterGroup,
+    Partition,
+    Room,
+    Snapshot,
+    StageBatch,
+    StageDigests,
+    StageResult,
+    Table,
+    Ties,
+    UnitFooters,
+)
+from hivekeeper.names import BACKUP_OF, ControlPaths
+from hivekeeper.ports import Cluster, Files, Key, Lock, Metastore, Rows
+from hivekeeper.reasons import Code
+
+# HDFS reaches any file below these by its inode's number or without its encryption, and their contents never change.
+RESERVED = frozenset(["", ".", "..", ".reserved", ".snapshot"])
+SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
+
+
+@dataclass(frozen=True)
+class Jail:
+    """One table, and the directories at and below which something may be changed, spelled as `Files.qualify` does."""
+
+    table: str = ""
+    places: Tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, files: Files, table: Table) -> Jail:
+        """The table's location and its control directory; nowhere for a view, and for a table that is a whole file system."""
+        location = files.qualify(table.location) if table.location else ""
+        if not _path_of(location):
+            return cls(table.full_name)
+        return cls(table.full_name, (location, ControlPaths.of(location, table.partitioned).top))
+
+    def require(self, path: str) -> None:
+        """Raise NeedsInvestigation for a path that does not lie in a place, or is not in its normal form."""
+        if not any(path == place or path.startswith(place + "/") for place in self.places):
+            raise self._refusal(path)
+        if RESERVED.intersection(_path_of(path).split("/")):
+            raise self._refusal(path)
+
+    def require_table(self, table: str) -> None:
+        """Raise NeedsInvestigation for the name of another table."""
+        if table != self.table:
+            raise self._refusal(table)
+
+    def _refusal(self, what: str) -> NeedsInvestigation:
+        return NeedsInvestigation(
+            f"{self.table or 'no table'}: {what} is not the table's own, and was about to be changed",
+            code=Code.NOT_OUR_OWN,
+            state="that was not touched; what was begun on the table itself is finished or undone by the next run",
+            next="find the record below the control directory that names it, and who wrote it",
+        )
+
+
+NOWHERE = Jail()
+
+
+def _path_of(location: str) -> str:
+    """What follows scheme and authority, without the leading slash; "" for the root, and for what has no scheme."""
+    prefix = SCHEME_AND_AUTHORITY.match(location)
+    return location[prefix.end() + 1 :] if prefix else ""
+
+
+def confine(cluster: Cluster, jail: Jail) -> Cluster:
+    """The cluster with ports that change nothing outside the jail, in place of the one that it was in before."""
+    files, metastore, rows = cluster.files, cluster.metastore, cluster.rows
+    return replace(
+        cluster,
+        files=JailedFiles(files.inner if isinstance(files, JailedFiles) else files, jail),
+        metastore=JailedMetastore(metastore.inner if isinstance(metastore, JailedMetastore) else metastore, jail),
+        rows=JailedRows(rows.inner if isinstance(rows, JailedRows) else rows, jail),
+    )
+
+
+def confine_files(files: Files, *places: str) -> Files:
+    """For what is no table's: the files that a command line asks for."""
+    return JailedFiles(files.inner if isinstance(files, JailedFiles) else files, Jail("", places))
+
+
+class JailedFiles:
+    """`ports.Files` in a jail. Reading is free."""
+
+    def __init__(self, inner: Files, jail: Jail) -> None:
+        self.inner = inner
+        self.jail = jail
+        self.clock_grain_ms = inner.clock_grain_ms
+
+    def qualify(self, path: str) -> str:
+        return self.inner.qualify(path)
+
+    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        return self.inner.look(directories)
+
+    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+        return self.inner.look_hidden(directories)
+
+    def tree(self, top: str) -> Tuple[FileInfo, ...]:
+        return self.inner.tree(top)
+
+    def stat(self, path: str) -> Optional[FileInfo]:
+        return self.inner.stat(path)
+
+    def make_directory(self, path: str) -> None:
+        self.jail.require(path)
+        self.inner.make_directory(path)
+
+    def rename_exact(self, source: str, target: str) -> None:
+        self.jail.require(source)
+        self.jail.require(target)
+        self.inner.rename_exact(source, target)
+
+    def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
+        for path in (live, aside, incoming):
+            self.jail.require(path)
+        return self.inner.exchange(live, aside, incoming, mark)
+
+    def remove_empty(self, path: str) -> bool:
+        self.jail.require(path)
+        return self.inner.remove_empty(path)
+
+    def delete_tree(self, path: str) -> None:
+        self.jail.require(path)
+        self.inner.delete_tree(path)
+
+    def move_to_trash(self, path: str) -> bool:
+        self.jail.require(path)
+        return self.inner.move_to_trash(path)
+
+    def read_text(self, path: str) -> str:
+        return self.inner.read_text(path)
+
+    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self.inner.read_texts(paths)
+
+    def write_new(self, path: str, text: str) -> None:
+        self.jail.require(path)
+        self.inner.write_new(path, text)
+
+    def hold(self, path: str, holder: str) -> Lock:
+        self.jail.require(path)
+        return self.inner.hold(path, holder)
+
+    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
+        return self.inner.attributes(directories)
+
+    def dress(self, wanted: Mapping[str, Attributes]) -> None:
+        for path in wanted:
+            self.jail.require(path)
+        self.inner.dress(wanted)
+
+    def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
+        return self.inner.ties(directories)
+
+    def room(self, path: str, quotas_at: Sequence[str]) -> Room:
+        return self.inner.room(path, quotas_at)
+
+
+class JailedMetastore:
+    """`ports.Metastore` in a jail: changes of the table and of tables that carry its mark, over its own places. Reading is free."""
+
+    def __init__(self, inner: Metastore, jail: Jail) -> None:
+        self.inner = inner
+        self.jail = jail
+
+    def databases(self) -> Tuple[str, ...]:
+        return self.inner.databases()
+
+    def table_names(self, database: str) -> Tuple[str, ...]:
+        return self.inner.table_names(database)
+
+    def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        return self.inner.tables(database, names)
+
+    def partitions(self, table: Table) -> Tuple[Partition, ...]:
+        return self.inner.partitions(table)
+
+    def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
+        return self.inner.partitions_named(table, names)
+
+    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
+        self.jail.require_table(table.full_name)
+        self.inner.update_sizes(table, sizes, lives)
+
+    def add_partition(self, table: Table, partition: Partition) -> bool:
+        self.jail.require_table(table.full_name)
+        self.jail.require(partition.location)
+        return self.inner.add_partition(table, partition)
+
+    def make_backup_table(self, table: Table, name: str, location: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self.jail.require_table(table.full_name)
+        self._require_backup(parameters, [location, *places.values()])
+        self.inner.make_backup_table(table, name, location, parameters, places)
+
+    def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
+        self._require_backup(parameters, places.values())
+        self.inner.point_backup_table(name, parameters, places)
+
+    def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
+        self._require_backup(parameters)
+        self.inner.trim_backup_table(name, parameters, partitions)
+
+    def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        self._require_backup(parameters)
+        return self.inner.drop_backup_table(name, parameters)
+
+    def _require_backup(self, parameters: Mapping[str, str], places: Iterable[str] = ()) -> None:
+        """A backup table is known by the name of its table among its parameters: another one is never altered."""
+        self.jail.require_table(parameters.get(BACKUP_OF, ""))
+        for place in places:
+            self.jail.require(place)
+
+    def hold(self, table: Table, timeout_s: float) -> AbstractContextManager[str]:
+        self.jail.require_table(table.full_name)
+        return self.inner.hold(table, timeout_s)
+
+    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
+        return self.inner.locations_below(locations, database)
+
+    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
+        self.jail.require_table(table.full_name)
+        self.inner.analyze(table, partitions)
+
+
+class JailedRows:
+    """`ports.Rows` in a jail: files are written below the table's own places. Reading is free."""
+
+    def __init__(self, inner: Rows, jail: Jail) -> None:
+        self.inner = inner
+        self.jail = jail
+
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
+        return self.inner.footers(format, sets)
+
+    def write_stage(self, batch: StageBatch) -> StageResult:
+        self.jail.require(batch.target)
+        return self.inner.write_stage(batch)
+
+    def read_stage(self, batch: StageBatch) -> StageDigests:
+        return self.inner.read_stage(batch)
+
+    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:
+        return self.inner.digests(format, groups)
+
+    def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
+        return self.inner.differences(format, one, other, limit)
+
+    def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
+        return self.inner.hazards(format, groups)
