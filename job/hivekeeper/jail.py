@@ -234,8 +234,11 @@ class JailedMetastore:
         self.jail.require_table(table.full_name)
         return self.inner.hold(table, timeout_s)
 
-    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
-        return self.inner.locations_below(locations, database)
+    def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
+        return self.inner.locations_below(locations)
+
+    def database_locations(self) -> Mapping[str, str]:
+        return self.inner.database_locations()
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         self.jail.require_table(table.full_name)

@@ -228,11 +228,14 @@ class Metastore(Protocol):
         Hive's readers wait for it too, so hold it for a swap, not for a run. With a timeout of 0 it is not requested.
         """
 
-    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
-        """Full names of the tables whose location equals, contains or is inside one of these, including the table itself.
+    def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
+        """Full names of the tables of any database whose location equals, contains or is inside one of these, including the table itself.
 
-        Only tables of `database` if given, else of all databases; the result is cached for a few minutes.
+        The locations of all tables are read once and cached for an hour.
         """
+
+    def database_locations(self) -> Mapping[str, str]:
+        """The directory of each database that has one, by its name, in the spelling of `Files.qualify`; cached like those of tables."""
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         """Recompute statistics with Spark's ANALYZE TABLE: the named partitions, then the table."""

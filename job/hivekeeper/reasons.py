@@ -63,8 +63,8 @@ class Code(Coded):
     SHARED_DIRECTORY = (
         Topic.TABLES,
         Exit.REFUSED,
-        "another table of the database, or another partition, has the same, an outer or an inner directory, and would be swapped with it "
-        "(a backup table of its own is no reason)",
+        "another table of any database, or another partition, has the same, an outer or an inner directory, and would be swapped with it "
+        "(a backup table of its own is no reason); or the table lies in another database's directory, or around one",
         "give each a directory of its own",
     )
 

@@ -62,6 +62,33 @@ def test_a_qualified_location_stays_as_it_is(files_world):
     assert files_world.files.qualify(once) == once == files_world.path("a b", "k=%2F")
 
 
+def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(gateway):
+    elsewhere = Gateway(gateway.spark)
+    conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    for key, value in {
+        "fs.defaultFS": "hdfs://home",
+        "dfs.nameservices": "home,away",
+        "dfs.ha.namenodes.home": "nn1,nn2",
+        "dfs.namenode.rpc-address.home.nn1": "127.0.0.1:8020",
+        "dfs.namenode.rpc-address.home.nn2": "localhost:9820",
+        "dfs.namenode.rpc-address.away": "127.0.0.2:8020",
+        "dfs.client.failover.proxy.provider.home": "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+    }.items():
+        conf.set(key, value)
+    elsewhere.hadoop_conf = conf
+    files = HadoopFiles(elsewhere)
+    for spelled in (
+        "/w/t",
+        "hdfs:///w/t",
+        "hdfs://home/w/t",
+        "hdfs://127.0.0.1/w/t",
+        "hdfs://127.0.0.1:8020/w//t/",
+        "HDFS://LocalHost:9820/w/t",
+    ):
+        assert files.qualify(spelled) == "hdfs://home/w/t"
+    assert files.qualify("hdfs://127.0.0.1:8021/w/t") == "hdfs://127.0.0.1:8021/w/t"
+
+
 # ---- looking
 
 

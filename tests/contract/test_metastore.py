@@ -42,10 +42,10 @@ class FakeWorld:
     root: str = "hdfs://nn/warehouse"
     is_remote: bool = False
 
-    def add_table(self, name: str, partitioned: bool = True, location: str = "") -> Table:
+    def add_table(self, name: str, partitioned: bool = True, location: str = "", database: str = "") -> Table:
         storage = PARQUET
         location = location or f"{self.root}/{name}"
-        table = Table(self.database, name, "EXTERNAL_TABLE", location, storage, COLUMNS, BY_DT if partitioned else ())
+        table = Table(database or self.database, name, "EXTERNAL_TABLE", location, storage, COLUMNS, BY_DT if partitioned else ())
         self.metastore.catalog.add_table(table)
         return table
 
@@ -117,12 +117,12 @@ class RealWorld:
         self.databases.append(database)
         return database
 
-    def add_table(self, name: str, partitioned: bool = True, location: str = "") -> Table:
+    def add_table(self, name: str, partitioned: bool = True, location: str = "", database: str = "") -> Table:
         by = "PARTITIONED BY (dt string)" if partitioned else ""
-        location = location or f"{self.root}/{name}"
-        what = f"EXTERNAL TABLE {self.database}.{name} (id int, v string) {by}"
+        location, database = location or f"{self.root}/{name}", database or self.database
+        what = f"EXTERNAL TABLE {database}.{name} (id int, v string) {by}"
         self.gateway.spark.sql(f"CREATE {what} STORED AS PARQUET LOCATION '{location}'")
-        return self.metastore.tables(self.database, [name])[name]
+        return self.metastore.tables(database, [name])[name]
 
     def drop_table(self, table: Table) -> None:
         self.gateway.spark.sql(f"DROP TABLE {table.full_name}")
@@ -179,6 +179,7 @@ def world(request: pytest.FixtureRequest) -> Any:
     files = FakeFiles()
     found = FakeWorld(FakeMetastore(files), files, "contract")
     found.metastore.catalog.databases.add(found.database)
+    found.metastore.catalog.homes[found.database] = found.root
     return found
 
 
@@ -629,10 +630,23 @@ def test_tables_at_above_and_below_a_location_are_named_and_neighbours_are_not(w
     for name, below in (("at", "x/y"), ("above", "x"), ("inside", "x/y/z"), ("beside", "x/y2"), ("far", "q")):
         world.add_table(name, location=f"{world.root}/{below}")
     asked = [f"{world.root}/x/y", f"{world.root}/q/"]
-    found = world.metastore.locations_below(asked, world.database)
+    found = world.metastore.locations_below(asked)
     touching = tuple(f"{world.database}.{name}" for name in ("above", "at", "inside"))
     assert found == {asked[0]: touching, asked[1]: (f"{world.database}.far",)}
-    assert world.metastore.locations_below(asked) == found
+
+
+def test_a_table_of_another_database_on_the_same_directory_is_named(world):
+    other = world.add_database()
+    world.add_table("events", location=f"{world.root}/x")
+    world.add_table("copy", location=f"{world.root}/x", database=other)
+    (found,) = world.metastore.locations_below([f"{world.root}/x"]).values()
+    assert set(found) == {f"{world.database}.events", f"{other}.copy"}
+
+
+def test_the_directories_of_databases_are_told_in_their_one_spelling(world):
+    homes = world.metastore.database_locations()
+    assert homes[world.database] == world.root
+    assert set(homes) <= set(world.metastore.databases())
 
 
 # ---- the fake only
@@ -829,6 +843,9 @@ def test_analyze_of_a_dropped_table_is_an_error_of_the_metastore(real):
 
 
 def test_many_partitions_cost_as_many_gateway_calls_as_few(real):
+    # All tables' locations, which are read once.
+    real.metastore.locations_below([])
+
     def calls_for(name: str, count: int) -> int:
         table = real.add_table(name)
         spec = " ".join(f"PARTITION (dt='{number:04d}')" for number in range(count))
@@ -837,11 +854,10 @@ def test_many_partitions_cost_as_many_gateway_calls_as_few(real):
         lives = {partition.name: partition.location for partition in real.metastore.partitions(table)}
         real.metastore.update_sizes(table, dict.fromkeys(lives, (1, 1)), lives)
         assert len(real.metastore.partitions_named(table, list(lives))) == count
-        real.metastore.locations_below(list(lives.values()), real.database)
+        real.metastore.locations_below(list(lives.values()))
         return int(real.gateway.calls - before)
 
-    # The second time the database's table locations are known already.
-    assert calls_for("few", 5) == calls_for("many", 100) + 1
+    assert calls_for("few", 5) == calls_for("many", 100)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,17 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 CHANGE_NOTHING = {
     ports.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_texts", "attributes", "ties", "room"},
     ports.Metastore: {
-        *("databases", "table_names", "tables", "partitions", "partitions_named", "locations_below", "hold", "analyze"),
+        *(
+            "databases",
+            "table_names",
+            "tables",
+            "partitions",
+            "partitions_named",
+            "locations_below",
+            "database_locations",
+            "hold",
+            "analyze",
+        ),
     },
     ports.Rows: {"footers", "read_stage", "digests", "differences", "hazards"},
 }

@@ -24,8 +24,9 @@ from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# How long the list of a database's table locations is cached: it detects set-up mistakes, not races.
-KEEP_ROOTS_S = 300.0
+# How long the locations of all tables and databases are cached. A table that shares a directory is found by its own location, which is
+# read each time, so only tables and databases that were created since are missed.
+KEEP_ROOTS_S = 3600.0
 
 
 # What Hive uses if nothing is configured.
@@ -43,7 +44,9 @@ class HiveMetastore:
 
     def __init__(self, gateway: Gateway) -> None:
         self._spark = gateway.spark
-        self._roots: Dict[str, Tuple[float, Roots]] = {}
+        self._roots: Optional[Roots] = None
+        self._homes: Mapping[str, str] = {}
+        self._read_at = 0.0
         try:
             connection = _ask(gateway.helper, "MetastoreConnection", gateway.hadoop_conf)
             _ask(connection.connect)
@@ -124,23 +127,23 @@ class HiveMetastore:
             if not reason:
                 self._lock.unlock()
 
-    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
-        databases = [database] if database else self.databases()
+    def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         qualified = json.loads(_ask(self._reader.qualified, json.dumps(list(locations))))
-        found: Dict[str, List[str]] = {location: [] for location in locations}
-        for one in databases:
-            roots = self._find_roots(one)
-            for location, path in zip(locations, qualified):
-                found[location] += roots.touching(path)
-        return {location: tuple(sorted(touching)) for location, touching in found.items()}
+        roots = self._read_roots()
+        return {location: tuple(sorted(roots.touching(path))) for location, path in zip(locations, qualified)}
 
-    def _find_roots(self, database: str) -> Roots:
-        read_at, roots = self._roots.get(database, (0.0, Roots({})))
-        if not read_at or time.monotonic() - read_at > KEEP_ROOTS_S:
-            stored = json.loads(_ask(self._reader.locations, database))
-            roots = Roots({f"{database}.{name}": location for name, location in stored.items()})
-            self._roots[database] = (time.monotonic(), roots)
-        return roots
+    def database_locations(self) -> Mapping[str, str]:
+        self._read_roots()
+        return self._homes
+
+    def _read_roots(self) -> Roots:
+        if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
+            databases = self.databases()
+            stored = {name: json.loads(_ask(self._reader.locations, name)) for name in databases}
+            self._roots = Roots({f"{name}.{table}": place for name, tables in stored.items() for table, place in tables.items()})
+            self._homes = json.loads(_ask(self._reader.databaseLocations, json.dumps(databases)))
+            self._read_at = time.monotonic()
+        return self._roots
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         # In a session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.

@@ -126,6 +126,24 @@ def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
     )
 
 
+def refuse_home(table: Table, homes: Mapping[str, str]) -> Optional[Reason]:
+    """Why a table may not be swapped that lies in another database's directory, or around one.
+
+    The directory of the default database is around those of all others: so the innermost one around the table has to be its own.
+    """
+    around = {name: home for name, home in homes.items() if table.location == home or is_below(table.location, home)}
+    innermost = max((len(home) for home in around.values()), default=0)
+    nearest = sorted(name for name, home in around.items() if len(home) == innermost)
+    if nearest and table.database not in nearest:
+        return _shared(f"it lies in the directory of the database {nearest[0]} ({around[nearest[0]]})")
+    inside = sorted(name for name, home in homes.items() if is_below(home, table.location))
+    return _shared(f"it contains the directory of the database {inside[0]} ({homes[inside[0]]})") if inside else None
+
+
+def _shared(what: str) -> Reason:
+    return Reason(Code.SHARED_DIRECTORY, what, "give each table a directory of its own, in its own database's directory or outside all")
+
+
 def is_below(path: str, top: str) -> bool:
     return path.startswith(top.rstrip("/") + "/")
 

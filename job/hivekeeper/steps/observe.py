@@ -6,7 +6,7 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -47,17 +47,22 @@ def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = Non
     seen = look_at(cluster.files.look_hidden, [control.top, *above])
     snapshots, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
     entries = tuple(entry for place in above for entry in seen[place].entries)
-    return SeenTable(table, control, seen[control.top].exists, touching, all_units, units, snapshots, unreadable, entries)
+    homes = cluster.metastore.database_locations()
+    return SeenTable(table, control, seen[control.top].exists, touching, homes, all_units, units, snapshots, unreadable, entries)
 
 
 def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:
-    """Other existing tables of the database with the same directory, one above it or one below it.
+    """Other tables, of any database, on the same directory, above it or below it, that are still there.
 
     The list of touching tables is cached, so a table that recovery has dropped since, such as a killed run's backup table, is left out.
     """
-    touching = cluster.metastore.locations_below([table.location], table.database).get(table.location, ())
-    strangers = [name.partition(".")[2] for name in touching if name != table.full_name]
-    return tuple(cluster.metastore.tables(table.database, strangers).values()) if strangers else ()
+    touching = cluster.metastore.locations_below([table.location]).get(table.location, ())
+    by_database: Dict[str, List[str]] = {}
+    for name in touching:
+        if name != table.full_name:
+            database, _, base = name.partition(".")
+            by_database.setdefault(database, []).append(base)
+    return tuple(found for database, bases in by_database.items() for found in cluster.metastore.tables(database, bases).values())
 
 
 def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:

@@ -28,7 +28,7 @@ ROW_STATISTICS = ("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENE
 RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_properties", "auto.purge", "partition.retention.period")
 
 
-KEEP_ROOTS_MS = 300_000
+KEEP_ROOTS_MS = 3_600_000
 
 
 @dataclass
@@ -41,6 +41,8 @@ class Catalog:
     events: List[Tuple[str, str, str]] = field(default_factory=list)
     locked: Set[str] = field(default_factory=set)
     has_locks: bool = True
+    # The directories of databases, where a test gives them one.
+    homes: Dict[str, str] = field(default_factory=dict)
 
     def add_table(self, table: Table, partitions: Iterable[Partition] = ()) -> None:
         self.databases.add(table.database)
@@ -83,8 +85,8 @@ class FakeMetastore:
         self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
-        # Per database: when table locations were read, and the result.
-        self._roots: Dict[str, Tuple[int, Dict[str, str]]] = {}
+        # When the locations of all tables were read, and what was found.
+        self._roots: Optional[Tuple[int, Dict[str, str]]] = None
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """Make the next call of this method raise; with `done` a change takes effect all the same."""
@@ -154,19 +156,19 @@ class FakeMetastore:
             if not reason:
                 self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
 
-    def locations_below(self, locations: Sequence[str], database: str = "") -> Mapping[str, Tuple[str, ...]]:
-        """A client caches what it has read for some minutes, like the real one."""
+    def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
+        """What one client has read it keeps for an hour, as the real one does."""
         self._read("locations_below")
         now_ms = self._files.namespace.now()
-        read_at_ms, roots = self._roots.get(database, (0, {}))
-        if now_ms - read_at_ms > KEEP_ROOTS_MS:
-            roots = {
-                table.full_name: self._files.qualify(table.location)
-                for table in self.catalog.tables.values()
-                if table.location and database in ("", table.database)
-            }
-            self._roots[database] = (now_ms, roots)
+        if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
+            places = {name: table.location for name, table in self.catalog.tables.items() if table.location}
+            self._roots = now_ms, {name: self._files.qualify(place) for name, place in places.items()}
+        roots = self._roots[1]
         return {location: tuple(sorted(name for name in roots if self._touches(roots[name], location))) for location in locations}
+
+    def database_locations(self) -> Mapping[str, str]:
+        self._read("database_locations")
+        return {name: self._files.qualify(home) for name, home in self.catalog.homes.items() if name in self.catalog.databases}
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         self._change("analyze", table.full_name, lambda: self.analyzed.append((table.full_name, tuple(partitions))))

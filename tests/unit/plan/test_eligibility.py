@@ -69,6 +69,29 @@ def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_no
     }
 
 
+HOMES = {"default": "hdfs://nn/w", "sales": "hdfs://nn/w/sales.db", "fin": "hdfs://nn/w/fin.db", "shared": "hdfs://nn/w/sales.db"}
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        ("hdfs://nn/w/sales.db/events", ""),
+        ("hdfs://nn/w/sales.db", ""),
+        ("hdfs://nn/data/events", ""),
+        ("hdfs://other/w/fin.db/events", ""),
+        ("hdfs://nn/w/fin.db/events", "fin"),
+        ("hdfs://nn/w/fin.db", "fin"),
+        ("hdfs://nn/w/fin.db.old/events", "default"),
+        ("hdfs://nn/w/events", "default"),
+        ("hdfs://nn", "default"),
+    ],
+)
+def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_the_innermost_counts(location, named):
+    reason = eligibility.refuse_home(a_table(location=location), HOMES)
+    assert (reason.code if reason else None) is (Code.SHARED_DIRECTORY if named else None)
+    assert not named or f"database {named} ({HOMES[named]})" in reason.what
+
+
 @pytest.mark.parametrize(
     ("entry", "code"),
     [

@@ -13,6 +13,7 @@ import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.IMetaStoreClient;
 import org.apache.hadoop.hive.metastore.RetryingMetaStoreClient;
 import org.apache.hadoop.hive.metastore.Warehouse;
+import org.apache.hadoop.hive.metastore.api.Database;
 import org.apache.hadoop.hive.metastore.api.EnvironmentContext;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
@@ -61,11 +62,20 @@ public class MetastoreConnection {
   }
 
   boolean isDatabase(String name) throws Exception {
+    return find(name) != null;
+  }
+
+  /** Null where the database has none, or does not exist. */
+  String databaseLocation(String name) throws Exception {
+    Database found = find(name);
+    return found == null ? null : found.getLocationUri();
+  }
+
+  private Database find(String database) throws Exception {
     try {
-      client.getDatabase(name);
-      return true;
+      return client.getDatabase(database);
     } catch (NoSuchObjectException absent) {
-      return false;
+      return null;
     }
   }
 
@@ -101,8 +111,7 @@ public class MetastoreConnection {
   /** A location on a file system unknown to this client is left unchanged: no location of this run can equal it. */
   String qualify(String location) {
     try {
-      Path path = new Path(location);
-      return path.getFileSystem(conf).makeQualified(path).toString();
+      return Locations.qualify(conf, location);
     } catch (Exception unknown) {
       return location;
     }

@@ -46,6 +46,16 @@ public class MetastoreReader {
     return Json.write(found);
   }
 
+  /** Qualified location of each of these databases that has one. One that was dropped meanwhile is left out. */
+  public String databaseLocations(String names) throws Exception {
+    Map<String, String> found = new LinkedHashMap<String, String>();
+    for (String name : Json.readStrings(names)) {
+      String location = connection.databaseLocation(name);
+      if (location != null && !location.isEmpty()) found.put(name, connection.qualify(location));
+    }
+    return Json.write(found);
+  }
+
   /** Locations in the spelling of locations(), for comparison. */
   public String qualified(String locations) throws Exception {
     List<String> found = new ArrayList<String>();
