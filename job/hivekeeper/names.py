@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NewType, Optional
 
-RUN = re.compile(r"(?P<time>\d{8}t\d{6}z)-(?P<salt>[0-9a-f]{4})")
-RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9]\d*))?")
-UNIT = re.compile(r"u(?P<number>\d{5,})")
-RECREATED = re.compile(r"u(?P<number>\d{5,})\.(?P<nth>\d+)")
-LOG_ENTRY = re.compile(r"(?P<version>\d{20})\.json")
-TABLE = re.compile(r"(?P<database>[^.]+)\.(?P<table>[^.]+)")
+# Digits are those of ASCII: `\d` takes those of every script, and such a name would be read as one of ours.
+RUN = re.compile(r"(?P<time>[0-9]{8}t[0-9]{6}z)-(?P<salt>[0-9a-f]{4})")
+RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*))?")
+UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
+RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
+CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")
+LOG_ENTRY = re.compile(r"(?P<version>[0-9]{20})\.json")
+TABLE = re.compile(r"(?P<database>[^.\x00-\x1f\x7f]+)\.(?P<table>[^.\x00-\x1f\x7f]+)")
+BACKUP_PLACE = re.compile(rf"runs/(?P<directory>{RUN_DIRECTORY.pattern})/retired/(?P<unit>u[0-9]{{5,}})")
 
 RunId = NewType("RunId", str)
 # A unit's number in its run's plan, from 1.
@@ -26,8 +29,8 @@ UnitNumber = NewType("UnitNumber", int)
 WRITER_DIRECTORIES = ("_temporary", ".hive-staging", ".spark-staging-", "_impala_insert_staging", "_tmp.", "-ext-", "_task_tmp.")
 
 CONTROL = ".hivekeeper"
-# The table property that marks one of our backup tables and names the table it belongs to.
-BACKUP_OF = "hivekeeper.backup-of"
+# Of a name and a path, in characters; HDFS takes 255 bytes (unless told otherwise) and 8000 characters.
+MOST_NAME, MOST_PATH = 1024, 8000
 UNIT_COLUMN = "__hivekeeper_unit"
 
 
@@ -38,6 +41,22 @@ def run_id(now: datetime, salt: str) -> RunId:
 
 def unit_directory(number: UnitNumber) -> str:
     return f"u{number:05d}"
+
+
+def backup_place(directory: str, number: UnitNumber) -> str:
+    """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
+    return f"runs/{directory}/retired/{unit_directory(number)}"
+
+
+def record_place(directory: str) -> str:
+    """Where the record of a `backup` run lies, relative to the control directory."""
+    return f"runs/{directory}"
+
+
+def run_of(directory: str) -> Optional[RunId]:
+    """The run whose directory has this name, None for another name."""
+    match = RUN_DIRECTORY.fullmatch(directory)
+    return RunId(match["run"]) if match else None
 
 
 def log_entry(version: int) -> str:
@@ -83,6 +102,20 @@ def is_hidden(name: str) -> bool:
     directory, where this is used.
     """
     return name.startswith((".", "_"))
+
+
+def is_file_name(name: str) -> bool:
+    """Whether this can only be an entry of a directory: joined to it, it leads nowhere else."""
+    return 0 < len(name) <= MOST_NAME and name not in (".", "..") and "/" not in name and "\0" not in name
+
+
+def is_place_below(path: str) -> bool:
+    """Whether a relative path, joined to a table's location, leads below it and not into a control directory, in its only spelling."""
+    return len(path) <= MOST_PATH and all(is_file_name(part) and not _is_control(part) for part in path.split("/"))
+
+
+def _is_control(name: str) -> bool:
+    return name == CONTROL or name.startswith(f"{CONTROL}-")
 
 
 def base(path: str) -> str:

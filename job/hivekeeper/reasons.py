@@ -309,10 +309,11 @@ class Code(Coded):
         _INVESTIGATE,
     )
     UNREADABLE_LOG = Topic.COMMAND, Exit.INVESTIGATE, "the table's log, or the record of a run, is damaged or incomplete", _INVESTIGATE
-    NOT_OUR_OWN = (
+    FOREIGN_RECORD = (
         Topic.COMMAND,
         Exit.INVESTIGATE,
-        "a record names a file or table that is not this table's own; nothing outside the table is ever changed",
+        "a plan, a certificate or a log entry is not what Hivekeeper writes: somebody else wrote or changed it; the message names the "
+        "file, the field and why",
         _INVESTIGATE,
     )
     NOT_AS_PROVED = Topic.COMMAND, Exit.INVESTIGATE, "somebody else writes below the control directory", _INVESTIGATE

@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, 
 import pytest
 
 from hivekeeper.plan import retention, rollback
-from hivekeeper.runlog import history
-from support.builders import a_table, read_log
+from hivekeeper.runlog.strict import UnreadableRecord
+from support.builders import a_table, files_at, read_log
 from support.desk import EVERYTHING, Desk
 from support.fakes.files import Killed
 from support.world import World
@@ -265,7 +265,7 @@ def test_it_finds_the_files_and_tombstones_of_every_version(desk, reader):
     entries = dict(enumerate(text for _, text in sorted(texts_of_log(desk).items())))
     assert len(entries) == desk.log().next_version
     for version in entries:
-        told = history.files_at(entries, version)
+        told = files_at(entries, version)
         assert reader.files_at(version) == (told.files, told.tombstones)
 
 
@@ -348,7 +348,7 @@ def test_both_stop_at_what_cannot_be_trusted(log, spoil):
     spoil(log)
     with pytest.raises(Untrusted):
         Reader.of(log)
-    with pytest.raises(history.UnreadableRecord):
+    with pytest.raises(UnreadableRecord):
         read_log({int(name[:20]): text for name, text in log.items()})
 
 

@@ -6,11 +6,12 @@ Pure and total: every combination has one answer. docs/swap.md has the table.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Dict, Iterable, List, Set
+from typing import Dict, Iterable, List, Mapping, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, PlannedUnit, RunPlan
 
 
 class Move(Enum):
@@ -45,6 +46,24 @@ STATES = {
     "unpin": (),
 }
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "clock"])
+
+
+def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
+    """The units whose directory recovery may change, and which does not follow from the partition's name: only the metastore can say
+    whether it is that partition's.
+
+    A record of a `backup` is only read; a cleanup brings files to live only where it says which ones live holds.
+    """
+    if plan.operation == BACKUP:
+        return ()
+    acted_on = (unit for unit in plan.units if plan.operation != CLEANUP or unit.expected)
+    root = plan.table.location
+    return tuple(unit for unit in acted_on if unit.live != (names.join(root, unit.name) if unit.name else root))
+
+
+def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str]) -> List[PlannedUnit]:
+    """Those of find_elsewhere whose directory is not where the metastore has the partition; `lives` are locations by its name."""
+    return [unit for unit in units if lives.get(unit.name) != unit.live]
 
 
 def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[UnitNumber], operation: str) -> List[str]:

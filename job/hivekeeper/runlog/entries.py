@@ -82,8 +82,8 @@ class LogEntry:
 
 
 def place_of(directory: str, unit: PlannedUnit) -> str:
-    """Where the former live files are after a swap or a rollback, relative to the control directory."""
-    return f"runs/{directory}/retired/{names.unit_directory(unit.number)}"
+    """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
+    return names.backup_place(directory, unit.number)
 
 
 def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
@@ -97,7 +97,7 @@ def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapp
         actions.append({"pin": {"run": record.pin[0], "pinned": record.pin[1]}})
     actions.extend({"discarding": {"place": place}} for place in record.discarding)
     if record.finished:
-        actions.extend({"discarded": {"place": f"runs/{directory}", "files": 0, "size": 0}} for directory in record.records)
+        actions.extend({"discarded": {"place": names.record_place(directory), "files": 0, "size": 0}} for directory in record.records)
     for unit in record.units:
         if unit.outcome is Outcome.DISCARDED and unit.planned.backup:
             actions.append({"discarded": _discarded(unit.planned)})

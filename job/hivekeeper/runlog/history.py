@@ -1,24 +1,30 @@
 """Read a table's log: what runs did to it, the backups they left, and the files it held at a version.
 
-Pure: texts in, values out; the rules are in docs/on-disk.md. Raises UnreadableRecord for anything that cannot be trusted.
+Pure: lines in, values out; the rules are those of docs/on-disk.md. What cannot be trusted is an UnreadableRecord: a table's log may have
+been written by anybody who may write to the table, so an entry is taken only where all of it is what we write.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
+from hivekeeper import names
 from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.runlog import run_files, strict
 from hivekeeper.runlog.entries import READER_VERSION
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, NewerRecord, UnreadableRecord
+from hivekeeper.runlog.run_files import BACKUP, MOST_FILES, MOST_UNITS, OPERATIONS
+from hivekeeper.runlog.strict import NewerRecord, Node, UnreadableRecord
 
 UnitKey = Tuple[RunId, UnitNumber]
-Action = Mapping[str, Any]
+
+# 9999-12-31: a later time cannot be written as a date.
+LATEST_MS = 253_402_300_799_999
+MOST_PROTOCOL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ class History:
     @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:
         """The `backup` runs whose record was not dropped."""
-        return tuple(run for run in self.runs if run.operation == BACKUP and f"runs/{run.directory}" not in self.discarded)
+        return tuple(run for run in self.runs if run.operation == BACKUP and names.record_place(run.directory) not in self.discarded)
 
     def find(self, run: RunId) -> Optional[LoggedRun]:
         """The last entry of a run, or None."""
@@ -163,41 +169,153 @@ class History:
 
 
 @dataclass
+class _Exchanged:
+    """A unit whose files this entry names: where its paths begin, and what was found of them so far."""
+
+    path_begins: str
+    place_begins: str
+    before: List[ManifestFile] = field(default_factory=list)
+    after: List[ManifestFile] = field(default_factory=list)
+
+
 class _Entry:
     """The actions of one entry, collected by kind while it is read."""
 
-    info: Dict[str, Any] = field(default_factory=dict)
-    table_id: str = ""
-    removes: List[Action] = field(default_factory=list)
-    adds: List[Action] = field(default_factory=list)
-    discarding: List[str] = field(default_factory=list)
-    discarded: List[str] = field(default_factory=list)
-    pin: Optional[Tuple[RunId, bool]] = None
+    def __init__(self, version: int, where: str) -> None:
+        self.version = version
+        self.where = where
+        self.table_id: Optional[str] = None
+        self.columns: Optional[Tuple[str, ...]] = None
+        self.info: Optional[Node] = None
+        self.units: List[LoggedUnit] = []
+        self.exchanged: Dict[int, _Exchanged] = {}
+        self.effects: List[Effect] = []
+        self.discarding: List[str] = []
+        self.discarded: List[str] = []
+        self.pin: Optional[Tuple[RunId, bool]] = None
+        self.files = 0
 
-    def take(self, action: Action) -> None:
-        """Store one action. Unknown kinds are ignored: the protocol version refuses readers that must not ignore them."""
-        if "commitInfo" in action:
-            self.info = dict(action["commitInfo"])
-        elif "metaData" in action:
-            self.table_id = str(action["metaData"]["id"])
-        elif "remove" in action:
-            self.removes.append(action["remove"])
-        elif "add" in action:
-            self.adds.append(action["add"])
-        elif "discarding" in action:
-            self.discarding.append(str(action["discarding"]["place"]))
-        elif "discarded" in action:
-            self.discarded.append(str(action["discarded"]["place"]))
-        elif "pin" in action:
-            self.pin = RunId(str(action["pin"]["run"])), bool(action["pin"]["pinned"])
+    def take(self, action: Node) -> None:
+        """Actions of an unknown kind are ignored: a reader that must not is kept away by the protocol."""
+        (kind,) = action.value
+        if kind in ("remove", "add"):
+            self._take_file(kind, action[kind])
+        elif kind == "commitInfo":
+            action.refuse_where(self.info is not None, "it is the second one of its kind")
+            self._take_info(action[kind])
+        elif kind == "metaData":
+            action.refuse_where(self.table_id is not None or self.info is not None, "it comes too late, or twice")
+            self.table_id = action[kind]["id"].text()
+            action[kind]["id"].refuse_where(not self.table_id, "it is empty")
+            self.columns = action[kind]["partitionColumns"].texts()
+        elif kind == "discarding":
+            self.discarding.append(_place_from(action[kind]["place"]))
+        elif kind == "discarded":
+            self.discarded.append(_place_from(action[kind]["place"]))
+        elif kind == "pin":
+            self.pin = run_files.run_id_from(action[kind]["run"]), action[kind]["pinned"].flag()
+
+    def _take_info(self, info: Node) -> None:
+        self.info = info
+        run, directory = run_files.run_id_from(info["run"]), run_files.directory_from(info["directory"])
+        info["directory"].refuse_where(names.run_of(directory) != run, f"it is not of run {run}")
+        numbers: Set[int] = set()
+        for unit in info["units"].each(MOST_UNITS):
+            number = run_files.number_from(unit["unit"])
+            unit["unit"].refuse_where(number in numbers, "another unit has this number")
+            numbers.add(number)
+            logged = _logged_unit(unit, self.columns)
+            self.units.append(logged)
+            if unit.get("place"):
+                place = names.backup_place(directory, number)
+                unit["place"].refuse_where(unit["place"].value != place, f"{unit['place'].quoted()} is not {place}")
+                unit["outcome"].refuse_where(not logged.outcome.exchanged, "it exchanges no files, and there is a place for them")
+                begins = "" if logged.live == "." else logged.live + "/"
+                self.exchanged[number] = _Exchanged(begins, place + "/")
+                self.effects.append(self._effect(unit, logged, number, place))
+
+    def _effect(self, unit: Node, logged: LoggedUnit, number: UnitNumber, place: str) -> Effect:
+        assert self.info is not None
+        undone = unit.get("backup")
+        return Effect(
+            run=RunId(self.info["run"].value),
+            number=number,
+            version=self.version,
+            operation=self.info["operation"].one_of(OPERATIONS),
+            timestamp_ms=_time_from(self.info),
+            table_id=self.table_id or "",
+            partition=logged.partition,
+            live=logged.live,
+            place=place,
+            before=(),
+            after=(),
+            undoes=(run_files.run_id_from(undone["run"]), run_files.number_from(undone["unit"])) if undone else None,
+            digest=run_files.digest_from(unit.get("digest")),
+            backup_table=run_files.table_name_from(self.info["backupTable"]),
+        )
+
+    def _take_file(self, kind: str, action: Node) -> None:
+        """Written for millions of them: a Node is asked only for what does not fit."""
+        known = action.value if type(action.value) is dict else {}
+        number, path = known.get("unit"), known.get("path")
+        unit = self.exchanged.get(number) if type(number) is int else None
+        if unit is None:
+            action["unit"].refuse("no unit before it in this entry has this number and a place for its files")
+        name = path[len(unit.path_begins) :] if type(path) is str and path.startswith(unit.path_begins) else ""
+        if not run_files.is_file(name, known.get("size"), known.get("modificationTime"), known.get("fileId")):
+            action["path"].refuse_where(not names.is_file_name(name), f"it is no file of {unit.path_begins or 'the table'}")
+            action.refuse("it has no size, modificationTime and fileId of a file")
+        if kind == "remove" and known.get("retired") != unit.place_begins + name:
+            action["retired"].refuse(f"it is not {unit.place_begins + name}")
+        self.files += 1
+        action.refuse_where(self.files > 2 * MOST_FILES, f"there are more than {2 * MOST_FILES} files")
+        file = ManifestFile(name, known["size"], known["modificationTime"], known["fileId"])
+        (unit.before if kind == "remove" else unit.after).append(file)
+
+    def as_run(self) -> LoggedRun:
+        info = self.info
+        if info is None:
+            raise strict.foreign(self.where, "", "it has no commitInfo")
+        for effect, found in zip(self.effects, self.exchanged.values()):
+            _refuse_twins(self.where, effect, found.before)
+            _refuse_twins(self.where, effect, found.after)
+        recovered_by = info.get("recoveredBy")
+        return LoggedRun(
+            version=self.version,
+            run=RunId(info["run"].value),
+            directory=info["directory"].text(),
+            operation=info["operation"].one_of(OPERATIONS),
+            timestamp_ms=_time_from(info),
+            user=info["userName"].text(),
+            host=info["host"].text(),
+            application_id=info["applicationId"].text(),
+            recovered_by=run_files.run_id_from(recovered_by) if recovered_by else None,
+            finished=info["finished"].flag(),
+            backup_table=run_files.table_name_from(info["backupTable"]),
+            table_id=self.table_id or "",
+            parameters=_parameters_from(info["operationParameters"]),
+            units=tuple(self.units),
+            effects=tuple(
+                replace(effect, before=tuple(found.before), after=tuple(found.after))
+                for effect, found in zip(self.effects, self.exchanged.values())
+            ),
+            pin=self.pin,
+            discarding=tuple(self.discarding),
+            discarded=tuple(self.discarded),
+        )
 
 
-def reconcile(entries: Mapping[int, LoggedRun]) -> History:
-    """The history from entries already read. Raises UnreadableRecord for a gap."""
+def _refuse_twins(where: str, effect: Effect, files: Sequence[ManifestFile]) -> None:
+    if len({file.name for file in files}) != len(files):
+        raise strict.foreign(where, f"unit {effect.number}", "one of its files stands there twice")
+
+
+def reconcile(entries: Mapping[int, LoggedRun], where: str) -> History:
+    """Entries that were read before, put together; `where` names the log. Raises UnreadableRecord for a gap."""
     runs: List[LoggedRun] = []
     for expected, version in enumerate(sorted(entries)):
         if version != expected:
-            raise UnreadableRecord(f"log entry {expected} is missing")
+            raise UnreadableRecord(f"{where}: entry {expected} is missing")
         runs.append(_about(entries[version], runs[-1].table_id) if runs and not entries[version].table_id else entries[version])
     return History(tuple(runs))
 
@@ -207,138 +325,142 @@ def _about(entry: LoggedRun, table_id: str) -> LoggedRun:
     return replace(entry, table_id=table_id, effects=tuple(replace(effect, table_id=table_id) for effect in entry.effects))
 
 
-def read_entry(text: str, version: int) -> LoggedRun:
-    """Read one entry. Raises UnreadableRecord, NewerRecord."""
-    entry = _Entry()
+def read_entry(lines: Iterable[str], version: int, where: str) -> LoggedRun:
+    """One entry; `where` names its file. Raises UnreadableRecord, NewerRecord."""
+    entry = _Entry(version, where)
+    take_actions(lines, where, entry.take)
+    return entry.as_run()
+
+
+def take_actions(lines: Iterable[str], where: str, take: Callable[[Node], None]) -> None:
+    """Give on the actions of an entry, one by one. Of a broken entry all protocols are looked at: a newer one may explain it."""
+    lines, found = iter(lines), False
     try:
-        for action in read_actions(text, version):
-            entry.take(action)
-        return _logged_run(entry, version)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UnreadableRecord(f"log entry {version} cannot be read ({error!r})") from error
+        for line in lines:
+            if line:
+                found = True
+                take(_action_from(line, where))
+    except NewerRecord:
+        raise
+    except UnreadableRecord:
+        for line in lines:
+            _look_for_protocol(line, where)
+        raise
+    if not found:
+        raise UnreadableRecord(f"{where} cannot be read (it holds no actions)")
 
 
-def read_actions(text: str, version: int) -> List[Action]:
-    """The actions of an entry, after checking its protocol."""
+def _action_from(line: str, where: str) -> Node:
+    action = Node(strict.parse(line, where), where)
+    action.refuse_where(type(action.value) is not dict or len(action.value) != 1, "it is no action: an object with one key")
+    if "protocol" in action.value:
+        _check_protocol(action["protocol"])
+    return action
+
+
+def _look_for_protocol(line: str, where: str) -> None:
     try:
-        # Not splitlines(): JSON strings may contain characters that it treats as line ends.
-        actions = [json.loads(line) for line in text.split("\n") if line]
-    except ValueError as error:
-        raise UnreadableRecord(f"log entry {version} cannot be read ({error})") from error
-    if not actions or not all(isinstance(action, dict) for action in actions):
-        raise UnreadableRecord(f"log entry {version} cannot be read (it holds no actions)")
-    for action in actions:
-        _check_protocol(action.get("protocol"), version)
-    return actions
+        if '"protocol"' in line:
+            _action_from(line, where)
+    except NewerRecord:
+        raise
+    except UnreadableRecord:
+        # What is wrong before it is said already.
+        return
 
 
-def _check_protocol(protocol: Optional[Mapping[str, int]], version: int) -> None:
-    try:
-        needed = max(protocol["minReaderVersion"], protocol["minWriterVersion"]) if protocol is not None else 0
-    except (KeyError, TypeError) as error:
-        raise UnreadableRecord(f"log entry {version} cannot be read ({error!r})") from error
+def _check_protocol(protocol: Node) -> None:
+    needed = max(protocol[key].whole(0, MOST_PROTOCOL) for key in ("minReaderVersion", "minWriterVersion"))
     if needed > READER_VERSION:
-        raise NewerRecord(f"log entry {version} needs a newer Hivekeeper (protocol {needed}, this one knows {READER_VERSION})")
+        raise NewerRecord(f"{protocol.where} needs a newer Hivekeeper (protocol {needed}, this one knows {READER_VERSION})")
 
 
-def _logged_run(entry: _Entry, version: int) -> LoggedRun:
-    info = entry.info
-    timestamp = info.get("timestamp")
-    timestamp_ms = timestamp if isinstance(timestamp, int) and not isinstance(timestamp, bool) and timestamp > 0 else None
-    removed, added = _by_unit(entry.removes), _by_unit(entry.adds)
-    effects = []
-    for unit in info["units"]:
-        if unit["place"]:
-            effects.append(_effect(entry, unit, version, timestamp_ms, removed.get(unit["unit"], ()), added.get(unit["unit"], ())))
-    return LoggedRun(
-        version=version,
-        run=info["run"],
-        directory=info["directory"],
-        operation=info["operation"],
-        timestamp_ms=timestamp_ms,
-        user=info["userName"],
-        host=info["host"],
-        application_id=info["applicationId"],
-        recovered_by=info["recoveredBy"],
-        finished=info["finished"],
-        backup_table=info["backupTable"],
-        table_id=entry.table_id,
-        parameters=info["operationParameters"],
-        units=tuple(_logged_unit(unit) for unit in info["units"]),
-        effects=tuple(effects),
-        pin=entry.pin,
-        discarding=tuple(entry.discarding),
-        discarded=tuple(entry.discarded),
-    )
+def _time_from(info: Node) -> Optional[int]:
+    """A time that cannot be read is unknown, and nothing goes by it."""
+    found = info.value.get("timestamp")
+    return found if type(found) is int and 0 < found <= LATEST_MS else None
 
 
-def _by_unit(actions: Iterable[Action]) -> Dict[int, List[ManifestFile]]:
-    found: Dict[int, List[ManifestFile]] = {}
-    for action in actions:
-        file = ManifestFile(str(action["path"]).rpartition("/")[2], action["size"], action["modificationTime"], action["fileId"])
-        found.setdefault(action["unit"], []).append(file)
+def _parameters_from(node: Node) -> Mapping[str, Any]:
+    node.refuse_where(type(node.value) is not dict, "it is no object")
+    found: Mapping[str, Any] = node.plain()
     return found
 
 
-def _effect(
-    entry: _Entry,
-    unit: Mapping[str, Any],
-    version: int,
-    timestamp_ms: Optional[int],
-    before: Iterable[ManifestFile],
-    after: Iterable[ManifestFile],
-) -> Effect:
-    undoes = (unit["backup"]["run"], unit["backup"]["unit"]) if unit["backup"] else None
-    return Effect(
-        run=entry.info["run"],
-        number=unit["unit"],
-        version=version,
-        operation=entry.info["operation"],
-        timestamp_ms=timestamp_ms,
-        table_id=entry.table_id,
-        partition=unit["partition"],
-        live=unit["live"],
-        place=unit["place"],
-        before=tuple(before),
-        after=tuple(after),
-        undoes=undoes,
-        digest=Digest(**unit["digest"]) if unit["digest"] else None,
-        backup_table=entry.info["backupTable"],
-    )
+def _place_from(node: Node) -> str:
+    """Of a backup, or of the record of a `backup` run."""
+    text = node.text()
+    is_record = text.startswith("runs/") and names.run_of(text[len("runs/") :]) is not None
+    is_backup = names.BACKUP_PLACE.fullmatch(text) is not None
+    node.refuse_where(not is_record and not is_backup, f"{node.quoted()} is no place of a backup")
+    return text
 
 
-def _logged_unit(unit: Mapping[str, Any]) -> LoggedUnit:
-    known = unit.get("source")
-    source = Extent(known["files"], known["size"], known["modificationTime"]) if known else None
-    outcome = Outcome.of_code(unit["outcome"])
+def _logged_unit(unit: Node, columns: Optional[Sequence[str]]) -> LoggedUnit:
+    """The names of partitions are compared with the columns of the entry's own table, where it names one."""
+    known, gap, code = unit.get("source"), unit.get("gapMs"), unit.get("reasonCode")
+    source = Extent(known["files"].whole(), known["size"].whole(), known["modificationTime"].whole(strict.LOWEST)) if known else None
+    partition = unit["partition"].text(names.MOST_PATH) if columns is None else run_files.partition_from(unit["partition"], columns)
+    if unit.get("rows"):
+        unit["rows"].whole()
     return LoggedUnit(
-        partition=unit["partition"],
-        outcome=outcome,
-        reason=unit["reason"],
-        gap_ms=unit["gapMs"],
-        late_files=tuple(unit["lateFiles"]),
-        live=unit["live"],
+        partition=partition,
+        outcome=_outcome_from(unit["outcome"]),
+        reason=unit["reason"].text(strict.MOST_TEXT),
+        gap_ms=gap.number() if gap else None,
+        late_files=tuple(run_files.file_name_from(item) for item in unit["lateFiles"].each(MOST_FILES)),
+        live=run_files.live_from(unit["live"], partition),
         source=source,
-        reason_code=unit.get("reasonCode", ""),
+        reason_code=code.text() if code else "",
     )
 
 
-def files_at(entries: Mapping[int, str], version: int) -> FileSet:
-    """Replay the entries up to a version: adds and removes are unique by path, a discarded place drops its tombstones."""
-    files: Dict[str, int] = {}
-    tombstones: Dict[str, Tuple[int, str]] = {}
-    for number in sorted(entries):
-        if number > version:
-            break
-        for action in read_actions(entries[number], number):
-            if "remove" in action:
-                remove = action["remove"]
-                files.pop(remove["path"], None)
-                tombstones[remove["path"]] = remove["size"], remove["retired"]
-            elif "add" in action:
-                tombstones.pop(action["add"]["path"], None)
-                files[action["add"]["path"]] = action["add"]["size"]
-            elif "discarded" in action:
-                place = action["discarded"]["place"] + "/"
-                tombstones = {path: found for path, found in tombstones.items() if not found[1].startswith(place)}
-    return FileSet(files, tombstones)
+def _outcome_from(node: Node) -> Outcome:
+    try:
+        return Outcome.of_code(node.text())
+    except ValueError as error:
+        node.refuse(str(error))
+
+
+class _Replay:
+    """The files and tombstones so far. Paths are unique: the newest action wins."""
+
+    def __init__(self) -> None:
+        self.files: Dict[str, int] = {}
+        self.tombstones: Dict[str, Tuple[int, str]] = {}
+        self._at_place: Dict[str, Set[str]] = {}
+
+    def take(self, action: Mapping[str, Any]) -> None:
+        if "remove" in action:
+            path, where = action["remove"]["path"], action["remove"]["retired"]
+            self.files.pop(path, None)
+            self._rise(path)
+            self.tombstones[path] = action["remove"]["size"], where
+            self._at_place.setdefault(names.parent(where), set()).add(path)
+        elif "add" in action:
+            self._rise(action["add"]["path"])
+            self.files[action["add"]["path"]] = action["add"]["size"]
+        elif "discarded" in action:
+            for path in self._at_place.pop(action["discarded"]["place"], ()):
+                del self.tombstones[path]
+
+    def _rise(self, path: str) -> None:
+        buried = self.tombstones.pop(path, None)
+        if buried:
+            self._at_place[names.parent(buried[1])].discard(path)
+
+
+def files_at(entries: Iterable[Tuple[str, Iterable[str]]]) -> FileSet:
+    """Replay entries, each with the name of its file and its lines: adds and removes are unique by path, a discarded place takes its
+    tombstones along.
+    """
+    replay = _Replay()
+    for version, (where, lines) in enumerate(entries):
+        entry = _Entry(version, where)
+
+        def take(action: Node, entry: _Entry = entry) -> None:
+            entry.take(action)
+            replay.take(action.value)
+
+        take_actions(lines, where, take)
+    return FileSet(replay.files, replay.tombstones)

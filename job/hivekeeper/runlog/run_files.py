@@ -1,31 +1,36 @@
 """The text files in a run's directory: plans and certificates (docs/on-disk.md).
 
-Pure: values to JSON and back. Paths in records are relative to the table's location, so that they stay valid
-when a NameNode or nameservice is renamed.
+Pure: values to JSON and back. Paths in records are relative to the table's location, so that they stay true
+when a NameNode or nameservice changes its name. What is read may have been written by anybody (`runlog/strict.py`): it is taken only
+where it is what we write.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.model import Column, Digest, Partition, Storage, Table, Unit
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.runlog import strict
 from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.strict import HIGHEST, LOWEST, NewerRecord, Node
 
 PLAN_VERSION = 1
 
 COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP, PIN, UNPIN = "compact-swap", "rollback", "cleanup", "backup", "pin", "unpin"
+OPERATIONS = frozenset([COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP, PIN, UNPIN])
+PLANNED_OPERATIONS = OPERATIONS - {PIN, UNPIN}
+# What a unit of a plan goes by is another run's backup.
+OF_A_BACKUP = frozenset([ROLLBACK, CLEANUP])
+# A cleanup's `discard`; the other operations have none.
+DELETE, TRASH = "delete", "trash"
 
-
-class UnreadableRecord(Exception):
-    """A record that cannot be read; the message says which and why."""
-
-
-class NewerRecord(UnreadableRecord):
-    """A record in a format of a newer version that this one does not know."""
+# What one run may be about, and so the largest number of a unit.
+MOST_UNITS, MOST_FILES = 1_000_000, 2_000_000
+MOST_COLUMNS = 100_000
 
 
 @dataclass(frozen=True)
@@ -175,26 +180,163 @@ def files_to_lists(files: Iterable[ManifestFile]) -> Any:
     return [[file.name, file.length, file.mtime_ms, file.file_id] for file in files]
 
 
-def plan_from_text(text: str, root: str, where: str) -> RunPlan:
-    """Read a plan; `where` names the file. Raises UnreadableRecord."""
-    try:
-        document = json.loads(text)
-        if document["version"] > PLAN_VERSION:
-            raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {document['version']})")
-        table = _table_from_dict(document["definition"], root)
-        units = tuple(_unit_from_dict(unit, document["table"], root) for unit in document["units"])
-        return RunPlan(
-            document["run"],
-            document["operation"],
-            table,
-            units,
-            document["backupTable"],
-            document["record"],
-            document["discard"],
-            tuple(document["records"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableRecord(f"{where} cannot be read ({error})") from error
+_PLAN_KEYS = frozenset(
+    ["version", "run", "operation", "created", "table", "location", "definition", "backupTable", "record", "discard", "records", "units"]
+)
+_UNIT_KEYS = frozenset(["unit", "partition", "values", "live", "storage", "parameters", "markers", "files", "backup", "expected", "digest"])
+
+
+def plan_from_text(text: str, root: str, where: str, run: RunId) -> RunPlan:
+    """The plan of `run`, for the table at `root`; `where` names the file. Raises UnreadableRecord."""
+    document = Node(strict.parse(text, where), where)
+    version = document["version"].whole(1)
+    if version > PLAN_VERSION:
+        raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {version})")
+    document.only(_PLAN_KEYS)
+    document["run"].refuse_where(document["run"].value != run, f"it is not {run}, the run whose directory holds it")
+    document["created"].whole()
+    operation = document["operation"].one_of(PLANNED_OPERATIONS)
+    table = _table_from(document["definition"], root)
+    document["table"].refuse_where(document["table"].value != table.full_name, f"it is not {table.full_name}, as in `definition`")
+    stored = document["definition"]["location"].value
+    document["location"].refuse_where(document["location"].value != stored, "it is not that of `definition`")
+    discard = document["discard"].one_of([DELETE, TRASH] if operation == CLEANUP else [""])
+    return RunPlan(
+        run,
+        operation,
+        table,
+        _units_from(document["units"], table, operation),
+        table_name_from(document["backupTable"]),
+        run_id_from(document["record"]) if document["record"].value != "" else "",
+        discard,
+        tuple(directory_from(item) for item in document["records"].each()),
+    )
+
+
+def _units_from(node: Node, table: Table, operation: str) -> Tuple[PlannedUnit, ...]:
+    units: List[PlannedUnit] = []
+    numbers: Set[int] = set()
+    partitions: Set[str] = set()
+    files = 0
+    for item in node.each(MOST_UNITS):
+        unit = _unit_from(item.only(_UNIT_KEYS), table, operation)
+        item["unit"].refuse_where(unit.number in numbers, "another unit has this number")
+        # Only what goes by backups may be about one partition several times.
+        is_again = unit.name in partitions and operation not in OF_A_BACKUP
+        item["partition"].refuse_where(is_again, "another unit is about this partition")
+        numbers.add(unit.number)
+        partitions.add(unit.name)
+        files += len(unit.manifest) + len(unit.expected)
+        node.refuse_where(files > MOST_FILES, f"they hold more than {MOST_FILES} files")
+        units.append(unit)
+    return tuple(units)
+
+
+def _unit_from(node: Node, table: Table, operation: str) -> PlannedUnit:
+    name = partition_from(node["partition"], [column.name for column in table.partition_columns])
+    values = node["values"].texts()
+    node["values"].refuse_where(values != () and not name, "an unpartitioned table has none")
+    if name:
+        # The metastore keeps an empty value as it is, and names the partition by Hive's word for NULL.
+        told = tuple(value or quoting.HIVE_NULL for value in values)
+        node["values"].refuse_where(told != tuple(quoting.partition_values(name).values()), f"they are not those of {name!r}")
+    live = live_from(node["live"], name)
+    # A record may be of a partition that nobody can swap.
+    node["live"].refuse_where(live == "." and name != "" and operation != BACKUP, "a partition is not the table's own directory")
+    unit = Unit(
+        table.full_name, name, values, absolute(live, table.location), _storage_from(node["storage"]), node["parameters"].properties()
+    )
+    backup = node.get("backup")
+    node["backup"].refuse_where((backup is not None) is not (operation in OF_A_BACKUP), f"a {operation} has {'none' if backup else 'one'}")
+    return PlannedUnit(
+        number_from(node["unit"]),
+        unit,
+        files_from(node["files"]),
+        tuple(file_name_from(item) for item in node["markers"].each()),
+        _backup_from(backup) if backup else None,
+        files_from(node["expected"]),
+        digest_from(node.get("digest")),
+    )
+
+
+def _backup_from(node: Node) -> BackupPlace:
+    node.only(frozenset(["run", "unit", "place"]))
+    run, number = run_id_from(node["run"]), number_from(node["unit"])
+    place = node["place"].text()
+    found = names.BACKUP_PLACE.fullmatch(place)
+    is_of_run = found is not None and (found["run"], found["unit"]) == (run, names.unit_directory(number))
+    node["place"].refuse_where(not is_of_run, f"{node['place'].quoted()} is no place of a backup of unit {number} of run {run}")
+    return BackupPlace(run, number, place)
+
+
+def files_from(node: Node) -> Tuple[ManifestFile, ...]:
+    """`[name, length, modification time, id]` of each; written for millions of them."""
+    node.refuse_where(type(node.value) is not list or len(node.value) > MOST_FILES, "it is no list of files, or too long")
+    found: List[ManifestFile] = []
+    known: Set[str] = set()
+    for index, item in enumerate(node.value):
+        if type(item) is not list or len(item) != 4 or not is_file(*item):
+            Node(item, node.where, node, index).refuse("it is not [name, length, modification time, id] of a file")
+        if item[0] in known:
+            Node(item, node.where, node, index).refuse("the file stands there twice")
+        known.add(item[0])
+        found.append(ManifestFile(*item))
+    return tuple(found)
+
+
+def is_file(name: Any, length: Any, mtime_ms: Any, file_id: Any) -> bool:
+    """Whether these can be what a manifest says of a file. An inode's number has no sign on a local disk, and Java gives it one."""
+    if type(name) is not str or type(length) is not int or type(mtime_ms) is not int or type(file_id) is not int:
+        return False
+    return names.is_file_name(name) and 0 <= length <= HIGHEST and LOWEST <= mtime_ms <= HIGHEST and LOWEST <= file_id <= HIGHEST
+
+
+def file_name_from(node: Node) -> str:
+    text = node.text()
+    node.refuse_where(not names.is_file_name(text), f"{node.quoted()} is no file name")
+    return text
+
+
+def live_from(node: Node, partition: str) -> str:
+    """A unit's directory, relative to the table's location, in its only spelling. Whether it is this partition's, the metastore knows."""
+    text = node.text(names.MOST_PATH)
+    node.refuse_where(text != "." and not names.is_place_below(text), f"{node.quoted()} is no directory below the table's")
+    node.refuse_where(text != "." and not partition, "an unpartitioned table lies in its own directory")
+    return text
+
+
+def partition_from(node: Node, columns: Sequence[str]) -> str:
+    """Hive's name of a partition of a table with these partition columns; "" where it has none."""
+    text = node.text(names.MOST_PATH)
+    pairs = [part.partition("=") for part in text.split("/")] if text else []
+    told = [quoting.unescape(column).lower() if equals else "" for column, equals, _ in pairs]
+    is_named = told == [column.lower() for column in columns] and all(value for _, _, value in pairs)
+    node.refuse_where(not is_named, f"{node.quoted()} is no partition by {', '.join(columns) or 'nothing'}")
+    return text
+
+
+def run_id_from(node: Node) -> RunId:
+    return RunId(node.matching(names.RUN, "the id of a run"))
+
+
+def directory_from(node: Node) -> str:
+    return node.matching(names.RUN_DIRECTORY, "the name of a run's directory")
+
+
+def number_from(node: Node) -> UnitNumber:
+    return UnitNumber(node.whole(1, MOST_UNITS))
+
+
+def table_name_from(node: Node) -> str:
+    """`database.table`, or "" for none."""
+    return node.matching(names.TABLE, "database.table") if node.value != "" else ""
+
+
+def digest_from(node: Optional[Node]) -> Optional[Digest]:
+    if node is None:
+        return None
+    node.only(frozenset(["rows", "high", "low"]))
+    return Digest(node["rows"].whole(), node["high"].whole(LOWEST), node["low"].whole(LOWEST))
 
 
 def _table_to_dict(table: Table) -> Dict[str, Any]:
@@ -216,23 +358,42 @@ def _table_to_dict(table: Table) -> Dict[str, Any]:
     }
 
 
-def _table_from_dict(definition: Mapping[str, Any], root: str) -> Table:
+_DEFINITION_KEYS = frozenset(
+    [
+        *("database", "name", "kind", "location", "storage", "columns", "partitionColumns", "parameters"),
+        *("bucketColumns", "buckets", "sortColumns", "skewedColumns", "owner", "createTime"),
+    ]
+)
+_MOST_INT = 2**31 - 1
+
+
+def _table_from(node: Node, root: str) -> Table:
+    node.only(_DEFINITION_KEYS)
+    full_name = f"{node['database'].text()}.{node['name'].text()}"
+    node["name"].refuse_where(names.TABLE.fullmatch(full_name) is None, f"{full_name[:100]!r} is no name of a table")
+    stored = node["location"].text(names.MOST_PATH)
+    node["location"].refuse_where(not stored or "/" not in stored, "it is no location")
     return Table(
-        database=definition["database"],
-        name=definition["name"],
-        kind=definition["kind"],
+        database=node["database"].text(),
+        name=node["name"].text(),
+        kind=node["kind"].text(),
         location=root,
-        storage=_storage_from_dict(definition["storage"]),
-        columns=tuple(Column(**column) for column in definition["columns"]),
-        partition_columns=tuple(Column(**column) for column in definition["partitionColumns"]),
-        parameters=definition["parameters"],
-        bucket_columns=tuple(definition["bucketColumns"]),
-        buckets=definition["buckets"],
-        sort_columns=tuple(definition["sortColumns"]),
-        skewed_columns=tuple(definition["skewedColumns"]),
-        owner=definition["owner"],
-        create_time=definition["createTime"],
+        storage=_storage_from(node["storage"]),
+        columns=_columns_from(node["columns"]),
+        partition_columns=_columns_from(node["partitionColumns"]),
+        parameters=node["parameters"].properties(),
+        bucket_columns=node["bucketColumns"].texts(MOST_COLUMNS),
+        buckets=node["buckets"].whole(-1, _MOST_INT),
+        sort_columns=node["sortColumns"].texts(MOST_COLUMNS),
+        skewed_columns=node["skewedColumns"].texts(MOST_COLUMNS),
+        owner=node["owner"].text(),
+        create_time=node["createTime"].whole(-_MOST_INT, _MOST_INT),
     )
+
+
+def _columns_from(node: Node) -> Tuple[Column, ...]:
+    of_column = frozenset(["name", "type"])
+    return tuple(Column(item.only(of_column)["name"].text(), item["type"].text(strict.MOST_TEXT)) for item in node.each(MOST_COLUMNS))
 
 
 def _storage_to_dict(storage: Storage) -> Dict[str, Any]:
@@ -244,18 +405,9 @@ def _storage_to_dict(storage: Storage) -> Dict[str, Any]:
     }
 
 
-def _storage_from_dict(storage: Mapping[str, Any]) -> Storage:
-    return Storage(storage["inputFormat"], storage["outputFormat"], storage["serde"], storage["serdeParameters"])
-
-
-def _unit_from_dict(unit: Mapping[str, Any], table: str, root: str) -> PlannedUnit:
-    live = absolute(unit["live"], root)
-    restored = Unit(table, unit["partition"], tuple(unit["values"]), live, _storage_from_dict(unit["storage"]), unit["parameters"])
-    known = unit["backup"]
-    backup = BackupPlace(known["run"], known["unit"], known["place"]) if known else None
-    manifest, expected = (tuple(ManifestFile(*file) for file in unit[key]) for key in ("files", "expected"))
-    digest = Digest(**unit["digest"]) if unit["digest"] else None
-    return PlannedUnit(unit["unit"], restored, manifest, tuple(unit["markers"]), backup, expected, digest)
+def _storage_from(node: Node) -> Storage:
+    node.only(frozenset(["inputFormat", "outputFormat", "serde", "serdeParameters"]))
+    return Storage(node["inputFormat"].text(), node["outputFormat"].text(), node["serde"].text(), node["serdeParameters"].properties())
 
 
 def certificates_to_text(certificates: Iterable[Certificate]) -> str:
@@ -277,24 +429,36 @@ def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
     }
 
 
+_CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows", "digest", "codec", "schema", "sourceFiles", "sourceBytes"])
+
+
 def certificates_from_text(text: str, where: str) -> Tuple[Certificate, ...]:
-    """Read certificates; `where` names the file. Raises UnreadableRecord."""
-    try:
-        return tuple(_certificate_from_dict(json.loads(line)) for line in text.split("\n") if line)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableRecord(f"{where} cannot be read ({error})") from error
+    """Raises UnreadableRecord."""
+    lines = (line for line in text.split("\n") if line)
+    return tuple(_certificate_from(Node(strict.parse(line, where), where)) for line in lines)
 
 
-def _certificate_from_dict(row: Mapping[str, Any]) -> Certificate:
+def _certificate_from(node: Node) -> Certificate:
+    node.only(_CERTIFICATE_KEYS)
+    digest = digest_from(node["digest"])
+    assert digest is not None
     return Certificate(
-        unit=row["unit"],
-        partition=row["partition"],
-        files=row["files"],
-        rows=row["rows"],
-        digest=Digest(**row["digest"]),
-        source_files=row["sourceFiles"],
-        source_bytes=row["sourceBytes"],
-        codec=row["codec"],
-        schema=row["schema"],
-        file_rows=row["fileRows"],
+        unit=number_from(node["unit"]),
+        partition=node["partition"].text(names.MOST_PATH),
+        files=_counts_from(node["files"]),
+        rows=node["rows"].whole(),
+        digest=digest,
+        source_files=node["sourceFiles"].whole(),
+        source_bytes=node["sourceBytes"].whole(),
+        codec=node["codec"].text(),
+        schema=node["schema"].text(strict.MOST_TEXT),
+        file_rows=_counts_from(node["fileRows"]),
     )
+
+
+def _counts_from(node: Node) -> Dict[str, int]:
+    """A number for each file name."""
+    node.refuse_where(type(node.value) is not dict or len(node.value) > MOST_FILES, "it is no object by file names, or too long")
+    for name in node.value:
+        node.refuse_where(not names.is_file_name(name), f"{name[:100]!r} is no file name")
+    return {name: node[name].whole() for name in node.value}

@@ -15,7 +15,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
@@ -23,7 +23,6 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-TRASH = "trash"
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
 

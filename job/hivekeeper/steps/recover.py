@@ -19,7 +19,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, PlannedUnit, RunPlan, UnreadableRecord
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, PlannedUnit, RunPlan
 from hivekeeper.steps import backup_tables, cleanup, directory_exchange, finish, rollback, run_directory, swap
 from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run
@@ -52,6 +52,7 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
 def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     """Finish or undo one run that was taken over."""
     refuse_strangers(run, plan)
+    refuse_foreign_places(run, plan)
     if plan.operation == BACKUP:
         # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
@@ -98,15 +99,7 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
         return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
-    try:
-        certificates = store.read_certificates(run.files, run.paths)
-    except UnreadableRecord as error:
-        raise NeedsInvestigation(
-            str(error),
-            code=Code.UNREADABLE_LOG,
-            state=f"the run in {run.paths.top} is unfinished",
-            next="look at the file; nothing was touched",
-        ) from error
+    certificates = store.read_certificates(run.files, run.paths)
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
 
 
@@ -126,6 +119,25 @@ def refuse_strangers(run: Run, plan: RunPlan) -> None:
             code=Code.UNKNOWN_FILES,
             state=f"nothing in {run.paths.top} was touched",
             next="find out who made it, move it away, then run: hivekeeper recover --table " + run.table.full_name,
+        )
+
+
+def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
+    """Raise NeedsInvestigation where a plan gives a unit a directory that is not this partition's: files would be moved out of it."""
+    units = recover.find_elsewhere(plan)
+    if not units:
+        return
+    known = run.cluster.metastore.partitions_named(run.table, [unit.name for unit in units])
+    lives = {name: run.files.qualify(partition.location) for name, partition in known.items()}
+    foreign = recover.find_foreign(units, lives)
+    if foreign:
+        field, live = f"units[{plan.units.index(foreign[0])}].live", foreign[0].live
+        raise NeedsInvestigation(
+            f"{run.paths.plan} is not what Hivekeeper writes: {field}: {live} is not the directory of {foreign[0].label}",
+            code=Code.FOREIGN_RECORD,
+            state=f"nothing of the run in {run.paths.top} was touched",
+            next="find out who wrote it; if the partition was moved since, move it back, then run: "
+            f"hivekeeper recover --table {run.table.full_name}",
         )
 
 

@@ -623,16 +623,22 @@ def test_an_interrupted_run_that_is_not_understood_is_left_to_a_person(world, hu
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["half a li", "", "[1, 2]\n", '{"commitInfo": {"units": []}}\n', '{"protocol": {}}\n'],
+    ("text", "code"),
+    [
+        ("half a li", Code.UNREADABLE_LOG),
+        ("", Code.UNREADABLE_LOG),
+        ("[1, 2]\n", Code.FOREIGN_RECORD),
+        ('{"commitInfo": {"units": []}}\n', Code.FOREIGN_RECORD),
+        ('{"protocol": {}}\n', Code.FOREIGN_RECORD),
+    ],
 )
-def test_a_log_that_is_not_understood_stops_everything(world, text):
+def test_a_log_that_is_not_understood_stops_everything(world, text, code):
     world.files.writer.add(control_of(world).log + "/" + names.log_entry(0), text)
     before = world.picture()
     result = compact(world)
     assert result.code is Exit.INVESTIGATE
-    assert result.tables[0].problem.code is Code.UNREADABLE_LOG
-    assert "log entry 0" in result.tables[0].problem.what
+    assert result.tables[0].problem.code is code
+    assert f"/log/{names.log_entry(0)} " in result.tables[0].problem.what
     assert result.tables[0].problem.state == "nothing was changed"
     assert "do not delete it" in result.tables[0].problem.next
     assert {path: content for path, content in world.picture().items() if not path.endswith("/lock")} == before

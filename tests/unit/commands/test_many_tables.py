@@ -163,7 +163,7 @@ def test_the_text_has_a_line_for_each_table_done_and_ends_with_what_needs_a_hand
     assert len(done) == len({line.partition(":")[0] for line in done}) == TABLES - len(EXPECTED) - len(FINE) - len(KILLED)
     heads = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert heads == ["refused", "not all done, run again", "held by another run", "the cluster could not be used", "stop and investigate"]
-    assert f"{name_of(ASKS)}/log: log entry 0 cannot be read" in " ".join(lines[-5:])
+    assert f"{name_of(ASKS)}/log/{names.log_entry(0)} cannot be read" in " ".join(lines[-5:])
     assert lines[-1].startswith("200 tables: ")
     assert lines[-1].endswith("; exit code 7")
     assert len(lines) < TABLES + 60
@@ -180,7 +180,7 @@ def test_the_properties_stay_small_and_name_the_gravest_trouble(night):
     text = properties.render(result)
     assert len(text.encode()) < properties.LIMIT
     assert f"hivekeeper.tables={TABLES}" in text
-    assert "log entry 0 cannot be read" in text
+    assert f"/log/{names.log_entry(0)} cannot be read" in text
 
 
 def test_the_next_night_does_what_could_not_be_done_and_nothing_twice():

@@ -22,8 +22,8 @@ ACTOR = Actor("etl", "edge1", "app-1", "0.1.0")
 RULES = Settings(min_quiet_ms=0)
 
 
-def a_record(outcome, name="dt=1", files=FILES, reason="boom"):
-    return UnitResult(PlannedUnit(1, a_unit(name), tuple(map(ManifestFile.of, files))), outcome, why=Reason(Code.JOB_FAILED, reason))
+def a_record(outcome, name="dt=1", files=FILES, reason="boom", number=1):
+    return UnitResult(PlannedUnit(number, a_unit(name), tuple(map(ManifestFile.of, files))), outcome, why=Reason(Code.JOB_FAILED, reason))
 
 
 def a_log(*runs, table=TABLE, operation="compact-swap"):
@@ -89,7 +89,10 @@ def test_other_files_begin_a_new_row():
 
 def test_units_are_judged_apart():
     log = a_log(
-        *((night * DAY_MS, a_record(Outcome.FAILED), a_record(Outcome.FAILED if night else Outcome.SWAPPED, "dt=2")) for night in range(3))
+        *(
+            (night * DAY_MS, a_record(Outcome.FAILED), a_record(Outcome.FAILED if night else Outcome.SWAPPED, "dt=2", number=2))
+            for night in range(3)
+        )
     )
     assert list(quarantined(log, 3 * DAY_MS)) == ["dt=1"]
 

@@ -6,11 +6,11 @@ import pytest
 from hivekeeper.model import Digest
 from hivekeeper.plan import compaction
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_to_text
-from hivekeeper.runlog.history import files_at
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, PlannedUnit, UnreadableRecord
-from support.builders import ROOT, a_file, a_group, a_table, a_unit, read_log
+from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
+from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
+from support.builders import ROOT, a_file, a_group, a_table, a_unit, files_at, read_log
 
 RUN, LATER, CLEANUP = "20260101t020304z-0000", "20260102t020304z-0000", "20260103t020304z-0000"
 TABLE = a_table(["dt"], create_time=5)
@@ -145,16 +145,16 @@ def without(text, kind, key):
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({0: entry(SWAPPED), 2: entry(SWAPPED)}, "log entry 1 is missing"),
-        ({1: entry(SWAPPED)}, "log entry 0 is missing"),
+        ({0: entry(SWAPPED), 2: entry(SWAPPED)}, "entry 1 is missing"),
+        ({1: entry(SWAPPED)}, "entry 0 is missing"),
         ({0: ""}, "log entry 0 cannot be read"),
         ({0: entry(SWAPPED)[:50]}, "log entry 0 cannot be read"),
-        ({0: "[]"}, "log entry 0 cannot be read"),
-        ({0: '{"protocol": {}}'}, "log entry 0 cannot be read"),
-        ({0: '{"protocol": 1}'}, "log entry 0 cannot be read"),
-        ({0: without(entry(SWAPPED), "commitInfo", "run")}, "log entry 0 cannot be read"),
-        ({0: without(entry(SWAPPED), "remove", "size")}, "log entry 0 cannot be read"),
-        ({0: without(entry(SWAPPED), "metaData", "id")}, "log entry 0 cannot be read"),
+        ({0: "[]"}, "log entry 0 is not what Hivekeeper writes"),
+        ({0: '{"protocol": {}}'}, "log entry 0 is not what Hivekeeper writes"),
+        ({0: '{"protocol": 1}'}, "log entry 0 is not what Hivekeeper writes"),
+        ({0: without(entry(SWAPPED), "commitInfo", "run")}, "log entry 0 is not what Hivekeeper writes"),
+        ({0: without(entry(SWAPPED), "remove", "size")}, "log entry 0 is not what Hivekeeper writes"),
+        ({0: without(entry(SWAPPED), "metaData", "id")}, "log entry 0 is not what Hivekeeper writes"),
     ],
 )
 def test_a_log_that_cannot_be_trusted_is_refused(entries, says):

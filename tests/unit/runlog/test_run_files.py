@@ -8,13 +8,15 @@ from hivekeeper.plan import compaction
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.runlog import run_files
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import BackupPlace, NewerRecord, PlannedUnit, UnreadableRecord
+from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
+from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
 
 MANIFEST = (ManifestFile.of(a_file("a b%2F'.parquet")), ManifestFile.of(a_file("_SUCCESS", length=0)))
 PLANNED = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, ("_SUCCESS",))
-PLAN = CompactionPlan("20260101t020304z-0000", a_table(["dt"], create_time=5), (PLANNED,))
-RECORDED = compaction.to_run_plan(PLAN, "sales.__bkp_events_20260101_020304", "20260101t020304z-0000")
+RUN = "20260101t020304z-0000"
+PLAN = CompactionPlan(RUN, a_table(["dt"], create_time=5), (PLANNED,))
+RECORDED = compaction.to_run_plan(PLAN, "sales.__bkp_events_20260101_020304", RUN)
 OUTPUT = a_group({f"{ROOT}/x/new.parquet": 7}, FORM)
 CERTIFICATE = compaction.certify(
     PLANNED, a_group({"old": 7}), OUTPUT, [a_file("new.parquet"), a_file("_SUCCESS", length=0)], Digest(7, 1, 2)
@@ -23,31 +25,31 @@ CERTIFICATE = compaction.certify(
 
 def test_a_plan_is_read_back_as_it_was():
     text = run_files.plan_to_text(RECORDED, created_ms=1)
-    assert run_files.plan_from_text(text, ROOT, "plan.json") == RECORDED
+    assert run_files.plan_from_text(text, ROOT, "plan.json", RUN) == RECORDED
 
 
 def test_a_plan_stays_true_when_the_nameservice_is_renamed():
     text = run_files.plan_to_text(RECORDED, created_ms=1)
-    read = run_files.plan_from_text(text, "hdfs://ha/warehouse/sales/events", "plan.json")
+    read = run_files.plan_from_text(text, "hdfs://ha/warehouse/sales/events", "plan.json", RUN)
     assert read.units[0].unit.live == "hdfs://ha/warehouse/sales/events/dt=2026-01-01"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "run": 1, "operation": 2, "table": 3, "units": [{}]}'])
 def test_a_plan_that_cannot_be_read_says_which(text):
     with pytest.raises(UnreadableRecord, match="runs/R/plan.json"):
-        run_files.plan_from_text(text, ROOT, "runs/R/plan.json")
+        run_files.plan_from_text(text, ROOT, "runs/R/plan.json", RUN)
 
 
 def test_a_plan_of_a_newer_version_is_refused():
     newer = json.dumps({**json.loads(run_files.plan_to_text(RECORDED, 1)), "version": 2})
     with pytest.raises(NewerRecord, match="newer Hivekeeper"):
-        run_files.plan_from_text(newer, ROOT, "plan.json")
+        run_files.plan_from_text(newer, ROOT, "plan.json", RUN)
 
 
-def test_a_plan_of_a_rollback_is_read_back_with_what_it_restores():
-    unit = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace("R", 3, "runs/R/retired/u00003"), MANIFEST[:1])
-    plan = replace(RECORDED, operation="rollback", units=(unit,), records=("runs/B",), discard="trash")
-    assert run_files.plan_from_text(run_files.plan_to_text(plan, 1), ROOT, "plan.json") == plan
+def test_a_plan_of_a_cleanup_is_read_back_with_what_it_discards():
+    unit = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace(RUN, 3, f"runs/{RUN}.t1/retired/u00003"), MANIFEST[:1])
+    plan = replace(RECORDED, operation="cleanup", units=(unit,), records=(RUN,), discard="trash")
+    assert run_files.plan_from_text(run_files.plan_to_text(plan, 1), ROOT, "plan.json", RUN) == plan
 
 
 def test_certificates_are_read_back_as_they_were():

@@ -1,0 +1,108 @@
+"""Good records of every kind, as plain JSON values, for tests that spoil them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+
+from hivekeeper.model import Digest
+from hivekeeper.plan import compaction
+from hivekeeper.plan.compaction import CompactionPlan
+from hivekeeper.runlog import history, run_files
+from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_to_text
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
+from support.builders import ROOT, a_file, a_group, a_table, a_unit
+
+RUN, LATER, CLEANUP = "20260101t020304z-0000", "20260102t020304z-0000", "20260103t020304z-0000"
+TABLE = a_table(["dt", "ref"], create_time=5, parameters={"k": "v"})
+UNIT = a_unit("dt=2026-01-01/ref=F R")
+OTHER = a_unit("dt=2026-01-02/ref=F R", live=f"{ROOT}/moved/here")
+OLD = (ManifestFile.of(a_file("a b%2F'.parquet")), ManifestFile.of(a_file("_SUCCESS", length=0)))
+NEW = (ManifestFile("new.parquet", 1000, 9, 77),)
+PLACE = f"runs/{RUN}.t1/retired/u00001"
+DIGEST = Digest(7, 1, 2)
+
+_PLANNED = PlannedUnit(1, UNIT, OLD, ("_SUCCESS",))
+_UNDONE = PlannedUnit(1, UNIT, NEW, (), BackupPlace(RUN, 1, PLACE), OLD, DIGEST)
+_CERTIFICATE = compaction.certify(_PLANNED, a_group({"old": 7}), a_group({f"{ROOT}/x/new.parquet": 7}), [a_file("new.parquet")], DIGEST)
+_COMPACTION = compaction.to_run_plan(
+    CompactionPlan(RUN, TABLE, (_PLANNED, PlannedUnit(2, OTHER, OLD))), "sales.__bkp_events_20260101_020304", RUN
+)
+
+
+def compaction_plan():
+    return json.loads(run_files.plan_to_text(_COMPACTION, created_ms=1))
+
+
+def rollback_plan():
+    return json.loads(run_files.plan_to_text(replace(_COMPACTION, operation="rollback", units=(_UNDONE,), record=""), created_ms=1))
+
+
+def cleanup_plan():
+    plan = replace(_COMPACTION, operation="cleanup", units=(_UNDONE,), record="", discard="trash", records=(f"{LATER}.t2",))
+    return json.loads(run_files.plan_to_text(plan, created_ms=1))
+
+
+def certificate():
+    return json.loads(run_files.certificates_to_text([_CERTIFICATE]))
+
+
+def _entry(run, operation, *units, **more):
+    record = LogEntry(run, f"{run}.t1", operation, 9, units, **more)
+    return [json.loads(line) for line in entry_to_text(record, TABLE, Actor("etl", "edge1", "app-1", "0.1"), {"x": 1}, True).splitlines()]
+
+
+def compaction_entry():
+    failed = UnitResult(PlannedUnit(2, OTHER, OLD), Outcome.FAILED)
+    return _entry(RUN, "compact-swap", UnitResult(_PLANNED, Outcome.SWAPPED, _CERTIFICATE, 2.5, ("late",)), failed)
+
+
+def rollback_entry():
+    return _entry(LATER, "rollback", UnitResult(_UNDONE, Outcome.ROLLED_BACK), recovered_by=CLEANUP)
+
+
+def cleanup_entry():
+    return _entry(CLEANUP, "cleanup", UnitResult(_UNDONE, Outcome.DISCARDED), discarding=(PLACE,), records=(f"{LATER}.t2",))
+
+
+def pin_entry():
+    return _entry(CLEANUP, "pin", pin=(RUN, True))
+
+
+PLANS = {make.__name__: make for make in (compaction_plan, rollback_plan, cleanup_plan)}
+ENTRIES = {make.__name__: make for make in (compaction_entry, rollback_entry, cleanup_entry, pin_entry)}
+
+
+def read_plan(text):
+    return run_files.plan_from_text(text, ROOT, "plan.json", RUN)
+
+
+def read_certificates(text):
+    return run_files.certificates_from_text(text, "certificates-1.jsonl")
+
+
+def read_entry(text):
+    return history.read_entry(text.split("\n"), 0, "0.json")
+
+
+def lines(actions):
+    return "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+
+
+GONE = object()
+
+
+def changed(document, way, value):
+    """A copy with one field another one, or without it; `way` are keys and indexes."""
+    document = copy.deepcopy(document)
+    holder = document
+    for key in way[:-1]:
+        holder = holder[key]
+    if value is GONE:
+        del holder[way[-1]]
+    else:
+        holder[way[-1]] = value
+    return document
