@@ -383,7 +383,7 @@ def _table_from(node: Node, root: str) -> Table:
         partition_columns=_columns_from(node["partitionColumns"]),
         parameters=node["parameters"].properties(),
         bucket_columns=node["bucketColumns"].texts(MOST_COLUMNS),
-        buckets=node["buckets"].whole(-1, _MOST_INT),
+        buckets=node["buckets"].whole(-_MOST_INT, _MOST_INT),
         sort_columns=node["sortColumns"].texts(MOST_COLUMNS),
         skewed_columns=node["skewedColumns"].texts(MOST_COLUMNS),
         owner=node["owner"].text(),

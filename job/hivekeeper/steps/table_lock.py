@@ -18,6 +18,8 @@ from hivekeeper.steps.run_directory import Run
 log = logging.getLogger(__name__)
 
 HIVE_LOCK_WAIT_S = 5.0
+# Of what a lock file says; our own text is about a hundred characters long.
+MOST_HOLDER = 500
 
 
 @contextmanager
@@ -28,8 +30,9 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
     try:
         lock = cluster.files.hold(control.lock, holder)
     except LockHeld as held:
+        shown = show_holder(held.holder)
         raise Locked(
-            f"{table.full_name}: another run holds the table" + (f" ({held.holder.strip()})" if held.holder else ""),
+            f"{table.full_name}: another run holds the table" + (f" ({shown})" if shown else ""),
             code=Code.TABLE_LOCKED,
             state="untouched by this run",
             next="wait for it; a killed run's lock ends by itself after about a minute",
@@ -38,6 +41,12 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
         yield lock
     finally:
         _release(lock, control)
+
+
+def show_holder(text: str) -> str:
+    """What a lock file says of its holder, as one short line: whoever may write to the table may write anything there."""
+    plain = "".join(char if char.isprintable() else " " for char in text[:MOST_HOLDER])
+    return " ".join(plain.split())
 
 
 def _release(lock: Lock, control: ControlPaths) -> None:
