@@ -1,10 +1,12 @@
 """Read back the schema texts of a Form: Parquet's message type and ORC's type description.
 
-Pure. A text that is not understood raises SchemaTextError; nothing is guessed.
+Pure. A text that is not understood raises SchemaTextError; nothing is guessed. Column names are quoted where they hold more than
+letters, digits and underscores, so that no name can pass for a part of the schema.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Iterable, Iterator, List, Optional, Tuple
@@ -54,7 +56,7 @@ class OrcType:
 _PARQUET_LINE = re.compile(
     r" *(?P<repetition>optional|required|repeated) "
     r"(?P<physical>group|boolean|int32|int64|int96|float|double|binary|fixed_len_byte_array\(\d+\)) "
-    r"(?P<name>.+?)"
+    r"(?P<name>[A-Za-z0-9_]+|\"(?:[^\"\\]|\\.)*\")"
     r"(?: \((?P<annotation>[A-Z][A-Z0-9_]*(?:\([^()]*\))?)\))?"
     r"(?: = (?P<id>\d+))?"
     r"(?P<end> \{|;)"
@@ -62,9 +64,9 @@ _PARQUET_LINE = re.compile(
 
 
 def parse_parquet(text: str) -> Tuple[ParquetField, ...]:
-    """The top-level fields of a message type."""
-    lines = text.strip().split("\n")
-    if not re.fullmatch(r"message .+ \{", lines[0]):
+    """The top-level fields of a message type, in the text that ParquetFooters.java writes."""
+    lines = text.split("\n")
+    if lines[0] != "message schema {":
         raise SchemaTextError(lines[0])
     fields, rest = _parquet_fields(lines, 1)
     if rest != len(lines):
@@ -84,10 +86,21 @@ def _parquet_fields(lines: List[str], at: int) -> Tuple[Tuple[ParquetField, ...]
         if match["physical"] == "group":
             children, at = _parquet_fields(lines, at)
         field_id = int(match["id"]) if match["id"] else None
-        fields.append(ParquetField(match["name"], match["repetition"], match["physical"], match["annotation"] or "", field_id, children))
+        name = _parquet_name(match["name"])
+        fields.append(ParquetField(name, match["repetition"], match["physical"], match["annotation"] or "", field_id, children))
     if at >= len(lines):
         raise SchemaTextError("the schema text ends too early")
     return tuple(fields), at + 1
+
+
+def _parquet_name(text: str) -> str:
+    """A name that is not plain is a JSON string."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError as error:
+        raise SchemaTextError(text) from error
 
 
 def needs_legacy_decimals(leaves: Iterable[ParquetField]) -> bool:
@@ -108,6 +121,7 @@ def timestamp_encoding(leaf: ParquetField) -> str:
     return match[1] if match else ""
 
 
+_ORC_ATTRIBUTE = " /"
 _ORC_TOKEN = re.compile(
     r"timestamp with local time zone"
     r"|[a-zA-Z0-9_]+(?:\(\d+(?:,\d+)?\))?"
@@ -116,11 +130,11 @@ _ORC_TOKEN = re.compile(
 )
 
 
-def parse_orc(text: str) -> OrcType:
-    """The type of the whole file, without the attributes that may follow it."""
+def parse_orc(text: str) -> Tuple[OrcType, Tuple[str, ...]]:
+    """The type of the whole file, and the attributes that follow it, each behind ` /`: a name that holds that is quoted."""
     tokens: List[str] = []
     at = 0
-    while at < len(text):
+    while at < len(text) and not text.startswith(_ORC_ATTRIBUTE, at):
         match = _ORC_TOKEN.match(text, at)
         if match is None:
             raise SchemaTextError(text[at:])
@@ -129,7 +143,7 @@ def parse_orc(text: str) -> OrcType:
     parsed, rest = _orc_type(tokens, 0)
     if rest != len(tokens):
         raise SchemaTextError("".join(tokens[rest:]))
-    return parsed
+    return parsed, tuple(text[at:].split(_ORC_ATTRIBUTE)[1:])
 
 
 def _orc_type(tokens: List[str], at: int) -> Tuple[OrcType, int]:

@@ -13,6 +13,7 @@ import pytest
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
+from hivekeeper.schemas import parse_parquet
 from support.data_files import arrow_rows, batch_of, form_of, listed, outputs, stage_directory, write_arrow
 
 
@@ -45,6 +46,18 @@ def test_nested_int96_of_others_than_spark_is_refused(rows, tmp_path):
     value = pa.array([[1_600_000_000_000_000_000]], pa.list_(pa.timestamp("ns")))
     write_arrow(tmp_path / "u" / "a", {"ts": value}, use_deprecated_int96_timestamps=True)
     assert "inside structs, lists or maps" in hazards_of(rows, "parquet", tmp_path)["u"]
+
+
+def test_a_column_name_that_looks_like_another_schema_is_still_a_name(rows, tmp_path):
+    names = ["x;\n  optional int96 y", "a (TIMESTAMP(MICROS,true)) = 7"]
+    write_arrow(tmp_path / "u" / "a", {name: [1] for name in names})
+    form = form_of(rows, "parquet", tmp_path / "u")
+    assert [(field.name, field.physical, field.annotation, field.field_id) for field in parse_parquet(form.schema)] == [
+        (name, "int64", "", None) for name in names
+    ]
+    assert form.calendar == "none"
+    assert hazards_of(rows, "parquet", tmp_path) == {}
+    assert "control character" in unfaithful(form, "parquet", "3.5.9", "UTC")
 
 
 def test_nanoseconds_in_orc_are_found_in_the_unit_that_has_them(rows, tmp_path):

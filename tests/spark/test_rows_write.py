@@ -88,6 +88,7 @@ def test_many_units_keep_the_order_of_files_and_rows(rows, tmp_path):
 
 
 HOSTILE = ["a.b", "a`b", "a b", "v", "V", "dt", "é", "a,b", "a;b", "x(y)", "k=v", "`", "__hivekeeper", "file", "value", "k", "p"]
+HOSTILE += ["x = 5", "b {", "c (DATE)", 'd"', " e ", "\U0001f41d"]
 
 
 @pytest.mark.parametrize("format", FORMATS)

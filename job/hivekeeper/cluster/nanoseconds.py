@@ -10,7 +10,7 @@ from typing import Iterable, Tuple
 
 from hivekeeper.model import Form
 from hivekeeper.quoting import identifier
-from hivekeeper.schemas import PARQUET, OrcType, parse_orc, parse_parquet
+from hivekeeper.schemas import PARQUET, OrcType, SchemaTextError, parse_orc, parse_parquet
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,10 @@ def find_checks(format: str, form: Form) -> NanosecondChecks:
     # Spark writes microseconds only.
     if form.writer == "spark":
         return NanosecondChecks()
-    return _parquet_checks(form) if format == PARQUET else _orc_checks(form)
+    try:
+        return _parquet_checks(form) if format == PARQUET else _orc_checks(form)
+    except SchemaTextError as error:
+        return NanosecondChecks(refusal=f"its schema is not understood ({error})")
 
 
 def _parquet_checks(form: Form) -> NanosecondChecks:
@@ -44,8 +47,8 @@ def _int96_has_nanoseconds(column: str) -> str:
 
 
 def _orc_checks(form: Form) -> NanosecondChecks:
-    """Checks on timestamps read as text, whose fraction has the digits in the file."""
-    root = parse_orc(form.schema.partition(" /")[0])
+    """Timestamps read as text: the fraction's digits are those that the file has."""
+    root, _ = parse_orc(form.schema)
     found = [name for name, kind in zip(root.names, root.children) if kind.kind == "timestamp"]
     if any(_has_timestamp(kind) for kind in root.children if kind.children):
         return NanosecondChecks(refusal=_nested("timestamps"))

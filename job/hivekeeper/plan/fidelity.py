@@ -7,7 +7,7 @@ measured change in values or in what another engine reads.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Optional, Sequence
+from typing import Iterable, Iterator, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.config.codecs import list_writable, read_version
@@ -68,6 +68,7 @@ def _refuse_parquet(form: Form, spark_version: str) -> Optional[str]:
         or _refuse_mixture(fields, leaves)
         or _refuse_times(form, leaves)
         or _refuse_keys(form, leaves)
+        or _refuse_dotted_blooms(fields, form.blooms)
     )
 
 
@@ -221,20 +222,39 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
     return None
 
 
+def _refuse_dotted_blooms(fields: Sequence[ParquetField], blooms: Sequence[str]) -> Optional[str]:
+    """The option that asks for a bloom filter names a column by its path, and takes every dot for a step down."""
+    for path in _paths(fields):
+        if ".".join(path) in blooms and any("." in part for part in path):
+            return f"the column {path[-1]} has a bloom filter and a dot in its name, for which Spark has no option"
+    return None
+
+
+def _paths(fields: Sequence[ParquetField], above: Tuple[str, ...] = ()) -> Iterator[Tuple[str, ...]]:
+    """Of all columns, nested ones too."""
+    for field in fields:
+        path = (*above, field.name)
+        yield from [path] if field.physical != "group" else _paths(field.children, path)
+
+
 # ---- ORC
 
 
 def _refuse_orc(form: Form, spark_version: str, time_zone: str) -> Optional[str]:
-    text, *attributes = form.schema.split(" /")
+    root, attributes = parse_orc(form.schema)
     for attribute in attributes:
         if not re.fullmatch(r"\d+\.spark\.sql\.catalyst\.type=\w+", attribute) or read_version(spark_version) < (3, 4):
             return f"its columns carry attributes that Spark may not write back ({attribute})"
-    root = parse_orc(text)
     if root.kind != "struct":
         return f"its rows are of the type {root.kind}, not a struct"
     if tuple(name.lower() for name in root.names) == _ACID:
         return "its files are those of a transactional (ACID) table"
-    return _first(_refuse_orc_type(kind) for kind in root.all) or _refuse_zone(form, root, time_zone) or _refuse_orc_keys(form)
+    return (
+        _first(_refuse_orc_type(kind) for kind in root.all)
+        or _refuse_zone(form, root, time_zone)
+        or _refuse_orc_keys(form)
+        or _first(_refuse_orc_bloom(column) for column in form.blooms)
+    )
 
 
 def _refuse_orc_type(kind: OrcType) -> Optional[str]:
@@ -260,3 +280,8 @@ def _refuse_zone(form: Form, root: OrcType, time_zone: str) -> Optional[str]:
 
 def _refuse_orc_keys(form: Form) -> Optional[str]:
     return f"its footers carry metadata that Spark would drop ({form.keys[0]})" if form.keys else None
+
+
+def _refuse_orc_bloom(column: str) -> Optional[str]:
+    """The option that asks for bloom filters is a list with commas."""
+    return f"the column {column} has a bloom filter and a comma in its name, for which ORC has no option" if "," in column else None

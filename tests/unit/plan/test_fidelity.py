@@ -49,7 +49,7 @@ def orc_reason(form, spark="3.5.9", zone="UTC"):
         "fixed_len_byte_array(9) x (DECIMAL(20,2))",
         "fixed_len_byte_array(5) x (DECIMAL(10,2))",
         "int32 x = 3",
-        "int32 a name with blanks.and.dots",
+        'int32 "a name with blanks.and.dots"',
         LIST.format(level="list", element="element"),
         MAP.format(kind="MAP", level="key_value"),
         "optional group st {\n    optional int32 x;\n  }",
@@ -90,9 +90,10 @@ def test_what_spark_writes_back_as_it_was_is_kept(field):
         ("optional group m (MAP) {\n    repeated group key_value {\n      optional int32 key;\n    }\n  }", "map m"),
         ("optional group v (VARIANT) {\n    optional binary value;\n  }", "VARIANT"),
         ("optional group st {\n    optional binary x (ENUM);\n  }", "ENUM"),
-        ("int32 __hivekeeper_unit", "Hivekeeper itself uses"),
-        ("int32 __HIVEKEEPER_UNIT_file", "Hivekeeper itself uses"),
-        ("int32 tab\there", "control character"),
+        ("int32 __hivekeeper_unit", "we use ourselves"),
+        ("int32 __HIVEKEEPER_UNIT_file", "we use ourselves"),
+        ('int32 "tab\\there"', "control character"),
+        ('int32 "two\\nlines"', "control character"),
         ("int32 two\nlines", "not understood"),
         ("int128 x", "not understood"),
     ],
@@ -240,3 +241,10 @@ def test_orc_codecs(codec, kept):
 
 def test_another_format_is_refused():
     assert unfaithful(orc("struct<x:int>"), "avro", "3.5.9", "UTC") == "its format is avro"
+
+
+def test_a_bloom_filter_that_no_option_can_name_is_refused():
+    assert "no option" in parquet_reason(parquet('int32 "a.b"', blooms=("a.b",)))
+    assert parquet_reason(parquet('int32 "a.b"', "int32 c", blooms=("c",))) is None
+    assert "no option" in orc_reason(orc("struct<`a,b`:int>", blooms=("a,b",)))
+    assert orc_reason(orc("struct<`a,b`:int,c:int>", blooms=("c",))) is None

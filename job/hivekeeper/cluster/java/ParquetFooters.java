@@ -52,23 +52,15 @@ class ParquetFooters {
         footer.columns.put(Footer.dotted(Arrays.asList(path)), new ColumnFacts());
       }
     }
-    String schema = schemaText(metadata);
+    ParquetSchemaText schema = new ParquetSchemaText(metadata.getFileMetaData().getSchema());
     Map<String, String> keys = metadata.getFileMetaData().getKeyValueMetaData();
-    footer.form.put("schema", schema);
+    footer.form.put("schema", schema.text());
     footer.form.put("codec", Footer.joined(codecs));
     footer.form.put("writer", writer(metadata.getFileMetaData().getCreatedBy(), keys));
     footer.form.put("calendar", calendar(schema, keys));
     footer.form.put("zone", "");
     footer.form.put("keys", meaningfulKeys(keys));
     footer.form.put("blooms", new ArrayList<String>(blooms));
-  }
-
-  /** The schema without the message's name, with `required` treated as `optional`. */
-  private static String schemaText(ParquetMetadata metadata) {
-    String text = metadata.getFileMetaData().getSchema().toString();
-    int end = text.indexOf('\n');
-    text = "message schema {" + (end < 0 ? "" : text.substring(end));
-    return text.replaceAll("(?m)^( *)required ", "$1optional ").trim();
   }
 
   private static void addChunk(Footer footer, String name, ColumnChunkMetaData chunk) {
@@ -96,15 +88,13 @@ class ParquetFooters {
     return name.startsWith("parquet-cpp") ? "arrow" : name;
   }
 
-  /** Spark's own keys give the calendar of ancient dates; other writers do not record it. */
-  private static String calendar(String schema, Map<String, String> keys) {
-    boolean int96 = schema.matches("(?s).*\\n *(optional|repeated) int96 .*");
-    boolean dated = schema.contains("(DATE)") || schema.contains("(TIMESTAMP(");
-    if (!int96 && !dated) return "none";
+  /** Spark's own keys say which calendar ancient dates are in; other writers do not say. */
+  private static String calendar(ParquetSchemaText schema, Map<String, String> keys) {
+    if (!schema.hasInt96 && !schema.hasDates) return "none";
     String version = (String) keys.get(Footer.SPARK + "version");
     if (version == null) return "unknown";
-    boolean legacy = dated && (keys.containsKey(Footer.SPARK + "legacyDateTime") || isBefore(version, 3, 0))
-        || int96 && (keys.containsKey(Footer.SPARK + "legacyINT96") || isBefore(version, 3, 1));
+    boolean legacy = schema.hasDates && (keys.containsKey(Footer.SPARK + "legacyDateTime") || isBefore(version, 3, 0))
+        || schema.hasInt96 && (keys.containsKey(Footer.SPARK + "legacyINT96") || isBefore(version, 3, 1));
     return legacy ? "legacy" : "corrected";
   }
 

@@ -1,0 +1,66 @@
+package hivekeeper;
+
+import java.io.IOException;
+import java.util.regex.Pattern;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.apache.parquet.schema.Type;
+
+/**
+ * A schema as `schemas.py` reads it back: as parquet-mr prints it, without the message's name, `required` taken for `optional`. A name
+ * that is not plain is a JSON string: in parquet-mr's own text a column called `x = 5`, or one with a line end, passes for something else.
+ */
+class ParquetSchemaText {
+  private static final Pattern PLAIN = Pattern.compile("[A-Za-z0-9_]+");
+
+  /** Whether a column is stored as INT96; whether one is a date or a timestamp of another kind. */
+  boolean hasInt96;
+  boolean hasDates;
+  private final StringBuilder out = new StringBuilder("message schema {\n");
+
+  ParquetSchemaText(MessageType schema) throws IOException {
+    addFields(schema, "  ");
+    out.append("}");
+  }
+
+  String text() {
+    return out.toString();
+  }
+
+  private void addFields(GroupType group, String indent) throws IOException {
+    for (int i = 0; i < group.getFieldCount(); i++) add((Type) group.getFields().get(i), indent);
+  }
+
+  private void add(Type field, String indent) throws IOException {
+    boolean repeated = field.isRepetition(Type.Repetition.REPEATED);
+    out.append(indent).append(repeated ? "repeated " : "optional ");
+    out.append(field.isPrimitive() ? physical(field.asPrimitiveType()) : "group").append(" ").append(quoted(field.getName()));
+    if (field.getLogicalTypeAnnotation() != null) addAnnotation(field.getLogicalTypeAnnotation().toString());
+    if (field.getId() != null) out.append(" = ").append(field.getId().intValue());
+    if (field.isPrimitive()) {
+      out.append(";\n");
+      return;
+    }
+    out.append(" {\n");
+    addFields(field.asGroupType(), indent + "  ");
+    out.append(indent).append("}\n");
+  }
+
+  private String physical(PrimitiveType type) {
+    PrimitiveTypeName name = type.getPrimitiveTypeName();
+    hasInt96 = hasInt96 || name == PrimitiveTypeName.INT96;
+    String length = name == PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY ? "(" + type.getTypeLength() + ")" : "";
+    return name.name().toLowerCase() + length;
+  }
+
+  private void addAnnotation(String annotation) {
+    hasDates = hasDates || annotation.equals("DATE") || annotation.startsWith("TIMESTAMP(");
+    out.append(" (").append(annotation).append(")");
+  }
+
+  private static String quoted(String name) throws IOException {
+    return PLAIN.matcher(name).matches() ? name : Json.write(name);
+  }
+}
