@@ -70,11 +70,11 @@ class Code(Coded):
 
     WRITER_AT_WORK = (
         Topic.UNITS,
-        Exit.REFUSED,
+        Exit.LOCKED,
         "a writer's temporary directory or new hidden file in the unit, in the table's root or between: somebody is writing",
         "run again when the writer is done; if nobody writes, remove its directory",
     )
-    OPEN_FILE = Topic.UNITS, Exit.REFUSED, "a file is open for writing", "run again when it is closed"
+    OPEN_FILE = Topic.UNITS, Exit.LOCKED, "a file is open for writing", "run again when it is closed"
     SUBDIRECTORY = (
         Topic.UNITS,
         Exit.REFUSED,
@@ -357,6 +357,11 @@ class Reason:
     def exit(self) -> Exit:
         """The exit code if the reason ends the work on a table or a command."""
         return self.code.exit or Exit.REFUSED
+
+    @property
+    def waits_for_writer(self) -> bool:
+        """Whether it ends by itself, when somebody else's writer is done."""
+        return self.code in (Code.WRITER_AT_WORK, Code.OPEN_FILE)
 
     def advising(self, next: str) -> Reason:
         return replace(self, next=next)

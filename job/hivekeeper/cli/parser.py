@@ -19,7 +19,7 @@ EXIT_CODES = """exit codes:
   1  unknown failure (a bug, or spark-submit's own)
   2  wrong usage or configuration; the cluster was not contacted
   3  a table named on the command line was refused, or all were
-  4  another run holds the table
+  4  another run holds the table, or a writer is at work in it: retry later
   5  verification found a difference
   6  some units done, some not; each one consistent: run again
   7  a state that is not understood: stop and investigate

@@ -11,7 +11,7 @@ from hivekeeper.errors import Exit
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural
-from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome, code_of_units
+from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
 # With more tables than this a paragraph for each is too much to read.
@@ -23,7 +23,7 @@ HEADS: Mapping[Exit, str] = {
     Exit.DONE: "left alone for now",
     Exit.REFUSED: "refused",
     Exit.PARTIAL: "not all done, run again",
-    Exit.LOCKED: "held by another run",
+    Exit.LOCKED: "held by another run or by a writer",
     Exit.UNUSABLE: "the cluster could not be used",
     Exit.DIFFERENT: "the proof failed",
     Exit.USAGE: "wrong usage",
@@ -65,7 +65,7 @@ def find_all(tables: Iterable[TableOutcome]) -> List[Finding]:
         # Skipped units appear only in the totals: there is nothing to do about them.
         left = [unit for unit in table.units if not unit.outcome.is_done and unit.outcome.kind is not Kind.SKIPPED]
         for units in group_alike(left):
-            found.append((code_of_units([units[0].outcome]), describe_units(table, units)))
+            found.append((units[0].exit, describe_units(table, units)))
     return found
 
 

@@ -52,6 +52,12 @@ class UnitOutcome:
     def next(self) -> str:
         return self.why.next if self.why else ""
 
+    @property
+    def exit(self) -> Exit:
+        """That of the outcome; a unit that is refused only until a writer is done is to be tried again."""
+        refused = self.outcome is Outcome.REFUSED
+        return self.why.exit if refused and self.why and self.why.waits_for_writer else self.outcome.exit
+
 
 class BackupState(Coded):
     """The result of one backup: the exit code, whether any of it was deleted, whether it counts as going, and the meaning."""
@@ -115,7 +121,13 @@ class TableOutcome:
         if self.problem:
             return self.problem.exit
         of_backups = worst_of(backup.state.exit for backup in self.backups)
-        return of_backups if of_backups is not Exit.DONE else code_of_units(unit.outcome for unit in self.units)
+        return of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether a run over a database passes it over without an error: it is not fit, or a writer is at work in it."""
+        locked = self.code is Exit.LOCKED and (self.problem is None or self.problem.waits_for_writer)
+        return (self.code is Exit.REFUSED and not self.declined) or locked
 
     @property
     def did_something(self) -> bool:
@@ -130,11 +142,12 @@ def worst_of(codes: Iterable[Exit]) -> Exit:
     return min(codes, key=SEVERITY.index, default=Exit.DONE)
 
 
-def code_of_units(outcomes: Iterable[Outcome]) -> Exit:
-    """The code of a table without a problem of its own: if other units were done, a refused unit does not make the table refused."""
-    found = set(outcomes)
-    worst = worst_of(outcome.exit for outcome in found)
-    return Exit.PARTIAL if worst is Exit.REFUSED and any(outcome.is_done for outcome in found) else worst
+def code_of_units(units: Iterable[UnitOutcome]) -> Exit:
+    """The code of one table without a problem of its own: a refusal beside something that was done is no refusal of the table."""
+    units = tuple(units)
+    worst = worst_of(unit.exit for unit in units)
+    softened = worst in (Exit.LOCKED, Exit.REFUSED)
+    return Exit.PARTIAL if softened and any(unit.outcome.is_done for unit in units) else worst
 
 
 @dataclass(frozen=True)
@@ -165,11 +178,9 @@ class CommandResult:
 
 
 def code_of_tables(tables: Iterable[TableOutcome], named: bool) -> Exit:
-    """The worst code of all; 6 if some tables were done and some were not; refusals inside a database are not errors."""
+    """The worst of all; 6 where some tables were done and some were not; what is left alone inside a database is no error."""
     tables = tuple(tables)
-    codes = [table.code for table in tables]
-    if not named and any(code is not Exit.REFUSED for code in codes):
-        codes = [Exit.DONE if table.code is Exit.REFUSED and not table.declined else table.code for table in tables]
-    worst = worst_of(codes)
+    counted = tables if named else [table for table in tables if not table.is_left_alone] or tables
+    worst = worst_of(table.code for table in counted)
     softened = worst in (Exit.LOCKED, Exit.REFUSED, Exit.UNUSABLE)
     return Exit.PARTIAL if softened and any(table.did_something for table in tables) else worst

@@ -390,7 +390,7 @@ def test_a_table_that_is_refused_is_not_touched(world):
 def test_a_writer_at_work_in_the_root_leaves_the_table_alone(world):
     world.files.writer.start_committer(live_of(world))
     result = compact(world)
-    assert (result.code, world.files.steps) == (Exit.REFUSED, 0)
+    assert (result.code, world.files.steps) == (Exit.LOCKED, 0)
     assert result.tables[0].problem.code is Code.WRITER_AT_WORK
 
 
@@ -415,7 +415,7 @@ def test_a_table_with_records_is_looked_at_with_the_lock_held_and_not_before(wor
         for nth in range(3):
             world.add_file(f"{live_of(world, f'dt={day}')}/more{nth}.parquet", [f"more {day}{nth}"])
     begin_with_the_lock(world)
-    assert compact(world, run=2).code is Exit.REFUSED
+    assert compact(world, run=2).code is Exit.LOCKED
 
 
 # -- the cluster does not do its part -----------------------------------------------------------------------

@@ -3,6 +3,7 @@ import pytest
 from hivekeeper.errors import Exit
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.report.properties import RETRIES
 from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome, code_of_tables, code_of_units
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -35,13 +36,49 @@ DONE, REFUSED, LOCKED, PARTIAL, DIFFERENT = Exit.DONE, Exit.REFUSED, Exit.LOCKED
     ],
 )
 def test_the_code_of_a_table_follows_from_its_units(outcomes, code):
-    assert code_of_units(outcomes) is code
+    assert code_of_units(UnitOutcome("", outcome, 2, 2) for outcome in outcomes) is code
+
+
+WRITER, TABLE_LOCKED = (Reason(code, "what", "next", "state") for code in (Code.WRITER_AT_WORK, Code.TABLE_LOCKED))
+
+
+def a_unit(outcome, why=None):
+    return UnitOutcome("", outcome, 2, 2, why=why)
+
+
+@pytest.mark.parametrize(
+    ("units", "code"),
+    [
+        ([a_unit(Outcome.REFUSED, WRITER)], LOCKED),
+        ([a_unit(Outcome.REFUSED, WRITER), a_unit(Outcome.REFUSED, Reason(Code.SUBDIRECTORY, "what"))], LOCKED),
+        ([a_unit(Outcome.REFUSED, WRITER), a_unit(Outcome.RECENT)], LOCKED),
+        ([a_unit(Outcome.REFUSED, WRITER), a_unit(Outcome.SWAPPED)], PARTIAL),
+        ([a_unit(Outcome.GIVEN_UP, WRITER)], PARTIAL),
+    ],
+)
+def test_a_unit_that_waits_for_a_writer_is_to_be_tried_again(units, code):
+    assert code_of_units(units) is code
+    assert RETRIES[code] == "later"
+
+
+@pytest.mark.parametrize(
+    "busy", [TableOutcome("d.t", problem=WRITER), TableOutcome("d.t", units=(a_unit(Outcome.REFUSED, WRITER),))], ids=["table", "unit"]
+)
+def test_a_table_with_a_writer_is_later_where_it_is_named_and_passed_over_in_a_database(busy):
+    assert code_of_tables([busy], named=True) is LOCKED
+    assert code_of_tables([busy, a_table()], named=True) is LOCKED
+    assert code_of_tables([busy, a_table(REFUSED)], named=True) is LOCKED
+    assert code_of_tables([busy, a_table()], named=False) is DONE
+    assert code_of_tables([busy, a_table(REFUSED)], named=False) is LOCKED
+    assert code_of_tables([TableOutcome("d.t", problem=TABLE_LOCKED), a_table()], named=False) is LOCKED
 
 
 def a_table(code=DONE, swapped=False):
     units = (UnitOutcome("", Outcome.SWAPPED, 2, 2),) if swapped else ()
     if code is DIFFERENT:
         return TableOutcome("d.t", units=(*units, UnitOutcome("", Outcome.DIFFERS, 2, 2)))
+    if code is LOCKED:
+        return TableOutcome("d.t", units=units, problem=TABLE_LOCKED)
     problem = None if code is DONE else Reason(next(one for one in Code if one.exit is code), "what", "next", "state")
     return TableOutcome("d.t", units=units, problem=problem)
 
