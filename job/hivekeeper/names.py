@@ -24,9 +24,20 @@ RunId = NewType("RunId", str)
 # A unit's number in its run's plan, from 1.
 UnitNumber = NewType("UnitNumber", int)
 
-# Temporary directories of writers at work in a table: Spark and MapReduce committers, Hive, Spark's dynamic
-# overwrite, Impala. Matched as prefixes because each writer appends an id.
-WRITER_DIRECTORIES = ("_temporary", ".hive-staging", ".spark-staging-", "_impala_insert_staging", "_tmp.", "-ext-", "_task_tmp.")
+# Where Impala's coordinator stages what it inserts, a directory per query; the empty parent stays for ever.
+IMPALA_STAGING = "_impala_insert_staging"
+
+# What writers have in a table while they work, files and directories alike: the committers of MapReduce, Spark and S3A, Hive, Spark's
+# dynamic overwrite, Impala, Flink, Sqoop, StreamSets, DistCp; and Kafka Connect, whose name is a whole one. The others add ids.
+WRITER_MARK = re.compile(
+    r"(?:_temporary|__magic|_task_tmp\.|_tmp[._]|-ext-|\.hive-staging|\.spark-staging-|_impala_insert_staging|\.staging_|_sqoop|\.distcp\.tmp\.)"
+    r".*|\+tmp",
+    re.DOTALL,
+)
+# Files that are not complete, by their names; Flink adds an id behind `.inprogress`.
+UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?progress(?:\..*)?)", re.DOTALL)
+# TOPIC+PARTITION+FIRST OFFSET+LAST OFFSET: Kafka Connect's HDFS sink goes on behind the highest offset that it finds in a name.
+OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 
 CONTROL = ".hivekeeper"
 # Of a name and a path, in characters; HDFS takes 255 bytes (unless told otherwise) and 8000 characters.
@@ -86,8 +97,23 @@ def is_backup(name: str, prefix: str) -> bool:
     return backup_pattern(prefix).fullmatch(name) is not None
 
 
-def is_writer_directory(name: str) -> bool:
-    return name.startswith(WRITER_DIRECTORIES)
+def is_listed_above_units(name: str) -> bool:
+    """Whether a listing of a table's root holds the name: of its partitions nobody wants to know there. Hidden ones, and writers'."""
+    return name.startswith((".", "_", "+", "-"))
+
+
+def is_writer_mark(name: str) -> bool:
+    """Whether a file or directory of this name is there while a writer works, or was left behind by one."""
+    return WRITER_MARK.fullmatch(name) is not None
+
+
+def is_unfinished_file(name: str) -> bool:
+    return UNFINISHED_FILE.fullmatch(name) is not None
+
+
+def is_offset_file(name: str) -> bool:
+    """Whether the name of a data file holds the offsets of Kafka Connect's HDFS sink."""
+    return OFFSET_FILE.fullmatch(name) is not None
 
 
 def is_hive_subdirectory(name: str) -> bool:

@@ -89,7 +89,10 @@ class Files(Protocol):
         """
 
     def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        """Like look, but only entries with a hidden name: a table's root may also hold tens of thousands of partitions."""
+        """As look, of the entries only those whose names begin with one of `._+-`, as hidden ones and those of writers do.
+
+        Beside them a table's root may hold tens of thousands of partitions.
+        """
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         """Everything below a directory, at any depth, parents before children; () if it is missing."""

@@ -71,10 +71,18 @@ class Code(Coded):
     WRITER_AT_WORK = (
         Topic.UNITS,
         Exit.LOCKED,
-        "a writer's temporary directory or new hidden file in the unit, in the table's root or between: somebody is writing",
-        "run again when the writer is done; if nobody writes, remove its directory",
+        "a writer's temporary directory or file in the unit, in the table's root or between: somebody is writing "
+        "([which ones](#what-writers-leave-behind))",
+        "run again when the writer is done; if nobody writes, remove what it left",
     )
     OPEN_FILE = Topic.UNITS, Exit.LOCKED, "a file is open for writing", "run again when it is closed"
+    OFFSETS_IN_NAMES = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "`TOPIC+PARTITION+FIRST+LAST.parquet`: Kafka Connect's HDFS sink reads its offsets from the names of its files, and would write "
+        "everything again ([below](#writers-that-read-the-names-of-files))",
+        "leave the unit out with `--where`; once the connector is gone, `compact_offset_files: true`",
+    )
     SUBDIRECTORY = (
         Topic.UNITS,
         Exit.REFUSED,
@@ -90,7 +98,7 @@ class Code(Coded):
     UNFINISHED_FILE = (
         Topic.UNITS,
         Exit.REFUSED,
-        "`*._COPYING_`, `*.tmp`, `*.inprogress`, `*.copying`, `*.pending`: somebody has not finished, or gave up",
+        "`*._COPYING_`, `*.tmp`, `*.inprogress`, `*.inprogress.…`, `*.copying`, `*.pending`: somebody has not finished, or gave up",
         "rename or remove the file",
     )
     HIDDEN_FILE = Topic.UNITS, Exit.REFUSED, "a hidden file with content that is neither a marker nor a Parquet summary", "move it away"

@@ -146,10 +146,10 @@ def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(file
 
 
 def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world):
-    """A NameNode returns a limited number of names at a time (dfs.ls.limit), in byte order."""
-    hidden = [".hivekeeper", "._", "_", "_temporary", "_x"]
+    """A NameNode gives so many names at a time (dfs.ls.limit), in the order of their bytes."""
+    hidden = [".hivekeeper", "._", "_", "_temporary", "_x", "-", "-ext-10000", "+tmp"]
     many = [*(f"DT={number}" for number in range(300)), *(f"dt={number}" for number in range(250))]
-    others = [*many, "0", "-", "^", "`", "~", "\u00e9", "ZZ"]
+    others = [*many, "0", "^", "*", ",", "`", "~", "\u00e9", "ZZ"]
     for name in [*hidden, *others]:
         files_world.writer.make_directory(files_world.path("d", name))
     files_world.writer.add(files_world.path("d", ".done"), "x")
@@ -187,6 +187,11 @@ def test_a_tree_holds_everything_and_parents_come_first(files_world):
 def test_a_file_being_written_is_seen_as_open(files_world):
     files_world.skip_on("local", "a kernel does not tell who has a file open")
     stream = files_world.writer.open(files_world.path("d", "f"), "begun")
+    hidden = files_world.writer.open(files_world.path("h", ".f"), "begun")
+    look_hidden = lambda: files_world.files.look_hidden([files_world.path("h")])[files_world.path("h")].entries  # noqa: E731
+    assert [entry.is_open for entry in look_hidden()] == [True]
+    files_world.writer.close(hidden)
+    assert [entry.is_open for entry in look_hidden()] == [False]
     assert [entry.is_open for entry in look(files_world, files_world.path("d")).entries] == [True]
     assert [entry.is_open for entry in files_world.files.tree(files_world.path("d"))] == [True]
     assert files_world.files.stat(files_world.path("d", "f")).is_open

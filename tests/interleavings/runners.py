@@ -100,7 +100,8 @@ class SteppedFiles:
 
     def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         seen = self.look(directories)
-        return {path: replace(one, entries=tuple(e for e in one.entries if names.is_hidden(e.name))) for path, one in seen.items()}
+        wanted = {path: tuple(e for e in one.entries if names.is_listed_above_units(e.name)) for path, one in seen.items()}
+        return {path: replace(one, entries=wanted[path]) for path, one in seen.items()}
 
     def _look_at(self, directory: str) -> Snapshot:
         own: Optional[FileInfo] = _ask("files", "stat", directory)

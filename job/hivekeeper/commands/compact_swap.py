@@ -181,6 +181,7 @@ def carry_out(
 ) -> TableOutcome:
     """Write the plan durably first, then work batch by batch, and write the log entry last."""
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
+    run = replace(run, leftover_ms=settings.leftover_age_ms)
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
         units = compact_batches(run, plan, known, settings)

@@ -76,7 +76,8 @@ def find_quarantined(cluster: Cluster, table: Table, history: History, settings:
     found = quarantine.find_quarantined(history, table_id(table), settings, cluster.clock.now_ms())
     lives = [absolute(one.streak.live, table.location) for one in found]
     seen = cluster.files.look(lives)
-    return tuple(one for one, live in zip(found, lives) if Extent.of(seen[live].entries) == one.streak.source)
+    extents = [Extent.of(entry for entry in seen[live].entries if not entry.is_dir) for live in lives]
+    return tuple(one for one, extent in zip(found, extents) if extent == one.streak.source)
 
 
 def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], history: History, version: int) -> TableOutcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -128,8 +129,9 @@ def carry_out(
     """Write the plan durably first, then act."""
     cluster = context.cluster
     plan = RunPlan(context.run, ROLLBACK, table, undoing.units)
-    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
     settings = context.settings_for(table.full_name)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
+    run = replace(run, leftover_ms=settings.leftover_age_ms)
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))

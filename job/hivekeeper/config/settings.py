@@ -13,6 +13,7 @@ from hivekeeper.config.value_types import (
     BLOCK_SIZE,
     CODEC,
     COUNT,
+    DAYS,
     DURATION,
     FLAG,
     MASTER,
@@ -63,6 +64,20 @@ class Settings:
         "Leave a unit for a later run if its last write is more recent than this.",
         per_table=True,
         flag=Flag("--min-quiet", "TIME", SIZING),
+    )
+    leftover_age_ms: int = setting(
+        "leftover_age",
+        DAYS,
+        "7d",
+        "A writer's temporary directory above the units, such as .hive-staging, is no reason to wait if unchanged for this long.",
+        per_table=True,
+    )
+    compact_offset_files: bool = setting(
+        "compact_offset_files",
+        FLAG,
+        "false",
+        "Compact files whose names hold the offsets of Kafka Connect's HDFS sink. It would write their rows again: only once it is gone.",
+        per_table=True,
     )
     max_units: Optional[int] = setting(
         "max_units",

@@ -5,7 +5,7 @@ Pure: listings and settings in, judgements out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
@@ -79,6 +79,8 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
     target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if files else 0
     reason = refusal or (eligibility.refuse_directory(snapshot) if snapshot.exists else None)
+    if reason is None and not settings.compact_offset_files:
+        reason = eligibility.refuse_offset_names(files)
     status = _status(snapshot, sizes, reason, settings)
     if status is Status.COMPACT:
         quiet_ms = now_ms - eligibility.newest_ms(snapshot)
@@ -137,9 +139,9 @@ class ObservedTable:
 class SeenTable:
     """The observations of a table, before anything is judged. Locations are qualified.
 
-    `touching` are tables of any database on the same directory, an outer or an inner one; `homes` are the databases' directories by
-    name. `units` are the selected units, `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are
-    keyed by the units' directories. `above` are the hidden entries of the directories above the units, where committers work.
+    `touching` are other tables of its database on the same directory, an outer or an inner one. `units` are those that were chosen,
+    `all_units` all. `snapshots` and `unreadable` (why a directory may not be read) go by the units' directories. `above` are the
+    hidden entries of the directories above the units, where committers work, `inside` what lies in those that writers have made.
     """
 
     table: Table
@@ -152,21 +154,27 @@ class SeenTable:
     snapshots: Mapping[str, Snapshot]
     unreadable: Mapping[str, str]
     above: Tuple[FileInfo, ...]
+    inside: eligibility.Inside
 
 
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
-    """Judge the table as a whole first, then each of its units."""
-    writer = eligibility.find_writer(seen.above)
-    reason = eligibility.refuse_overlap(seen.table, seen.touching) or eligibility.refuse_home(seen.table, seen.homes)
-    reason = reason or (eligibility.writer_at_work(writer) if writer else None)
+    """The table as a whole first, then each of its units."""
+    writer = eligibility.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
+    reason = eligibility.refuse_overlap(seen.table, seen.touching) or (eligibility.writer_at_work(writer) if writer else None)
     if reason:
         return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control)
     refused = eligibility.refuse_units(seen.table, seen.all_units)
     refused.update(
         {unit.name: eligibility.refuse_unreadable(seen.unreadable[unit.live]) for unit in seen.units if unit.live in seen.unreadable}
     )
-    units = tuple(analyze_unit(unit, seen.snapshots[unit.live], refused.get(unit.name), settings, now_ms) for unit in seen.units)
+    units = tuple(analyze_unit(unit, _passed(seen, unit), refused.get(unit.name), settings, now_ms) for unit in seen.units)
     return ObservedTable(seen.table, seen.control, settings, units, has_control=seen.has_control)
+
+
+def _passed(seen: SeenTable, unit: Unit) -> Snapshot:
+    """What was seen of a unit, without what is no part of it."""
+    snapshot = seen.snapshots[unit.live]
+    return replace(snapshot, entries=eligibility.without_empty_staging(snapshot.entries, seen.inside))
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,13 @@ FORMATS: Mapping[Tuple[str, str, str], str] = {
     ): ORC,
 }
 
+# Snapshots of directories that writers have, and of all below them, by path. What is missing was not seen.
+Inside = Mapping[str, Snapshot]
+
+# The table property that marks one of our backup tables and names the table it belongs to.
+BACKUP_OF = "hivekeeper.backup-of"
+
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
-UNFINISHED_SUFFIXES = ("._COPYING_", ".tmp", ".inprogress", ".copying", ".pending")
 
 # Parquet summary files describe the old files; readers take the schema from them, so they must not stay (hazards 2.1).
 SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
@@ -195,7 +200,7 @@ def refuse_directory(snapshot: Snapshot) -> Optional[Reason]:
 
 
 def _refuse_subdirectory(entry: FileInfo) -> Reason:
-    if names.is_writer_directory(entry.name):
+    if names.is_writer_mark(entry.name):
         return writer_at_work(entry.name)
     if entry.name in FOREIGN_LOGS:
         return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({entry.name})", "use that engine's own maintenance")
@@ -237,7 +242,19 @@ def refuse_unreadable(why: str) -> Reason:
 
 def writer_at_work(name: str) -> Reason:
     return Reason(
-        Code.WRITER_AT_WORK, f"a writer is at work ({name})", "run again when it is done; if nobody is writing, remove its directory"
+        Code.WRITER_AT_WORK, f"a writer is at work ({name})", "run again when it is done; if nobody is writing, remove what it left"
+    )
+
+
+def refuse_offset_names(files: Iterable[FileInfo]) -> Optional[Reason]:
+    """Why files must keep their names: a writer that looks for its offsets there would write everything again."""
+    found = next((file.name for file in files if names.is_offset_file(file.name)), None)
+    if found is None:
+        return None
+    return Reason(
+        Code.OFFSETS_IN_NAMES,
+        f"Kafka Connect keeps its offsets in the names of its files ({found})",
+        "leave the unit out with --where; once the connector is gone, set compact_offset_files to true",
     )
 
 
@@ -246,16 +263,65 @@ def _refuse_file(entry: FileInfo) -> Optional[Reason]:
         return Reason(Code.OPEN_FILE, f"a file is open for writing ({entry.name})", "run again when it is closed")
     if entry.name == "_orc_acid_version":
         return Reason(Code.ACID_DIRECTORY, "it has an ACID directory (_orc_acid_version)", "let Hive compact it")
-    if entry.name.endswith(UNFINISHED_SUFFIXES):
+    if names.is_writer_mark(entry.name):
+        return writer_at_work(entry.name)
+    if names.is_unfinished_file(entry.name):
         return Reason(Code.UNFINISHED_FILE, f"a file looks unfinished ({entry.name})", "rename or remove it")
     if names.is_hidden(entry.name) and entry.length > 0 and entry.name not in SUMMARY_FILES:
         return Reason(Code.HIDDEN_FILE, f"it has an unknown hidden file ({entry.name})", "move it away if it is not needed")
     return None
 
 
-def find_writer(entries: Iterable[FileInfo]) -> Optional[str]:
-    """The first temporary directory of a writer, in a table's root or above its units."""
-    return next((entry.name for entry in entries if entry.is_dir and names.is_writer_directory(entry.name)), None)
+def find_writer(entries: Iterable[FileInfo], inside: Inside, now_ms: int, leftover_ms: Optional[int]) -> Optional[str]:
+    """The first mark of a writer in a table's root or above its units, other than what one has left behind."""
+    for entry in entries:
+        if is_mark(entry) and not is_leftover(entry, inside, now_ms, leftover_ms):
+            return entry.name
+    return None
+
+
+def is_mark(entry: FileInfo) -> bool:
+    """Whether an entry of a directory above the units may be a writer's: by its name, or a file that is open."""
+    return names.is_writer_mark(entry.name) or (not entry.is_dir and (entry.is_open or names.is_unfinished_file(entry.name)))
+
+
+def is_leftover(mark: FileInfo, inside: Inside, now_ms: int, leftover_ms: Optional[int]) -> bool:
+    """Whether nobody works behind a mark above the units: neither it nor anything below it was written to for so long, nothing is open.
+
+    Only there: what lies above the units stays where it is when they are swapped. Impala leaves its directory empty for ever.
+    """
+    below = _list_below(mark, inside)
+    if below is None:
+        return False
+    if is_impala_staging(mark) and not below:
+        return True
+    return leftover_ms is not None and not any(entry.is_open or entry.mtime_ms > now_ms - leftover_ms for entry in (mark, *below))
+
+
+def _list_below(top: FileInfo, inside: Inside) -> Optional[List[FileInfo]]:
+    """Everything below a directory; None where a part of it was not seen."""
+    found: List[FileInfo] = []
+    waiting = [top] if top.is_dir else []
+    while waiting:
+        seen = inside.get(waiting.pop().path)
+        if seen is None or not seen.exists:
+            return None
+        found += seen.entries
+        waiting += [entry for entry in seen.entries if entry.is_dir]
+    return found
+
+
+def without_empty_staging(entries: Sequence[FileInfo], inside: Inside) -> Tuple[FileInfo, ...]:
+    """The entries of a unit's directory but for Impala's staging directory where that is empty.
+
+    Of all leftovers the only one that may lie in a unit: a query that starts in it later makes a directory of its own there, which
+    the next look sees. The directories of others are not empty while they work, and not afterwards either.
+    """
+    return tuple(entry for entry in entries if not (is_impala_staging(entry) and _list_below(entry, inside) == []))
+
+
+def is_impala_staging(entry: FileInfo) -> bool:
+    return entry.is_dir and entry.name == names.IMPALA_STAGING
 
 
 def data_files(snapshot: Snapshot) -> Tuple[FileInfo, ...]:

@@ -14,6 +14,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.leftovers import look_into_marks, without_empty_staging
 from hivekeeper.steps.run_directory import Run, read_clock, require_lock
 
 # A writer that sets up and commits a task while live is away is lost only if both happen between the check
@@ -27,9 +28,9 @@ MOST_GLANCES = 20
 class Checked:
     """The result of step 4: `why` is None when the swap may begin.
 
-    `seen` holds live and the directories above it as checked, their times read before their listings.
-    `incoming` is the listing of the directory that will replace live. `clock_ms` is the NameNode's own time from before
-    the check, `began_ms` ours, for durations.
+    `seen` holds live, the directories above it and those of writers in them as they were, their times read before their listings.
+    `incoming` is the listing of what is to take live's place. `clock_ms` is the NameNode's own time from before that,
+    `began_ms` ours, for durations.
     """
 
     seen: Mapping[str, Snapshot]
@@ -73,10 +74,12 @@ def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     clock_ms = read_clock(run)
     began_ms = run.cluster.clock.monotonic_ms()
     seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
-    checked = Checked({live: seen[live], **seen_above}, clock_ms, began_ms, seen[incoming].entries)
-    writer = eligibility.find_writer(entry for directory in above for entry in seen_above[directory].entries)
+    entries_above = [entry for directory in above for entry in seen_above[directory].entries]
+    inside = look_into_marks(run.files, entries_above, seen[live].entries)
+    checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries)
+    writer = eligibility.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
-    why = moved or gone or manifests.judge(unit.manifest, seen[live].entries).why
+    why = moved or gone or manifests.judge(unit.manifest, eligibility.without_empty_staging(seen[live].entries, inside)).why
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
     return replace(checked, why=why or busy)
 
@@ -106,11 +109,20 @@ def _directories_above(live: str, root: str) -> Sequence[str]:
     return found
 
 
+def can_tell_alone(run: Run, unit: PlannedUnit, checked: Checked) -> bool:
+    """Whether live's id and time, met again, say that nothing came into it: not where a query may start in Impala's staging directory."""
+    before = checked.seen[unit.live]
+    settled = manifests.can_tell(before, checked.clock_ms, run.files.clock_grain_ms)
+    return settled and not any(eligibility.is_impala_staging(entry) for entry in before.entries)
+
+
 def look_at_leaving(run: Run, unit: PlannedUnit, checked: Checked, left: FileInfo) -> Optional[Reason]:
     """Why the former live directory differs from what was checked; None if it does not, or if only complete files were added.
 
     `left` is its status after the rename. It can no longer be reached by its old path, so the answer stays true.
     """
-    if manifests.is_untouched(checked.seen[unit.live], left, checked.clock_ms, run.files.clock_grain_ms):
+    before = checked.seen[unit.live]
+    if can_tell_alone(run, unit, checked) and manifests.is_untouched(before, left, checked.clock_ms, run.files.clock_grain_ms):
         return None
-    return manifests.judge(unit.manifest, run.files.look([left.path])[left.path].entries).why
+    entries = run.files.look([left.path])[left.path].entries
+    return manifests.judge(unit.manifest, without_empty_staging(run.files, entries)).why

@@ -17,6 +17,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
+from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import leave_unit, take_turns
@@ -105,12 +106,13 @@ def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Rea
     late: Tuple[str, ...] = ()
     entries = run.files.look([held])[held].entries
     if expected and manifests.find_late(unit.manifest, entries):
-        late = move_late(run.files, unit, held, expected)
+        late = move_late(run.files, unit, entries, expected)
         entries = run.files.look([held])[held].entries
     still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:
         return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late
-    judged = manifests.judge(unit.manifest, run.files.look([held])[held].entries)
+    # Of a backup whose live was replaced before it could go back there.
+    judged = manifests.judge(unit.manifest, without_empty_staging(run.files, run.files.look([held])[held].entries))
     if judged.seen is manifests.Seen.LATE:
         what = f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?"
         return Reason(Code.LATE_IN_BACKUP, what), late

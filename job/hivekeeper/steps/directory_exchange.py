@@ -7,17 +7,19 @@ renamed (measured on HDFS 3.3.6), so the check after the first rename is one cal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Optional, Tuple
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
+from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.checks import Checked, check_often, look_at_leaving
+from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving
 from hivekeeper.steps.exchange import Picture
+from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import needs_investigation
 
@@ -43,9 +45,8 @@ class DirectoryExchange:
     def exchange(self, checked: Checked) -> Optional[Reason]:
         """Exchange in one call if the directory's id and time can prove it unchanged. A kill leaves live absent for recovery to settle."""
         live, files = self.unit.live, self.run.files
-        before = checked.seen[live]
-        if manifests.can_tell(before, checked.clock_ms, files.clock_grain_ms):
-            left = files.exchange(live, self.left, self.incoming, before)
+        if can_tell_alone(self.run, self.unit, checked):
+            left = files.exchange(live, self.left, self.incoming, checked.seen[live])
             if left is None:
                 return None
         else:
@@ -66,7 +67,8 @@ class DirectoryExchange:
         if not seen[top].exists:
             raise fenced(self.run)
         entries = seen[live].entries if seen[live].exists else None
-        return Picture(seen[self.left].exists, seen[self.left].entries, seen[self.incoming].exists, entries)
+        departed = without_empty_staging(self.run.files, seen[self.left].entries)
+        return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
 
     def live(self) -> Tuple[FileInfo, ...]:
         return self.run.files.look([self.unit.live])[self.unit.live].entries
@@ -79,7 +81,9 @@ class DirectoryExchange:
         self._bring(self.left, with_recreated=True)
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
-        late = move_late(self.run.files, self.unit, self.left, expected)
+        entries = self.run.files.look([self.left])[self.left].entries
+        late = move_late(self.run.files, self.unit, entries, expected)
+        return_staging(self.run.files, entries, self.unit.live)
         merge_recreated(self.run, self.unit, self.unit.live)
         self.settle_live()
         return late
@@ -133,17 +137,29 @@ def move_file(files: Files, source: str, directory: str) -> str:
     )
 
 
-def move_late(files: Files, unit: PlannedUnit, source: str, expected: Mapping[str, int]) -> Tuple[str, ...]:
-    """Move the complete files that are not in the manifest from a directory into live; returns their names there.
+def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> Tuple[str, ...]:
+    """Move the complete files that the manifest does not know from a directory's listing into live; gives their names there.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well.
     """
     live, moved = unit.live, []
-    for file in manifests.find_late(unit.manifest, files.look([source])[source].entries):
+    for file in manifests.find_late(unit.manifest, entries):
         if not manifests.holds(expected, files.look([live])[live].entries):
             break
         moved.append(move_file(files, file.path, live))
     return tuple(moved)
+
+
+def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None:
+    """Move Impala's empty staging directory back to live, so that the backup is exactly its manifest. Impala may have made it again."""
+    for staging in filter(eligibility.is_impala_staging, entries):
+        try:
+            files.rename_exact(staging.path, names.join(live, staging.name))
+        except TargetExists:
+            files.remove_empty(staging.path)
+        except SourceMissing:
+            # Live is gone, dropped or overwritten since; or a call that seemed to fail moved it.
+            continue
 
 
 def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
@@ -176,7 +192,9 @@ def lift_nested(files: Files, live: str) -> None:
 
 
 def is_committed_directory(entry: FileInfo) -> bool:
-    return entry.is_dir and not names.is_hidden(entry.name) and not names.is_hive_subdirectory(entry.name)
+    """Whether a directory in live holds files that a committer meant for live: not what it works in, nor what Hive makes itself."""
+    unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)
+    return entry.is_dir and not any(known(entry.name) for known in unlike)
 
 
 def _lift(files: Files, directory: FileInfo, live: str) -> None:

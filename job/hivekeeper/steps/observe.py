@@ -16,6 +16,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Reason
+from hivekeeper.steps.leftovers import look_into_marks
 
 # Directories listed in one call: bounds the size of the answer, not the work.
 LOOK_AT_ONCE = 2000
@@ -47,8 +48,8 @@ def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = Non
     seen = look_at(cluster.files.look_hidden, [control.top, *above])
     snapshots, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
     entries = tuple(entry for place in above for entry in seen[place].entries)
-    homes = cluster.metastore.database_locations()
-    return SeenTable(table, control, seen[control.top].exists, touching, homes, all_units, units, snapshots, unreadable, entries)
+    inside = look_into_marks(cluster.files, entries, (entry for snapshot in snapshots.values() for entry in snapshot.entries))
+    return SeenTable(table, control, seen[control.top].exists, touching, all_units, units, snapshots, unreadable, entries, inside)
 
 
 def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:

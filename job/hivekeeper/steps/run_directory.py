@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Dict, Iterator, List
+from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import __version__, names
 from hivekeeper.errors import Locked, NeedsInvestigation
@@ -31,13 +31,17 @@ class Fenced(Locked):
 
 @dataclass(frozen=True)
 class Run:
-    """What every step of one run on one table needs."""
+    """What every step of one run on one table needs.
+
+    `leftover_ms`: for how long a writer's directory above the units must be unchanged to be a leftover; None: nothing is one.
+    """
 
     cluster: Cluster
     table: Table
     control: ControlPaths
     paths: RunPaths
     lock: Lock
+    leftover_ms: Optional[int] = None
 
     @property
     def files(self) -> Files:

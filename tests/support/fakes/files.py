@@ -289,7 +289,7 @@ class FakeFiles:
 
     def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         seen = self.look(directories)
-        hidden = {path: tuple(entry for entry in one.entries if names.is_hidden(entry.name)) for path, one in seen.items()}
+        hidden = {path: tuple(entry for entry in one.entries if names.is_listed_above_units(entry.name)) for path, one in seen.items()}
         return {path: dataclasses.replace(one, entries=hidden[path]) for path, one in seen.items()}
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:

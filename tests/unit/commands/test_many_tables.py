@@ -162,8 +162,9 @@ def test_the_text_has_a_line_for_each_table_done_and_ends_with_what_needs_a_hand
     done = [line for line in lines if ": compacted 1 unit: 3 → 1 file" in line]
     assert len(done) == len({line.partition(":")[0] for line in done}) == TABLES - len(EXPECTED) - len(FINE) - len(KILLED)
     heads = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert heads == ["refused", "not all done, run again", "held by another run", "the cluster could not be used", "stop and investigate"]
-    assert f"{name_of(ASKS)}/log/{names.log_entry(0)} cannot be read" in " ".join(lines[-5:])
+    held = "held by another run or by a writer"
+    assert heads == ["refused", "not all done, run again", held, "the cluster could not be used", "stop and investigate"]
+    assert f"{name_of(ASKS)}/log: log entry 0 cannot be read" in " ".join(lines[-5:])
     assert lines[-1].startswith("200 tables: ")
     assert lines[-1].endswith("; exit code 7")
     assert len(lines) < TABLES + 60
@@ -311,6 +312,8 @@ def test_a_unit_that_failed_three_nights_is_left_alone_and_that_is_no_error(desk
 
 
 def test_a_dry_run_analyze_and_history_show_it(desk):
+    # It is no file of the unit, so none that came since the failures.
+    desk.world.files.writer.make_directory(f"{desk.live('dt=2')}/_impala_insert_staging")
     for _ in range(3):
         pass_night(desk)
     assert outcomes(desk.compact(dry_run=True)) == {"dt=2": "quarantined"}

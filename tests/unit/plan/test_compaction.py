@@ -50,7 +50,7 @@ def test_units_of_one_form_share_a_batch_and_are_numbered_from_one():
 @pytest.mark.parametrize(
     "other",
     [
-        {"form": replace(FORM, schema="message m {\n  optional int64 id;\n}\n")},
+        {"form": replace(FORM, schema="message schema {\n  optional int64 id;\n}")},
         {"form": replace(FORM, codec="gzip")},
         {"attributes": replace(PLAIN, owner="alice")},
     ],

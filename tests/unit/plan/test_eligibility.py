@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper.model import Storage
+from hivekeeper.model import Snapshot, Storage
 from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code
 from support.builders import ORC, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
 
+DIRECTORIES_OF_WRITERS = ["+tmp", "__magic", "__magic_job-1", "-ext-10000", "_tmp.-ext-10000", "_task_tmp.x", ".staging_1", "_sqoop"]
 HUDI = Storage("org.apache.hudi.hadoop.HoodieParquetInputFormat", *list(eligibility.FORMATS)[0][1:])
 
 
@@ -99,6 +100,11 @@ def test_a_table_in_or_around_the_directory_of_another_database_is_refused_and_t
         (a_directory(".hive-staging_hive_2026"), Code.WRITER_AT_WORK),
         (a_directory(".spark-staging-1"), Code.WRITER_AT_WORK),
         (a_directory("_impala_insert_staging"), Code.WRITER_AT_WORK),
+        *((a_directory(name), Code.WRITER_AT_WORK) for name in DIRECTORIES_OF_WRITERS),
+        (a_file(".distcp.tmp.attempt_1_0001_m_000000_0"), Code.WRITER_AT_WORK),
+        (a_file("_tmp_sdc-1.parquet"), Code.WRITER_AT_WORK),
+        (a_file(".part-0-0.inprogress.4a1f"), Code.UNFINISHED_FILE),
+        (a_file("_part-0-0.in-progress"), Code.UNFINISHED_FILE),
         (a_file("part-1", is_open=True), Code.OPEN_FILE),
         (a_directory("_spark_metadata"), Code.OTHER_ENGINE),
         (a_directory("_delta_log"), Code.OTHER_ENGINE),
@@ -126,3 +132,81 @@ def test_markers_and_summary_files_and_empty_files_are_no_reason():
     assert eligibility.refuse_directory(snapshot) is None
     assert [file.name for file in eligibility.data_files(snapshot)] == ["a", "b"]
     assert eligibility.marker_files(snapshot) == ("_SUCCESS",)
+
+
+# ---- what writers leave behind
+
+NOW, WEEK = 10**12, 7 * 86_400_000
+OLD, YOUNG = NOW - WEEK - 1, NOW - WEEK + 1
+
+
+def a_tree(top, *entries, **times):
+    """The mark of a writer in the root and what is below it, each directory with its own snapshot."""
+    mark = replace(a_directory(top), mtime_ms=times.get("mark", OLD))
+    inside = {mark.path: a_snapshot(*entries)}
+    inside.update({entry.path: a_snapshot() for entry in entries if entry.is_dir})
+    return mark, inside
+
+
+def writer_among(mark, inside, age=WEEK):
+    return eligibility.find_writer([mark], inside, NOW, age)
+
+
+@pytest.mark.parametrize("name", [*DIRECTORIES_OF_WRITERS, "_temporary", ".hive-staging_hive_1", "_impala_insert_staging"])
+def test_what_has_not_changed_for_long_is_left_behind(name):
+    below = f"{ROOT}/{name}"
+    old = replace(a_directory("0", below), mtime_ms=OLD)
+    assert writer_among(*a_tree(name, old)) is None
+    assert writer_among(*a_tree(name, old), age=None) == name
+    assert writer_among(*a_tree(name, old, mark=YOUNG)) == name
+    assert writer_among(*a_tree(name, replace(old, mtime_ms=YOUNG))) == name
+    assert writer_among(*a_tree(name, a_file("f", mtime_ms=OLD, directory=below))) is None
+    assert writer_among(*a_tree(name, a_file("f", mtime_ms=OLD, directory=below, is_open=True))) == name
+
+
+def test_a_young_attempt_deep_below_an_old_directory_is_a_writer():
+    mark, inside = a_tree("_temporary", replace(a_directory("0", f"{ROOT}/_temporary"), mtime_ms=OLD))
+    deep = f"{ROOT}/_temporary/0"
+    assert writer_among(mark, {**inside, deep: a_snapshot(a_file("part", mtime_ms=YOUNG, directory=deep))}) == "_temporary"
+    assert writer_among(mark, {mark.path: inside[mark.path]}) == "_temporary", "a directory that was not seen tells nothing"
+    assert writer_among(mark, {**inside, deep: Snapshot(exists=False)}) == "_temporary", "somebody removes it now"
+
+
+def test_impalas_staging_directory_is_a_writers_as_long_as_it_holds_anything():
+    assert writer_among(*a_tree("_impala_insert_staging", mark=YOUNG)) is None
+    assert writer_among(*a_tree("_impala_insert_staging"), age=None) is None
+    query = a_directory("1_2", f"{ROOT}/_impala_insert_staging")
+    mark, inside = a_tree("_impala_insert_staging", replace(query, mtime_ms=YOUNG))
+    assert writer_among(mark, inside) == "_impala_insert_staging"
+    assert eligibility.without_empty_staging([mark], inside) == (mark,)
+    assert eligibility.without_empty_staging([mark], {}) == (mark,), "a directory that was not seen tells nothing"
+    assert eligibility.without_empty_staging([mark], {mark.path: a_snapshot()}) == ()
+
+
+def test_in_a_unit_an_old_directory_of_others_is_not_passed():
+    mark, inside = a_tree("_temporary")
+    assert eligibility.without_empty_staging([mark], inside) == (mark,)
+
+
+@pytest.mark.parametrize("name", [".distcp.tmp.attempt_1", ".part-0.inprogress.1", ".nifi.parquet.tmp"])
+def test_files_of_writers_in_the_root_count_as_their_directories_do(name):
+    assert writer_among(a_file(name, mtime_ms=YOUNG), {}) == name
+    assert writer_among(a_file(name, mtime_ms=OLD), {}) is None
+    assert writer_among(a_file(name, mtime_ms=OLD, is_open=True), {}) == name
+
+
+def test_any_open_hidden_file_in_the_root_is_a_writers_and_a_closed_one_nobodys():
+    assert writer_among(a_file(".events.parquet", is_open=True), {}) == ".events.parquet"
+    assert writer_among(a_file(".events.parquet", mtime_ms=YOUNG), {}) is None
+
+
+@pytest.mark.parametrize("name", ["topic+0+0000000099+0000000199.parquet", "a.b-c+11+0+0.avro", "t+0+1+2"])
+def test_files_with_offsets_in_their_names_keep_them(name):
+    reason = eligibility.refuse_offset_names([a_file("part-0.parquet"), a_file(name)])
+    assert reason.code is Code.OFFSETS_IN_NAMES
+    assert name in reason.what
+
+
+@pytest.mark.parametrize("name", ["part-00000-1f0c.parquet", "a+b.parquet", "t+0+1.parquet", "t+0+1+x.parquet", "+0+1+2", "000000_0"])
+def test_other_names_hold_no_offsets(name):
+    assert eligibility.refuse_offset_names([a_file(name)]) is None

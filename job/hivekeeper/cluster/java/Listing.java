@@ -42,7 +42,7 @@ public class Listing {
     }));
   }
 
-  /** Like look(), but only entries with a hidden name. */
+  /** As look(), of the entries only those that names.is_listed_above_units knows. */
   public String lookHidden(String directories) throws Exception {
     return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
@@ -134,24 +134,25 @@ public class Listing {
     if (place.isHdfs()) return hiddenEntriesOfHdfs(place);
     List<FileEntry> found = new ArrayList<FileEntry>();
     for (FileEntry entry : allEntries(place)) {
-      if (isHidden(entry.name)) found.add(entry);
+      if (isWanted(entry.name)) found.add(entry);
     }
     return found;
   }
 
   /**
-   * A NameNode lists names in byte order, a batch at a time, so names between those that begin with a dot and those that begin
-   * with an underscore are skipped, and so are names after these. A root with ten thousand partitions costs two calls.
+   * A NameNode lists names in the order of their bytes, so many at a time: what lies between those that begin with +, - or a dot and
+   * those that begin with an underscore is passed over, and so is what comes after. A root of ten thousand partitions costs two calls.
+   * With the blocks of the files, which say whether one is open.
    */
   private List<FileEntry> hiddenEntriesOfHdfs(Place place) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();
     DFSClient client = place.hdfs().getClient();
     byte[] after = HdfsFileStatus.EMPTY_NAME;
     while (true) {
-      DirectoryListing part = client.listPaths(place.real.toUri().getPath(), after, false);
+      DirectoryListing part = client.listPaths(place.real.toUri().getPath(), after, true);
       if (part == null) throw new FileNotFoundException(place.path.toString());
       for (HdfsFileStatus status : part.getPartialListing()) {
-        if (isHidden(status.getLocalName())) found.add(FileEntry.of(status.makeQualified(place.fs.getUri(), place.real)));
+        if (isWanted(status.getLocalName())) found.add(FileEntry.of(status.makeQualified(place.fs.getUri(), place.real)));
       }
       if (!part.hasMore() || part.getLastName()[0] > '_') return found;
       boolean between = part.getLastName()[0] > '.' && part.getLastName()[0] < LAST_BEFORE_UNDERSCORE[0];
@@ -159,7 +160,7 @@ public class Listing {
     }
   }
 
-  private static boolean isHidden(String name) {
-    return name.startsWith(".") || name.startsWith("_");
+  private static boolean isWanted(String name) {
+    return !name.isEmpty() && "._+-".indexOf(name.charAt(0)) >= 0;
   }
 }

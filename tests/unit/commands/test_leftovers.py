@@ -1,0 +1,266 @@
+"""Tables in which writers left something behind, are at work, or keep their state in the names of files."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.errors import Exit
+from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
+from hivekeeper.report import properties
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk
+from support.fakes.rows import DataFile
+from support.world import World
+
+WEEK = 7 * 86_400_000
+STAGING = "_impala_insert_staging"
+
+
+def a_desk(*partitions, **settings):
+    world = World()
+    units = {name: [1000] * 3 for name in partitions or [""]}
+    world.add_table(a_table(["dt"] if partitions else []), units)
+    return Desk(world, **settings)
+
+
+def age(desk, days=8):
+    desk.world.files.namespace.advance(days * 86_400_000)
+
+
+def code_of(result):
+    table = result.tables[0]
+    return table.problem.code if table.problem else next((unit.why.code for unit in table.units if unit.why), None)
+
+
+def names_in(desk, place):
+    return sorted(entry.name for entry in desk.world.files.look([place])[place].entries)
+
+
+@pytest.mark.parametrize("partitions", [(), ("dt=1",)])
+def test_a_table_into_which_impala_once_inserted_is_compacted(partitions):
+    desk = a_desk(*partitions)
+    before = desk.world.rows_of(desk.table)
+    desk.world.files.writer.make_directory(f"{desk.live()}/{STAGING}")
+    assert desk.compact().code is Exit.DONE
+    assert STAGING in names_in(desk, desk.live())
+    assert desk.world.rows_of(desk.table) == before
+    assert desk.verify().code is Exit.DONE
+    assert desk.rollback().code is Exit.DONE
+    assert (STAGING in names_in(desk, desk.live()), desk.world.rows_of(desk.table)) == (True, before)
+    assert desk.compact().code is Exit.DONE
+    age(desk)
+    assert desk.cleanup().code is Exit.DONE
+    assert (STAGING in names_in(desk, desk.live()), desk.world.rows_of(desk.table)) == (True, before)
+    assert not [path for path in desk.world.picture() if "/retired/" in path]
+
+
+@pytest.mark.parametrize("partitions", [(), ("dt=1",)])
+def test_a_query_of_impala_at_work_is_later(partitions):
+    desk = a_desk(*partitions)
+    desk.world.files.writer.make_directory(f"{desk.live()}/{STAGING}/1_2")
+    result = desk.compact()
+    assert (result.code, code_of(result)) == (Exit.LOCKED, Code.WRITER_AT_WORK)
+    assert "hivekeeper.retry=later" in properties.render(result)
+
+
+def before_first(desk, begins, act):
+    """Let another program act once, just before the first step that `begins` knows."""
+
+    def begin(what):
+        if begins(what):
+            desk.world.files.before_step = None
+            act()
+
+    desk.world.files.before_step = begin
+
+
+def retires(what):
+    return what.startswith(("exchange", "rename_exact")) and "/retired/" in what
+
+
+@pytest.mark.parametrize("partitions", [(), ("dt=1",)])
+def test_a_query_that_starts_in_the_passed_staging_directory_is_noticed(partitions):
+    """In the root before the check; in a unit at the last moment too, when the directory itself does not change."""
+    desk = a_desk(*partitions)
+    writer, query = desk.world.files.writer, f"{desk.live()}/{STAGING}/1_2"
+    writer.make_directory(f"{desk.live()}/{STAGING}")
+    age(desk)
+    begins = (lambda what: "/ready/" in what) if partitions else retires
+    before_first(desk, begins, lambda: writer.add(f"{query}/new.parquet", DataFile(("new",)), 10))
+    before = desk.world.rows_of(desk.table)
+    result = desk.compact()
+    assert (result.code, code_of(result)) == (Exit.PARTIAL, Code.WRITER_AT_WORK)
+    assert result.tables[0].units[0].outcome.code == ("given-up" if partitions else "put-back")
+    writer.rename_into(f"{query}/new.parquet", desk.live(*partitions))
+    writer.delete(query)
+    before["new"] += 1
+    assert desk.world.rows_of(desk.table) == before
+
+
+def test_a_query_that_starts_while_the_check_is_made_again_is_noticed_by_the_times_alone():
+    """The check of a large unit takes too long, so that ids and times are asked for once more: also those of what was passed."""
+    desk = a_desk("dt=1")
+    files, staging = desk.world.files, f"{desk.live()}/{STAGING}"
+    files.writer.make_directory(staging)
+    age(desk)
+    look, looks = files.look, []
+
+    def look_slowly(directories):
+        seen = look(directories)
+        if staging in directories:
+            looks.append(staging)
+            if len(looks) == 2:
+                desk.world.clock.elapsed_ms += 200
+                files.writer.add(f"{staging}/1_2/new.parquet", DataFile(("new",)), 10)
+        return seen
+
+    files.look = look_slowly
+    result = desk.compact()
+    assert (result.tables[0].units[0].outcome.code, code_of(result)) == ("given-up", Code.WRITER_AT_WORK)
+    assert len(looks) == 3
+
+
+def test_a_run_that_is_killed_in_the_gap_is_finished_with_the_staging_directory():
+    desk = a_desk()
+    before = desk.world.rows_of(desk.table)
+    desk.world.files.writer.make_directory(f"{desk.live()}/{STAGING}")
+    age(desk)
+    desk.kill_before(["/ready/", f" {desk.live()}"], desk.compact)
+    assert desk.world.files.namespace.find(desk.live()) is None
+    ((_, counts),) = desk.recover().tables[0].recovered
+    assert {outcome.code for outcome in counts} == {"swapped"}
+    assert (STAGING in names_in(desk, desk.live()), desk.world.rows_of(desk.table)) == (True, before)
+
+
+def test_impala_that_makes_its_directory_again_at_once_leaves_none_in_the_backup():
+    desk = a_desk()
+    before, staging = desk.world.rows_of(desk.table), f"{desk.live()}/{STAGING}"
+    desk.world.files.writer.make_directory(staging)
+    age(desk)
+    before_first(desk, lambda what: what.endswith(f" {staging}"), lambda: desk.world.files.writer.make_directory(staging))
+    assert desk.compact().code is Exit.DONE
+    assert desk.rollback().code is Exit.DONE
+    assert (STAGING in names_in(desk, desk.live()), desk.world.rows_of(desk.table)) == (True, before)
+
+
+def test_a_backup_that_kept_the_staging_directory_of_a_replaced_unit_is_cleaned_up():
+    desk = a_desk()
+    staging = f"{desk.live()}/{STAGING}"
+    desk.world.files.writer.make_directory(staging)
+    age(desk)
+    desk.kill_before([f" {staging}"], desk.compact)
+    desk.world.files.writer.overwrite(desk.live(), {"other.parquet": DataFile(("other",))})
+    desk.recover()
+    age(desk)
+    assert desk.cleanup().code is Exit.DONE
+    assert not [path for path in desk.world.picture() if "/retired/" in path]
+
+
+LEFT_BEHIND = [".hive-staging_hive_2026-01-01_00-00-00_000_1-1/-ext-10000", "_temporary/0/_temporary", ".spark-staging-1/dt=1", "-ext-1/x"]
+
+
+@pytest.mark.parametrize("left", LEFT_BEHIND)
+def test_what_was_left_in_the_root_long_ago_is_no_reason_to_wait_and_is_not_touched(left):
+    desk = a_desk("dt=1", "dt=2")
+    top = left.partition("/")[0]
+    desk.world.files.writer.add(f"{desk.live()}/{left}/part-0", "half")
+    assert (desk.compact().code, code_of(desk.compact())) == (Exit.LOCKED, Code.WRITER_AT_WORK)
+    age(desk, days=6)
+    assert desk.compact().code is Exit.LOCKED
+    age(desk, days=2)
+    assert desk.compact().code is Exit.DONE
+    assert desk.rollback().code is Exit.DONE
+    assert top in names_in(desk, desk.live())
+    assert desk.world.picture()[f"{desk.live()}/{left}/part-0"] == "half"
+
+
+def test_how_long_ago_is_a_setting():
+    desk = a_desk("dt=1", leftover_age_ms=30 * 86_400_000)
+    desk.world.files.writer.make_directory(f"{desk.live()}/_temporary/0")
+    age(desk)
+    assert desk.compact().code is Exit.LOCKED
+    age(desk, 30)
+    assert desk.compact().code is Exit.DONE
+
+
+@pytest.mark.parametrize("command", ["compact", "rollback"])
+def test_a_writer_that_starts_in_a_passed_leftover_is_noticed_by_the_check(command):
+    desk = a_desk("dt=1")
+    temporary = f"{desk.live()}/_temporary/0"
+    desk.world.files.writer.make_directory(f"{temporary}/_temporary")
+    age(desk)
+    if command == "rollback":
+        desk.compact()
+    attempt = f"{temporary}/_temporary/attempt_1/part-0"
+    before_first(desk, lambda what: "plan.json" in what, lambda: desk.world.files.writer.add(attempt, "half"))
+    result = getattr(desk, command)()
+    assert (result.code, code_of(result)) == (Exit.PARTIAL, Code.WRITER_AT_WORK)
+
+
+def test_in_a_unit_nothing_of_the_others_is_passed_however_old():
+    """The swap would take it away from its writer."""
+    desk = a_desk("dt=1")
+    desk.world.files.writer.make_directory(f"{desk.live('dt=1')}/_temporary")
+    age(desk, 400)
+    assert code_of(desk.compact()) is Code.WRITER_AT_WORK
+
+
+def test_a_leftover_that_may_not_be_read_is_a_writers():
+    desk = a_desk("dt=1")
+    staging = f"{desk.live()}/.hive-staging_1"
+    desk.world.files.writer.make_directory(staging)
+    age(desk)
+    desk.world.files.namespace.unreadable.add(staging)
+    assert desk.compact().code is Exit.LOCKED
+
+
+def test_a_leftover_without_end_is_not_looked_into_for_ever(monkeypatch):
+    desk = a_desk("dt=1")
+    for nth in range(30):
+        desk.world.files.writer.make_directory(f"{desk.live()}/_temporary/0/{nth}")
+    age(desk)
+    monkeypatch.setattr("hivekeeper.steps.leftovers.MOST_DIRECTORIES", 20)
+    assert desk.compact().code is Exit.LOCKED
+
+
+@pytest.mark.parametrize("busy", ["table", "unit"])
+def test_a_writer_in_a_table_is_later_where_it_is_named_and_no_error_in_a_database(busy):
+    desk = a_desk("dt=1")
+    desk.world.add_table(a_table(["dt"], name="others"), {"dt=1": [1000] * 3})
+    place = desk.live() if busy == "table" else desk.live("dt=1")
+    desk.world.files.writer.start_committer(place)
+    named = desk.compact()
+    assert named.code is Exit.LOCKED
+    assert "hivekeeper.retry=later" in properties.render(named)
+    whole = compact_swap(a_context(desk.world.cluster, Selection(databases=("sales",)), "20260201t000000z-0000"))
+    assert {table.table: table.code for table in whole.tables} == {"sales.events": Exit.LOCKED, "sales.others": Exit.DONE}
+    assert whole.code is Exit.DONE
+
+
+def test_files_of_kafka_connect_keep_their_names_until_it_is_allowed():
+    desk = a_desk("dt=1", "dt=2")
+    desk.world.add_file(f"{desk.live('dt=1')}/events+0+0000000000+0000000099.parquet", ["kafka"])
+    age(desk)
+    before = desk.world.rows_of(desk.table)
+    result = desk.compact()
+    assert {unit.name: unit.outcome.code for unit in result.tables[0].units} == {"dt=1": "refused", "dt=2": "swapped"}
+    assert next(unit.why.code for unit in result.tables[0].units if unit.why) is Code.OFFSETS_IN_NAMES
+    allowed = Desk(desk.world, compact_offset_files=True)
+    allowed.runs = desk.runs
+    assert allowed.compact().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == before
+
+
+def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_unit():
+    """A unit that is put back is searched for directories that a committer took for its target."""
+    desk = a_desk()
+    half = f"{desk.live()}/+tmp/events/half.parquet"
+    age(desk)
+    before_first(desk, retires, lambda: desk.world.files.writer.add(half, DataFile(("half",)), 10))
+    before = desk.world.rows_of(desk.table)
+    assert code_of(desk.compact()) is Code.WRITER_AT_WORK
+    assert desk.world.rows_of(desk.table) == before
+    assert half in desk.world.picture()
