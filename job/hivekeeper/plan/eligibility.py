@@ -295,7 +295,17 @@ def is_leftover(mark: FileInfo, inside: Inside, now_ms: int, leftover_ms: Option
         return False
     if is_impala_staging(mark) and not below:
         return True
-    return leftover_ms is not None and not any(entry.is_open or entry.mtime_ms > now_ms - leftover_ms for entry in (mark, *below))
+    return all(_is_old(entry, now_ms, leftover_ms) for entry in (mark, *below))
+
+
+def _is_old(entry: FileInfo, now_ms: int, leftover_ms: Optional[int]) -> bool:
+    return leftover_ms is not None and not entry.is_open and entry.mtime_ms <= now_ms - leftover_ms
+
+
+def find_unsure(entries: Iterable[FileInfo], now_ms: int, leftover_ms: Optional[int]) -> List[str]:
+    """The directories of writers above the units that may be leftovers: what lies in them tells."""
+    marks = (entry for entry in entries if entry.is_dir and is_mark(entry))
+    return [mark.path for mark in marks if is_impala_staging(mark) or _is_old(mark, now_ms, leftover_ms)]
 
 
 def _list_below(top: FileInfo, inside: Inside) -> Optional[List[FileInfo]]:

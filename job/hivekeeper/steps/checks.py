@@ -14,7 +14,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.leftovers import look_into_marks, without_empty_staging
+from hivekeeper.steps.leftovers import find_staging, look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, read_clock, require_lock
 
 # A writer that sets up and commits a task while live is away is lost only if both happen between the check
@@ -75,7 +75,8 @@ def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     began_ms = run.cluster.clock.monotonic_ms()
     seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
-    inside = look_into_marks(run.files, entries_above, seen[live].entries)
+    unsure = eligibility.find_unsure(entries_above, clock_ms, run.leftover_ms)
+    inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries)
     writer = eligibility.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")

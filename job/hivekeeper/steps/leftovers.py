@@ -15,12 +15,6 @@ from hivekeeper.ports import Files, NoPermission
 MOST_DIRECTORIES = 1000
 
 
-def look_into_marks(files: Files, above: Iterable[FileInfo], in_units: Iterable[FileInfo]) -> Mapping[str, Snapshot]:
-    """What lies in the directories of writers, at any depth: all of those above the units, in units only Impala's."""
-    tops = [entry.path for entry in above if entry.is_dir and eligibility.is_mark(entry)]
-    return look_inside(files, [*tops, *(entry.path for entry in in_units if eligibility.is_impala_staging(entry))])
-
-
 def look_inside(files: Files, tops: Sequence[str]) -> Mapping[str, Snapshot]:
     """Snapshots of directories and of all below them, as far as this user may read and MOST_DIRECTORIES go."""
     seen: Dict[str, Snapshot] = {}
@@ -37,4 +31,8 @@ def look_inside(files: Files, tops: Sequence[str]) -> Mapping[str, Snapshot]:
 
 def without_empty_staging(files: Files, entries: Sequence[FileInfo]) -> Tuple[FileInfo, ...]:
     """The entries of a unit's directory but for Impala's staging directory where that is empty at this moment."""
-    return eligibility.without_empty_staging(entries, look_into_marks(files, (), entries))
+    return eligibility.without_empty_staging(entries, look_inside(files, find_staging(entries)))
+
+
+def find_staging(entries: Iterable[FileInfo]) -> List[str]:
+    return [entry.path for entry in entries if eligibility.is_impala_staging(entry)]

@@ -16,7 +16,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Reason
-from hivekeeper.steps.leftovers import look_into_marks
+from hivekeeper.steps.leftovers import find_staging, look_inside
 
 # Directories listed in one call: bounds the size of the answer, not the work.
 LOOK_AT_ONCE = 2000
@@ -34,11 +34,11 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     reason = eligibility.refuse_table(table)
     if reason:
         return ObservedTable(table, ControlPaths(""), settings, reason=reason)
-    return judge_table(look_at_table(cluster, table, wanted), settings, cluster.clock.now_ms())
+    return judge_table(look_at_table(cluster, table, settings, wanted), settings, cluster.clock.now_ms())
 
 
-def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = None) -> SeenTable:
-    """All metadata of a table with a fit definition, in a few calls whatever its number of units."""
+def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> SeenTable:
+    """Everything that metadata tell of a table whose definition is fit, in a few calls whatever the number of its units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
     touching = find_touching(cluster, table)
@@ -48,7 +48,9 @@ def look_at_table(cluster: Cluster, table: Table, wanted: Optional[Wanted] = Non
     seen = look_at(cluster.files.look_hidden, [control.top, *above])
     snapshots, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
     entries = tuple(entry for place in above for entry in seen[place].entries)
-    inside = look_into_marks(cluster.files, entries, (entry for snapshot in snapshots.values() for entry in snapshot.entries))
+    unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
+    staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
+    inside = look_inside(cluster.files, [*unsure, *staging])
     return SeenTable(table, control, seen[control.top].exists, touching, all_units, units, snapshots, unreadable, entries, inside)
 
 
