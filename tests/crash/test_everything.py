@@ -29,7 +29,7 @@ POLICIES = [
 ]
 # What must have happened at least once over all lives.
 OFTEN_ENOUGH = {"swapped": 200, "rolled-back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
-FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED}
+FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED, Exit.LOCKED}
 
 
 class Life(RuleBasedStateMachine):

@@ -51,8 +51,8 @@ SITUATIONS = [
     for shape in (SHAPES if EVERYTHING else [list(SHAPES)[number % len(SHAPES)]])
 ]
 SANE = {Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE}
-# The first unit's committer is still running: the unit is refused, alone or beside others that are done.
-BESIDE_A_WRITER = {Exit.DONE, Exit.REFUSED, Exit.PARTIAL}
+# The committer of the first unit is at work still: later, alone or beside others that are done.
+BESIDE_A_WRITER = {Exit.DONE, Exit.LOCKED, Exit.PARTIAL}
 
 
 def run_again(desk: Desk, point: Point) -> None:
