@@ -32,7 +32,7 @@ MACHINE, DIRECTORIES = "steps/exchange.py", "steps/directory_exchange.py"
 MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
-    "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run.files, self.unit, self.left, expected)", "late = ()", "append"),
+    "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run.files, self.unit, entries, expected)", "late = ()", "append"),
     "merging what was set aside": Mutation(DIRECTORIES, "        merge_recreated(self.run, self.unit, self.unit.live)\n", "", "append"),
     "merging before a put-back": Mutation(
         DIRECTORIES,
