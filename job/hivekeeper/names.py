@@ -40,6 +40,8 @@ UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?
 OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 
 CONTROL = ".hivekeeper"
+# The table property that marks one of our backup tables and names the table it belongs to.
+BACKUP_OF = "hivekeeper.backup-of"
 # Of a name and a path, in characters; HDFS takes 255 bytes (unless told otherwise) and 8000 characters.
 MOST_NAME, MOST_PATH = 1024, 8000
 UNIT_COLUMN = "__hivekeeper_unit"

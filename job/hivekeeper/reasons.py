@@ -324,6 +324,12 @@ class Code(Coded):
         "file, the field and why",
         _INVESTIGATE,
     )
+    NOT_OUR_OWN = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a record names a file or table that is not this table's own; nothing outside the table is ever changed",
+        _INVESTIGATE,
+    )
     NOT_AS_PROVED = Topic.COMMAND, Exit.INVESTIGATE, "somebody else writes below the control directory", _INVESTIGATE
     RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.INVESTIGATE, "the file system refuses a rename again and again", _INVESTIGATE
     RE_CREATED_AGAIN = Topic.COMMAND, Exit.INVESTIGATE, "a job re-creates the unit's directory over and over", _INVESTIGATE

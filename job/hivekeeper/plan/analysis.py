@@ -139,9 +139,10 @@ class ObservedTable:
 class SeenTable:
     """The observations of a table, before anything is judged. Locations are qualified.
 
-    `touching` are other tables of its database on the same directory, an outer or an inner one. `units` are those that were chosen,
-    `all_units` all. `snapshots` and `unreadable` (why a directory may not be read) go by the units' directories. `above` are the
-    hidden entries of the directories above the units, where committers work, `inside` what lies in those that writers have made.
+    `touching` are tables of any database on the same directory, an outer or an inner one; `homes` are the databases' directories by
+    name. `units` are the selected units, `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are
+    keyed by the units' directories. `above` are the hidden entries of the directories above the units, where committers work, and
+    `inside` what is in those that writers have made.
     """
 
     table: Table
@@ -158,9 +159,10 @@ class SeenTable:
 
 
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
-    """The table as a whole first, then each of its units."""
+    """Judge the table as a whole first, then each of its units."""
     writer = eligibility.find_writer(seen.above, seen.inside, now_ms, settings.leftover_age_ms)
-    reason = eligibility.refuse_overlap(seen.table, seen.touching) or (eligibility.writer_at_work(writer) if writer else None)
+    reason = eligibility.refuse_overlap(seen.table, seen.touching) or eligibility.refuse_home(seen.table, seen.homes)
+    reason = reason or (eligibility.writer_at_work(writer) if writer else None)
     if reason:
         return ObservedTable(seen.table, seen.control, settings, reason=reason, has_control=seen.has_control)
     refused = eligibility.refuse_units(seen.table, seen.all_units)

@@ -32,9 +32,6 @@ FORMATS: Mapping[Tuple[str, str, str], str] = {
 # Snapshots of directories that writers have, and of all below them, by path. What is missing was not seen.
 Inside = Mapping[str, Snapshot]
 
-# The table property that marks one of our backup tables and names the table it belongs to.
-BACKUP_OF = "hivekeeper.backup-of"
-
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
 
 # Parquet summary files describe the old files; readers take the schema from them, so they must not stay (hazards 2.1).

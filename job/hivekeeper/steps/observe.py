@@ -38,7 +38,7 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
 
 
 def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> SeenTable:
-    """Everything that metadata tell of a table whose definition is fit, in a few calls whatever the number of its units."""
+    """All metadata of a table with a fit definition, in a few calls whatever its number of units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
     touching = find_touching(cluster, table)
@@ -51,7 +51,8 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
     staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
     inside = look_inside(cluster.files, [*unsure, *staging])
-    return SeenTable(table, control, seen[control.top].exists, touching, all_units, units, snapshots, unreadable, entries, inside)
+    homes = cluster.metastore.database_locations()
+    return SeenTable(table, control, seen[control.top].exists, touching, homes, all_units, units, snapshots, unreadable, entries, inside)
 
 
 def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:

@@ -39,7 +39,9 @@ VALUES = st.one_of(
     st.text(max_size=20),
     st.integers(),
     st.sampled_from([0, -1, 1, 2**31, 2**63, -(2**63), 2**64, 10**30, 1.5, float("nan"), float("inf"), None, True, False, [], {}]),
-    st.recursive(st.one_of(NASTY, st.integers(), st.none()), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NASTY, inner, max_size=3)),
+    st.recursive(
+        st.one_of(NASTY, st.integers(), st.none()), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NASTY, inner, max_size=3)
+    ),
 )
 
 
@@ -91,7 +93,11 @@ def spoil_text(draw, text):
     if how == "cut":
         return text[:at]
     if how == "insert":
-        return text[:at] + draw(st.sampled_from(["\n", "\0", "}", "]", '"', "[" * 5000, "{" * 3, "NaN", "9" * 5000, "\\ud800", ",", "\u2028"])) + text[at:]
+        return (
+            text[:at]
+            + draw(st.sampled_from(["\n", "\0", "}", "]", '"', "[" * 5000, "{" * 3, "NaN", "9" * 5000, "\\ud800", ",", "\u2028"]))
+            + text[at:]
+        )
     if how == "twice":
         return text + text
     return text.replace(draw(st.sampled_from(["dt=", "runs", ":", ",", "retired", "1"])), draw(NASTY)) if how == "crossed" else text
