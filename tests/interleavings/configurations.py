@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Tuple
 
+from hivekeeper import names
 from interleavings.explorer import CONTROL, Budget, Explorer, Runner, State, Writer
 from interleavings.promises import judge_end, judge_now
 from interleavings.world import World, add_file
@@ -52,6 +53,8 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "append twice": Configuration(TWICE, (*APPEND, ("append", "a2"))),
     "append slowly": Configuration(THRICE, APPEND_SLOWLY, kills=3),
     "append as Hive": Configuration(THRICE, one("append_hive", "h1"), kills=3),
+    "impala": Configuration(ONCE, one("impala", "i1"), kills=1),
+    "rollback, impala": Configuration(BACK, one("impala", "i1"), kills=1, swapped=True),
     "committer inside": Configuration(ONCE, one("committer_inside"), kills=1),
     "committer beside": Configuration(THRICE, BESIDE, kills=3),
     "committer beside, append": Configuration(ONCE, (*BESIDE, ("append", "a2")), kills=1),
@@ -97,6 +100,8 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
     add_file(world, f"{PRIVATE}/h1", DataFile(("h1",)))
     for row in ORIGINAL:
         add_file(world, f"{LIVE}/{row}.parquet", DataFile((row,)))
+    if any(writer[0] == "impala" for writer in configuration.writers):
+        world.namespace.make_directory(names.join(LIVE, names.IMPALA_STAGING))
     frozen = explorer.freezer.freeze(world)
     if configuration.swapped:
         world = explorer.freezer.thaw(explorer.run_alone(frozen, COMPACT, 80))

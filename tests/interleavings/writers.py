@@ -155,6 +155,17 @@ def append_hive(row: str) -> Program:
     return _told(row) if (yield rename(f"{PRIVATE}/{row}", f"{LIVE}/{row}.parquet")) else ()
 
 
+def impala(row: str) -> Program:
+    """An executor writes below the staging directory of the unit; the coordinator moves the file, and removes what was the query's."""
+    query = names.join(LIVE, names.IMPALA_STAGING, row)
+    opened = yield make_file(f"{query}/{row}.parquet", row, is_open=True)
+    closed = opened and (yield close_row(row))
+    if not (closed and (yield rename(f"{query}/{row}.parquet", f"{LIVE}/{row}.parquet"))):
+        return ()
+    yield delete(query)
+    return _told(row)
+
+
 def append_to_old(row: str) -> Program:
     """A stream opened before the swap, for append to a file of the snapshot."""
     return [("kept", row)] if (yield close_row(ORIGINAL[0], row)) else ()
@@ -328,6 +339,7 @@ PROGRAMS: Dict[str, Callable[..., Program]] = {
         append,
         append_slowly,
         append_hive,
+        impala,
         append_to_old,
         committer_inside,
         committer_beside,
