@@ -164,7 +164,7 @@ def test_the_text_has_a_line_for_each_table_done_and_ends_with_what_needs_a_hand
     heads = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
     held = "held by another run or by a writer"
     assert heads == ["refused", "not all done, run again", held, "the cluster could not be used", "stop and investigate"]
-    assert f"{name_of(ASKS)}/log: log entry 0 cannot be read" in " ".join(lines[-5:])
+    assert f"{name_of(ASKS)}/log/{0:020d}.json cannot be read" in " ".join(lines[-5:])
     assert lines[-1].startswith("200 tables: ")
     assert lines[-1].endswith("; exit code 7")
     assert len(lines) < TABLES + 60
