@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar
+from typing import Any, Callable, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar
 
 from hivekeeper.model import (
     Attributes,
@@ -339,3 +339,5 @@ class Cluster:
     # Cache of parsed log entries, by listed file: entries never change.
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
+    # Why no port can answer again, "" where they can. A question to the session, so it is only put where something failed.
+    lost: Callable[[], str] = field(default=lambda: "", repr=False, compare=False)

@@ -343,6 +343,12 @@ class Code(Coded):
         "([long-runs.md](long-runs.md#tickets-and-tokens))",
         "`klist`; fix the cause, then run again",
     )
+    SPARK_ENDED = (
+        Topic.COMMAND,
+        Exit.UNUSABLE,
+        "Spark's Java process, or its application on YARN, ended in the middle: out of memory, killed; no further table is begun",
+        "read Spark's own messages; raise `spark.driver_memory` if it ran out of memory; then run again",
+    )
     EXCHANGE_INTERRUPTED = (
         Topic.COMMAND,
         Exit.UNUSABLE,

@@ -178,3 +178,34 @@ def test_an_embedded_metastore_in_use_by_another_process_is_unusable(gateway: Ga
     kind, what, following = run_python(LOCKED, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
     assert (kind, "in use by another process" in what) == ("Unusable", True)
     assert "hive.metastore.uris" in following
+
+
+ENDING = """
+import json, logging, sys
+from hivekeeper.cluster.connect import connect
+from hivekeeper.cluster.signals import Signals
+from hivekeeper.commands import per_table
+from hivekeeper.model import Storage, Table
+
+def work(table):
+    if table.name == "a":
+        cluster.rows.gateway.jvm.org.example.NoSuchClass.none()
+    if table.name == "b":
+        cluster.rows.gateway.jvm.java.lang.Runtime.getRuntime().halt(52)
+    raise AssertionError(f"{table.name} was tried")
+
+logging.disable(logging.CRITICAL)
+options = {"spark.master": "local[1]", "spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1]}
+tables = [Table("sales", name, "EXTERNAL_TABLE", "", Storage("", "", ""), ()) for name in "abc"]
+with connect(options, Signals(patient=True), "error") as cluster:
+    outcomes = per_table.for_each(cluster, tables, work)
+print(json.dumps([[table.problem.code.code, table.problem.what] for table in outcomes]))
+"""
+
+
+def test_a_bug_ends_one_table_and_the_end_of_java_all_that_follow(tmp_path: Path):
+    url = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
+    found = run_python(ENDING, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    assert [code for code, _ in found] == ["bug", "spark-ended", "spark-ended"]
+    assert found[1][1].startswith("sales.b: Spark's Java process ended (")
+    assert found[2][1] == "sales.c: not begun: Spark's Java process ended"

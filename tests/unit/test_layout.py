@@ -89,6 +89,10 @@ def test_a_plan_takes_no_clock_environment_or_file(path):
             assert called not in {"open", "input", "datetime.now", "datetime.utcnow", "date.today"}, f"{path}:{node.lineno}: {called}"
 
 
+# Where an error that nobody foresaw becomes that of one table, so that it does not end the others.
+PER_TABLE = JOB / "hivekeeper" / "commands" / "per_table.py"
+
+
 @pytest.mark.parametrize("path", [path for path in MODULES if part_of(path) != "cli"], ids=lambda path: str(path.relative_to(JOB)))
 def test_only_the_command_line_prints_exits_or_swallows_errors_that_it_does_not_know(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -97,7 +101,7 @@ def test_only_the_command_line_prints_exits_or_swallows_errors_that_it_does_not_
         if isinstance(node, ast.ExceptHandler):
             everything = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
             passed_on = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
-            assert passed_on or not everything, f"{path}:{node.lineno}: catches everything and does not pass it on"
+            assert passed_on or not everything or path == PER_TABLE, f"{path}:{node.lineno}: catches everything and does not pass it on"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(JOB)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from hivekeeper.cluster.doctor import ClusterProbes
+
+log = logging.getLogger(__name__)
 
 SPARK_LOG_LEVELS = {"debug": "INFO", "info": "WARN", "warning": "ERROR", "error": "ERROR"}
 
@@ -40,7 +43,7 @@ def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info
         with signals.heeded_by(spark):
             yield confine(replace(assemble(spark), stopping=signals), NOWHERE)
     finally:
-        spark.stop()
+        _stop(spark)
 
 
 @contextmanager
@@ -53,7 +56,17 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
 
         yield ClusterProbes(Gateway(spark), lambda: confine(assemble(spark), NOWHERE))
     finally:
+        _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """A session that has ended already must not hide what was done with it."""
+    from hivekeeper.cluster.java_errors import ALL_ERRORS
+
+    try:
         spark.stop()
+    except ALL_ERRORS as error:
+        log.warning("step=stop-spark failed reason=%r", str(error))
 
 
 def assemble(spark: SparkSession) -> Cluster:
@@ -75,4 +88,5 @@ def assemble(spark: SparkSession) -> Cluster:
         application_id=gateway.spark.sparkContext.applicationId,
         spark_version=gateway.spark.version,
         time_zone=jvm.java.util.TimeZone.getDefault().getID(),
+        lost=gateway.find_end,
     )

@@ -9,26 +9,32 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import contextmanager
-from typing import Any, Iterator, Optional, TextIO, cast
+from contextlib import contextmanager, suppress
+from typing import Any, Iterator, Optional, TextIO, Tuple, Type, cast
 
 
 class _JvmStream(io.TextIOBase):
-    """A Java PrintStream as a Python text stream; one gateway call per write."""
+    """A Java PrintStream as a Python text stream; one gateway call per write. `gone`: what a call raises where Java has ended."""
 
-    def __init__(self, stream: Any, copy: Optional[str]) -> None:
+    def __init__(self, stream: Any, copy: Optional[str], gone: Tuple[Type[Exception], ...]) -> None:
         self._stream = stream
         self._copy = copy
+        self._gone = gone
 
     def write(self, text: str) -> int:
-        self._stream.print(text)
+        try:
+            self._stream.print(text)
+        except self._gone:
+            # This is what is left to be said.
+            sys.stderr.write(text)
         if self._copy:
             with open(self._copy, "a", encoding="utf-8") as file:
                 file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        self._stream.flush()
+        with suppress(*self._gone):
+            self._stream.flush()
 
 
 @contextmanager
@@ -61,7 +67,7 @@ def find_stderr(copy: Optional[str] = None) -> TextIO:
     try:
         SparkContext._ensure_initialized()
         jvm: Any = SparkContext._jvm
-        return cast(TextIO, _JvmStream(jvm.java.lang.System.err, copy))
+        return cast(TextIO, _JvmStream(jvm.java.lang.System.err, copy, ALL_ERRORS))
     except ALL_ERRORS:
         # Java has ended; the reason still has to be printed.
         return sys.stderr

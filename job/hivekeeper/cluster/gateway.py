@@ -42,6 +42,16 @@ class Gateway:
             self._mapper = self.jvm.com.fasterxml.jackson.databind.ObjectMapper()
         return self._mapper.readValue(json.dumps(list(items)), self.jvm.java.lang.Class.forName("[Ljava.lang.String;"))
 
+    def find_end(self) -> str:
+        """Why nothing can be asked of this session again, "" where it runs."""
+        from hivekeeper.cluster.java_errors import ALL_ERRORS
+
+        try:
+            stopped = bool(self.spark.sparkContext._jsc.sc().isStopped())
+        except ALL_ERRORS:
+            return "Spark's Java process ended"
+        return "Spark's application was stopped" if stopped else ""
+
     @property
     def calls(self) -> int:
         """Commands sent to the JVM since this property was first read, which installs the counter."""

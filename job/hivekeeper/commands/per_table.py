@@ -1,6 +1,6 @@
 """Run one command on each selected table; one that fails does not stop the others.
 
-This is the only place where an error on a table becomes part of a result.
+This is the one place where an error of a table becomes part of a result: a bug that one table shows is an error of that table.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ def missing_outcome(name: str) -> TableOutcome:
     return TableOutcome(name, problem=reason.about(name))
 
 
-def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
-    cluster, outcomes = context.cluster, []
+def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
+    outcomes = []
+    lost = ""
     for table in tables:
         began = cluster.clock.monotonic_ms()
-        outcome = attempt(context, table, work)
+        outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(cluster, table, work)
+        lost = lost or (cluster.lost() if outcome.problem else "")
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
@@ -77,8 +79,10 @@ def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
         return TableOutcome(table.full_name, problem=_not_allowed(table, error).reason)
     except (FilesError, MetastoreUnavailable, RowsError) as error:
         why = cluster.stopping.why() if isinstance(error, RowsError) else ""
-        # A signal also cancels the jobs that read files before any unit is begun.
-        return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(table, error)).reason)
+        # A signal cancels the jobs that read files before anything is begun.
+        return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(cluster, table, error)).reason)
+    except Exception as error:
+        return TableOutcome(table.full_name, problem=_unexpected(cluster, table, error))
 
 
 def require_time(cluster: Cluster, table: Table) -> None:
@@ -101,9 +105,29 @@ def _not_allowed(table: Table, error: Exception) -> Refused:
     )
 
 
-def _unusable(table: Table, error: Exception) -> Unusable:
+def _unusable(cluster: Cluster, table: Table, error: Exception) -> Unusable:
+    lost = cluster.lost()
     return Unusable(
-        f"{table.full_name}: {error}",
+        f"{table.full_name}: {f'{lost} ({error})' if lost else error}",
+        code=Code.SPARK_ENDED if lost else None,
         state="consistent; what was begun is finished or undone by the next run",
         next=f"fix the cause, then run again or: hivekeeper recover --table {table.full_name}",
     )
+
+
+def _unexpected(cluster: Cluster, table: Table, error: Exception) -> Reason:
+    """Of an error that nobody foresaw: what it is called, with its stack in the log. Where Spark has gone, that is why."""
+    if cluster.lost():
+        return _unusable(cluster, table, error).reason
+    log.exception("table=%s step=table failed", table.full_name)
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Reason(
+        Code.BUG,
+        f"{table.full_name}: unexpected error: {what}",
+        f"report the stack in the log; hivekeeper recover --table {table.full_name} settles what was begun",
+        "consistent; what was begun is finished or undone by the next run",
+    )
+
+
+def _cannot_begin(table: Table, lost: str) -> Reason:
+    return Reason(Code.SPARK_ENDED, f"{table.full_name}: not begun: {lost}", "fix the cause, then run again", "untouched by this run")

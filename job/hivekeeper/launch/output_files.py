@@ -62,10 +62,13 @@ def _aside(path: str) -> str:
     return f"{path}.{secrets.token_hex(4)}"
 
 
-def write(files: Files, path: str, text: str) -> None:
-    """Replace the whole file. A path without a scheme is local."""
+def write(files: Files, path: str, text: str, lost: str = "") -> None:
+    """The file is replaced whole. A path without scheme is local. `lost`: why the cluster's files cannot be written, "" where they can."""
     if not is_remote(path):
         write_local(path, text)
+        return
+    if lost:
+        _log_failure(path, lost)
         return
     try:
         _refuse_directory(files, path)

@@ -18,8 +18,10 @@ from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import Status
 from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.reasons import Code
 from hivekeeper.report import document, overview, properties, screen
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
@@ -137,6 +139,65 @@ def test_every_table_that_is_fit_was_done_and_no_row_of_any_is_lost_or_doubled(n
         assert world.rows_of(full(number)) == rows[number], full(number)
     for number in KILLED:
         assert world.rows_of(full(number)) == Counter(f"{name_of(number)}//{nth}" for nth in range(3))
+
+
+class MetastoreOfBugs(FakeMetastore):
+    """Raises what nobody foresaw for the partitions of some tables."""
+
+    def __init__(self, *args: Any, bugs: Dict[str, BaseException]) -> None:
+        super().__init__(*args)
+        self.bugs = bugs
+        self.asked: List[str] = []
+
+    def partitions(self, table):
+        self.asked.append(table.name)
+        if table.name in self.bugs:
+            raise self.bugs[table.name]
+        return super().partitions(table)
+
+
+BUGS = {"a": KeyError("cols"), "b": RecursionError("maximum recursion depth exceeded"), "c": MemoryError(), "d": OSError("no such device")}
+
+
+def three_files_each(names_of_tables, bugs=None, **more):
+    world = World()
+    for name in names_of_tables:
+        world.add_table(a_table(["dt"], name=name), {"dt=1": [1000] * 3})
+    metastore = MetastoreOfBugs(world.files, world.catalog, bugs=bugs or {})
+    return replace(world.cluster_of(world.files, metastore, FakeRows(world.files)), **more), metastore
+
+
+def test_an_error_that_nobody_foresaw_is_that_of_its_table_and_the_others_are_done(caplog):
+    cluster, _ = three_files_each("abcde", BUGS)
+    with caplog.at_level("ERROR", logger="hivekeeper"):
+        result = compact_swap(a_context(cluster, Selection(databases=("sales",)), "20260201t020301z-0000", QUIET))
+    assert [table.code for table in result.tables] == [Exit.BUG] * 4 + [Exit.DONE]
+    assert result.tables[4].count(Outcome.SWAPPED) == 1
+    assert result.code is Exit.BUG
+    assert [table.problem.code for table in result.tables[:4]] == [Code.BUG] * 4
+    assert result.tables[0].problem.what == "sales.a: unexpected error: KeyError: 'cols'"
+    stacks = [record for record in caplog.records if record.exc_info]
+    assert [record.exc_info[0] for record in stacks] == [KeyError, RecursionError, MemoryError, OSError]
+    assert [record.args for record in stacks] == [(f"sales.{name}",) for name in "abcd"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_end_that_somebody_wants_is_no_error_of_a_table(error):
+    cluster, _ = three_files_each("ab", {"a": error()})
+    with pytest.raises(error):
+        compact_swap(a_context(cluster, Selection(databases=("sales",)), "20260201t020301z-0000", QUIET))
+
+
+def test_where_spark_has_ended_no_further_table_is_tried():
+    ended = []
+    cluster, metastore = three_files_each("abcd", {"b": ConnectionRefusedError(111, "refused")}, lost=lambda: ended[0] if ended else "")
+    first = metastore.partitions
+    metastore.partitions = lambda table: (ended.append("Spark's Java process ended") if table.name == "b" else None, first(table))[1]
+    result = compact_swap(a_context(cluster, Selection(databases=("sales",)), "20260201t020301z-0000", QUIET))
+    assert [table.code for table in result.tables] == [Exit.DONE, Exit.UNUSABLE, Exit.UNUSABLE, Exit.UNUSABLE]
+    assert {table.problem.code for table in result.tables[1:]} == {Code.SPARK_ENDED}
+    assert not {"c", "d"} & set(metastore.asked)
+    assert result.code is Exit.PARTIAL
 
 
 def test_every_table_that_was_not_done_says_why_and_what_to_do(night):
