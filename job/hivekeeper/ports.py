@@ -27,6 +27,7 @@ from hivekeeper.model import (
     Ties,
     UnitFooters,
 )
+from hivekeeper.reasons import Code
 
 # A caller's key for each of its sets of files.
 Key = TypeVar("Key")
@@ -34,6 +35,9 @@ Key = TypeVar("Key")
 
 class FilesError(Exception):
     """A file system call failed. Always one of the subclasses, never raised for a success."""
+
+    # What it is to an operator where it ends the work on a table or a command.
+    code = Code.CLUSTER_UNUSABLE
 
 
 class SourceMissing(FilesError):
@@ -47,13 +51,23 @@ class TargetExists(FilesError):
 class NoPermission(FilesError):
     """The file system refused for lack of rights; nothing was changed."""
 
+    code = Code.NO_PERMISSION
+
 
 class NoSpace(FilesError):
     """No space or quota left; a write may have left a partial file."""
 
+    code = Code.NOT_ENOUGH_SPACE
+
 
 class FilesUnavailable(FilesError):
     """The call failed and its effect is unknown (connection lost, safe mode, standby): check before going on."""
+
+
+class NoTicket(FilesUnavailable):
+    """There is no Kerberos ticket, or it has ended; the effect of the call is unknown too."""
+
+    code = Code.NO_TICKET
 
 
 class LockHeld(FilesError):
@@ -169,6 +183,14 @@ class Files(Protocol):
 class MetastoreUnavailable(Exception):
     """The metastore did not answer, or speaks another protocol version."""
 
+    code = Code.CLUSTER_UNUSABLE
+
+
+class MetastoreNoTicket(MetastoreUnavailable):
+    """It got no Kerberos ticket."""
+
+    code = Code.NO_TICKET
+
 
 class MetastoreRefused(MetastoreUnavailable):
     """The metastore answered and refused: missing permission, or the table is gone."""
@@ -275,6 +297,8 @@ class Rows(Protocol):
 
 class RowsError(Exception):
     """A job that read or wrote rows failed; live is unchanged. The message is the cause in one line."""
+
+    code = Code.CLUSTER_UNUSABLE
 
 
 class Clock(Protocol):

@@ -290,6 +290,18 @@ class Code(Coded):
     )
     NOT_CONFIRMED = Topic.COMMAND, Exit.REFUSED, "the rollback was not confirmed", "answer yes, or give `--yes`"
     NEWER_LOG = Topic.COMMAND, Exit.REFUSED, "a newer version wrote the table's log", "use that version"
+    CONTROL_NOT_A_DIRECTORY = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "a file lies where the table's control directory belongs",
+        "find out who made it, and move it away",
+    )
+    TABLE_DROPPED = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "the table was dropped or renamed while it was worked on, or dropped and created again",
+        "nothing; run again if there is a new one",
+    )
     ATTRIBUTES_NOT_KEPT = (
         Topic.COMMAND,
         Exit.REFUSED,
@@ -339,9 +351,14 @@ class Code(Coded):
     CLUSTER_UNUSABLE = (
         Topic.COMMAND,
         Exit.UNUSABLE,
-        "Spark did not start, or HDFS or the metastore does not answer, or there is no ticket "
-        "([long-runs.md](long-runs.md#tickets-and-tokens))",
-        "`klist`; fix the cause, then run again",
+        "Spark did not start, or HDFS or the metastore does not answer",
+        "fix the cause, then run again",
+    )
+    NO_TICKET = (
+        Topic.COMMAND,
+        Exit.UNUSABLE,
+        "there is no valid Kerberos ticket, or it ended during the run ([long-runs.md](long-runs.md#tickets-and-tokens))",
+        "`klist` shows what there is; `kinit`, or set `kerberos.principal` and `kerberos.keytab`; then run again",
     )
     SPARK_ENDED = (
         Topic.COMMAND,

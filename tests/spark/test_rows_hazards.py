@@ -10,10 +10,11 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
+from hivekeeper import names
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
-from hivekeeper.schemas import parse_parquet
+from support import hostile_files
 from support.data_files import arrow_rows, batch_of, form_of, listed, outputs, stage_directory, write_arrow
 
 
@@ -189,3 +190,50 @@ def test_a_damaged_footer_is_reported_in_one_line(rows, tmp_path, format, damage
     assert footers.groups == ()
     assert len(footers.unreadable) == (1 if damage else 0)
     assert all(reason and "\n" not in reason for _, reason in footers.unreadable)
+
+
+@pytest.mark.parametrize("kind", hostile_files.FOOTERS)
+def test_a_hostile_footer_costs_its_own_file(rows, tmp_path, kind):
+    """In parallel with good ones, which must not suffer."""
+    for name in ("bad", "a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_bytes(hostile_files.FOOTERS[kind]() if name == "bad" else hostile_files.good())
+    footers = rows.footers("parquet", {name: listed(tmp_path / name) for name in ("bad", "a", "b", "c")})
+    assert [len(footers[name].unreadable) for name in ("bad", "a", "b", "c")] == [1, 0, 0, 0]
+    assert len(footers["bad"].unreadable[0][1]) <= 300
+    assert footers["bad"].groups == ()
+    assert [list(footers[name].groups[0].rows.values()) for name in "abc"] == [[1], [1], [1]]
+
+
+def test_a_footer_is_measured_before_it_is_read(rows, tmp_path):
+    (tmp_path / "u").mkdir()
+    hostile_files.write_long_footer(tmp_path / "u" / "long", 2**31 - 64)
+    hostile_files.write_long_footer(tmp_path / "u" / "negative", 2**32 - 64)
+    footers = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"]
+    assert [reason.partition(": ")[2] for _, reason in footers.unreadable] == [
+        f"its footer takes {size} bytes; more than 67108864 are not read" for size in (2**31 - 64, -64)
+    ]
+
+
+@pytest.mark.parametrize("claim", hostile_files.ORC_TAILS)
+def test_a_hostile_orc_tail_costs_its_own_file(rows, tmp_path, claim):
+    (tmp_path / "u").mkdir()
+    po.write_table(pa.table({"id": [1]}), str(tmp_path / "u" / "a"))
+    hostile_files.ORC_TAILS[claim](tmp_path / "u" / "bad")
+    footers = rows.footers("orc", {"u": listed(tmp_path / "u")})["u"]
+    assert [names.base(path) for path, _ in footers.unreadable] == ["bad"]
+    assert [list(group.rows.values()) for group in footers.groups] == [[1]]
+    assert ("its footer takes 1500000000 bytes" in footers.unreadable[0][1]) == (claim == "footer-of-most-of-the-file")
+
+
+def test_a_page_that_takes_all_memory_ends_the_job_and_nothing_else(rows, tmp_path):
+    """Its footer is in order: it is met by the job that writes, in local mode in the driver's own process."""
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "a").write_bytes(hostile_files.claims_a_long_page())
+    batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
+    with pytest.raises(RowsError, match="ran out of memory"):
+        rows.write_stage(batch)
+    assert rows.gateway.find_end() == ""
+    (tmp_path / "good").mkdir()
+    (tmp_path / "good" / "a").write_bytes(hostile_files.good())
+    assert rows.write_stage(batch_of(rows, "parquet", tmp_path / "other", [tmp_path / "good"])).source.rows == 1

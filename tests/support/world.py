@@ -158,6 +158,15 @@ class World:
             self.files.writer.delete(path)
         self.add_file(names.join(directory, name), rows)
 
+    def drop_table(self, full_name: str, create_again: bool = False) -> None:
+        """With all that lies in its directory, as Hive does for a table whose files are its own; perhaps there is a new one at once."""
+        table = self.catalog.tables[full_name]
+        self.catalog.drop_table(full_name)
+        self.files.writer.delete(table.location)
+        if create_again:
+            self.catalog.add_table(replace(table, create_time=table.create_time + 60), [])
+            self.files.writer.make_directory(table.location)
+
     def drop_partition(self, full_name: str, name: str, purge: bool) -> None:
         location = self.catalog.partitions[full_name][name].location
         self.catalog.drop_partition(full_name, name)

@@ -41,7 +41,8 @@ def run(words: List[str]) -> int:
     except HivekeeperError as error:
         return output.show_error(error, words)
     except (FilesError, MetastoreUnavailable) as error:
-        return output.show_error(Unusable(str(error), state="consistent", next="fix the cause, then run again"), words)
+        unusable = Unusable(str(error), code=error.code, state="consistent", next="fix the cause, then run again")
+        return output.show_error(unusable, words)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Exception as error:

@@ -14,13 +14,17 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from hivekeeper.ports import (
     FilesError,
     FilesUnavailable,
+    MetastoreNoTicket,
     MetastoreRefused,
     MetastoreUnavailable,
     NoPermission,
     NoSpace,
+    NoTicket,
     SourceMissing,
     TargetExists,
 )
+
+from hivekeeper.reasons import Code
 
 try:
     from pyspark.errors.exceptions.captured import CapturedException
@@ -124,7 +128,7 @@ def files_error(causes: Sequence[Cause]) -> FilesError:
     """The error for the outermost exception with a known name. With any other exception the effect is unknown."""
     message = first_line(causes)
     if lacks_ticket(causes):
-        return FilesUnavailable(f"there is no valid Kerberos ticket: {KEEP_TICKET} ({message})")
+        return NoTicket(f"there is no valid Kerberos ticket: {KEEP_TICKET} ({message})")
     if any("No space left on device" in cause.message for cause in causes):
         return NoSpace(message)
     for cause in causes:
@@ -170,7 +174,7 @@ def metastore_error(causes: Sequence[Cause]) -> Optional[MetastoreUnavailable]:
     if any(cause.short_name == "TApplicationException" for cause in causes):
         return MetastoreUnavailable(f"the metastore speaks another protocol version than this Spark's Hive client ({message})")
     if lacks_ticket(causes):
-        return MetastoreUnavailable(f"the metastore got no valid Kerberos ticket: {KEEP_TICKET} ({message})")
+        return MetastoreNoTicket(f"the metastore got no valid Kerberos ticket: {KEEP_TICKET} ({message})")
     if any(cause.short_name in _NO_METASTORE or _NO_CONNECTION in cause.message for cause in causes):
         return MetastoreUnavailable(f"the metastore does not answer ({message})")
     if any(cause.name.startswith(_REFUSED_PACKAGES) for cause in causes):
@@ -230,6 +234,7 @@ class Trouble(NamedTuple):
     what: str
     next: str
     configured: bool = False
+    code: Optional[Code] = None
 
 
 _RUN_AGAIN = "read Spark's own messages above; a busy cluster passes, so run again"
@@ -244,7 +249,7 @@ _UNUSABLE = (
         r"Login failure for |Unable to obtain password from user|Keytab file: \S+ does not exist",
         Trouble("the keytab does not open a session: {first}", _COMPARE_KEYTAB, True),
     ),
-    (_NO_TICKET, Trouble("there is no valid Kerberos ticket: {first}", _GET_TICKET)),
+    (_NO_TICKET, Trouble("there is no valid Kerberos ticket: {first}", _GET_TICKET, code=Code.NO_TICKET)),
     (r"unknown queue: ?(\S+)", Trouble("there is no YARN queue {0}", "correct spark.queue", True)),
     (
         r"does not have permission to submit \S+ to queue|cannot submit applications? to queue",

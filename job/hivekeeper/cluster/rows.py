@@ -85,9 +85,9 @@ class SparkRows:
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
         keys = list(sets)
-        paths = {str(index): [file.path for file in sets[key] if file.length > 0] for index, key in enumerate(keys)}
+        files = {str(index): [[file.path, file.length] for file in sets[key] if file.length > 0] for index, key in enumerate(keys)}
         with _rows_errors():
-            answer = json.loads(self._footers.read(format, json.dumps(paths)))
+            answer = json.loads(self._footers.read(format, json.dumps(files)))
         return {keys[int(index)]: _unit_footers(said) for index, said in answer.items()}
 
     # ---- writing

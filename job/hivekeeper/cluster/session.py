@@ -99,6 +99,14 @@ GUARDS = (
 )
 
 
+# What a session takes unless it is set otherwise: no guard, as no row hangs on it.
+DEFAULTS = {
+    # A task that runs out of memory or stack over one file would end the whole process, in local mode the driver's own; YARN still kills
+    # an executor that ran out of memory.
+    "spark.executor.killOnFatalError.depth": "0",
+}
+
+
 def open_session(options: Mapping[str, str], log_level: str = "WARN") -> SparkSession:
     """The session of this process, with Hive support; `options` are Spark's own, and the guards override them."""
     builder_class = _find_builder()
@@ -141,14 +149,24 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
     try:
         # Java first, so that our classes are compiled while Spark starts.
         compiled(_start_java(settings))
+        for key, value in _find_defaults().items():
+            builder = builder.config(key, value)
         return builder.enableHiveSupport().getOrCreate()
     except CALL_ERRORS as error:
         trouble = explain_unusable(java_causes(error))
         kind = UsageError if trouble.configured else Unusable
-        raise kind(f"Spark did not start: {trouble.what}", next=trouble.next) from error
+        raise kind(f"Spark did not start: {trouble.what}", next=trouble.next, code=trouble.code) from error
     except (RuntimeError, OSError) as error:
         # PySpark starts Java through a shell script and sees only that it ended.
         raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
+
+
+def _find_defaults() -> Dict[str, str]:
+    """Those of the defaults that nothing sets: not the caller, spark-submit or spark-defaults.conf. Java must run."""
+    from pyspark import SparkConf
+
+    given = SparkConf()
+    return {key: value for key, value in DEFAULTS.items() if not given.contains(key)}
 
 
 def _start_java(settings: Mapping[str, str]) -> Any:

@@ -14,6 +14,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.observe import qualify_table
 from hivekeeper.steps.recover import lift_leftovers, settle_runs
+from hivekeeper.steps.table_lock import require_no_file
 
 Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 
@@ -25,7 +26,10 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
-    return table, control if cluster.files.look([control.top])[control.top].exists else None
+    if cluster.files.look([control.top])[control.top].exists:
+        return table, control
+    require_no_file(cluster.files, table, control)
+    return table, None
 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:

@@ -107,9 +107,11 @@ def _not_allowed(table: Table, error: Exception) -> Refused:
 
 def _unusable(cluster: Cluster, table: Table, error: Exception) -> Unusable:
     lost = cluster.lost()
+    code = Code.SPARK_ENDED if lost else getattr(error, "code", None)
+    about = "there is no space left for records or files: " if code is Code.NOT_ENOUGH_SPACE else ""
     return Unusable(
-        f"{table.full_name}: {f'{lost} ({error})' if lost else error}",
-        code=Code.SPARK_ENDED if lost else None,
+        f"{table.full_name}: {f'{lost} ({error})' if lost else f'{about}{error}'}",
+        code=code,
         state="consistent; what was begun is finished or undone by the next run",
         next=f"fix the cause, then run again or: hivekeeper recover --table {table.full_name}",
     )

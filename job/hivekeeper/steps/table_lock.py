@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from typing import Iterator
 
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Locked
+from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.ports import Cluster, FilesError, Lock, LockHeld
+from hivekeeper.ports import Cluster, Files, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 from hivekeeper.steps.run_directory import Run
 
@@ -37,16 +37,24 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
             state="untouched by this run",
             next="wait for it; a killed run's lock ends by itself after about a minute",
         ) from held
+    except FilesError:
+        require_no_file(cluster.files, table, control)
+        raise
     try:
         yield lock
     finally:
         _release(lock, control)
 
 
-def show_holder(text: str) -> str:
-    """What a lock file says of its holder, as one short line: whoever may write to the table may write anything there."""
-    plain = "".join(char if char.isprintable() else " " for char in text[:MOST_HOLDER])
-    return " ".join(plain.split())
+def require_no_file(files: Files, table: Table, control: ControlPaths) -> None:
+    """Raise Refused where a file lies at the place of the control directory: listings take it for one that is missing."""
+    found = files.stat(control.top)
+    if found is not None and not found.is_dir:
+        raise Refused(
+            f"{table.full_name}: {control.top} is a file, and should be the control directory",
+            code=Code.CONTROL_NOT_A_DIRECTORY,
+            next="find out who made it, move it away, then run again",
+        )
 
 
 def _release(lock: Lock, control: ControlPaths) -> None:

@@ -11,7 +11,15 @@ class Footer {
   /** Prefix of Spark's own keys. */
   static final String SPARK = "org.apache.spark.";
 
+  /** More of a file is not read to learn what the file holds: a footer of a thousand columns takes less than one MiB for each row group. */
+  static final long MOST_BYTES = 64L << 20;
+  /** Columns that lie deeper are not read: whoever handles their schema calls itself once for each level. */
+  static final int MOST_LEVELS = 100;
+  static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
+  private static final int MOST_REASON = 300;
+
   final String path;
+  final long length;
   String unreadable;
   long rows;
   /** Statistics by column, nested ones under their dotted names. */
@@ -21,8 +29,26 @@ class Footer {
   /** Whether the file has rows, so that it has a codec, a zone and bloom filters of its own. */
   boolean settled = true;
 
-  Footer(String path) {
+  Footer(String path, long length) {
     this.path = path;
+    this.length = length;
+  }
+
+  static void requireShort(long footerBytes) {
+    if (footerBytes > MOST_BYTES || footerBytes < 0) {
+      throw new IllegalStateException("its footer takes " + footerBytes + " bytes; more than " + MOST_BYTES + " are not read");
+    }
+  }
+
+  static void requireShallow(int levels) {
+    if (levels > MOST_LEVELS) throw new IllegalStateException("its columns are nested deeper than " + MOST_LEVELS + " levels");
+  }
+
+  /** In one short line: what a library says may quote the file. */
+  void refuse(Throwable error) {
+    String message = error.getMessage() == null ? "" : ": " + error.getMessage().trim();
+    String line = (error instanceof OutOfMemoryError ? STARVED : error.getClass().getSimpleName() + message).split("\n")[0];
+    unreadable = line.length() > MOST_REASON ? line.substring(0, MOST_REASON) : line;
   }
 
   /** A file without rows takes the form of a settled one that differs in nothing else. */

@@ -16,18 +16,19 @@ public class Footers {
   }
 
   /**
-   * `units` is {unit: [path, …]}. The answer is {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
+   * `units` is {unit: [[path, length], …]}. The answer is {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
    * {form, rows: {path: n}, columns: {name: {values, nulls, low, high}}}.
    */
   public String read(final String format, String units) throws Exception {
     Map<String, Object> wanted = Json.readMap(units);
-    List<String> paths = new ArrayList<String>();
-    for (Object unit : wanted.values()) paths.addAll((List) unit);
-    List<Object> footers = WorkerPool.map(paths, new WorkerPool.Task() {
-      public Object of(Object path) {
-        return readOne(format, (String) path);
+    List<Object> files = new ArrayList<Object>();
+    for (Object unit : wanted.values()) files.addAll((List) unit);
+    List<Object> footers = WorkerPool.map(files, new WorkerPool.Task() {
+      public Object of(Object file) {
+        return readOne(format, (String) ((List) file).get(0), ((Number) ((List) file).get(1)).longValue());
       }
     });
+    readStarvedAgain(format, footers);
     Map<String, Object> answer = new LinkedHashMap<String, Object>();
     int start = 0;
     for (Map.Entry<String, Object> unit : wanted.entrySet()) {
@@ -38,16 +39,24 @@ public class Footers {
     return Json.write(answer);
   }
 
-  private Footer readOne(String format, String path) {
-    Footer footer = new Footer(path);
+  /** One by one: the memory may have been taken by another file that was read at the same time. */
+  private void readStarvedAgain(String format, List<Object> footers) {
+    for (int i = 0; i < footers.size(); i++) {
+      Footer footer = (Footer) footers.get(i);
+      if (Footer.STARVED.equals(footer.unreadable)) footers.set(i, readOne(format, footer.path, footer.length));
+    }
+  }
+
+  private Footer readOne(String format, String path, long length) {
+    Footer footer = new Footer(path, length);
     try {
       if (format.equals("orc")) OrcFooters.read(conf, footer);
       else ParquetFooters.read(conf, footer);
     } catch (Throwable error) {
-      // Whatever a library throws on a damaged file, the file is unreadable; only errors of the JVM itself are rethrown.
-      if (error instanceof VirtualMachineError && !(error instanceof StackOverflowError)) throw (VirtualMachineError) error;
-      String message = error.getMessage() == null ? "" : ": " + error.getMessage().trim();
-      footer.unreadable = (error.getClass().getSimpleName() + message).split("\n")[0];
+      // Whatever a damaged file makes a library throw, memory and stack included, the file is unreadable; only the JVM's own trouble goes on.
+      boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
+      if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
+      footer.refuse(error);
     }
     return footer;
   }

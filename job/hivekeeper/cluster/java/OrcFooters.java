@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.Text;
 import org.apache.orc.BooleanColumnStatistics;
@@ -32,7 +33,9 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    Reader reader = OrcFile.createReader(new Path(footer.path), OrcFile.readerOptions(conf));
+    Path path = new Path(footer.path);
+    if (footer.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(conf, path, footer.length));
+    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf));
     try {
       describe(reader, footer);
     } finally {
@@ -40,8 +43,23 @@ class OrcFooters {
     }
   }
 
+  /** Footer and statistics as the postscript counts them, whose own length is the last byte. */
+  private static long tailBytes(Configuration conf, Path path, long length) throws Exception {
+    byte[] end = new byte[256];
+    FSDataInputStream in = path.getFileSystem(conf).open(path);
+    try {
+      in.readFully(length - end.length, end);
+    } finally {
+      in.close();
+    }
+    int size = end[255] & 255;
+    OrcProto.PostScript tail = OrcProto.PostScript.parseFrom(Arrays.copyOfRange(end, 255 - size, 255));
+    return Math.max(tail.getFooterLength(), tail.getMetadataLength());
+  }
+
   private static void describe(Reader reader, Footer footer) throws Exception {
     TypeDescription schema = reader.getSchema();
+    requireShallow(schema, 0);
     footer.rows = reader.getNumberOfRows();
     footer.settled = !reader.getStripes().isEmpty();
     ColumnStatistics[] statistics = reader.getStatistics();
@@ -55,6 +73,12 @@ class OrcFooters {
     footer.form.put("zone", Footer.joined(stripes.zones));
     footer.form.put("keys", keys(reader));
     footer.form.put("blooms", new ArrayList<String>(stripes.blooms));
+  }
+
+  private static void requireShallow(TypeDescription type, int level) {
+    Footer.requireShallow(level);
+    if (type.getChildren() == null) return;
+    for (Object child : type.getChildren()) requireShallow((TypeDescription) child, level + 1);
   }
 
   private static String writer(Reader reader) {

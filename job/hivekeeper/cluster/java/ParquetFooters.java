@@ -1,5 +1,7 @@
 package hivekeeper;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -8,6 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.statistics.Statistics;
 import org.apache.parquet.hadoop.ParquetFileReader;
@@ -25,7 +28,9 @@ class ParquetFooters {
   private ParquetFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    ParquetFileReader reader = ParquetFileReader.open(HadoopInputFile.fromPath(new Path(footer.path), conf));
+    Path path = new Path(footer.path);
+    if (footer.length > Footer.MOST_BYTES) Footer.requireShort(footerBytes(conf, path, footer.length));
+    ParquetFileReader reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf));
     try {
       describe(reader.getFooter(), footer);
     } finally {
@@ -33,12 +38,26 @@ class ParquetFooters {
     }
   }
 
+  /** What the end of a file says: four bytes, the lowest first, before the last four. A shorter file's own reader sees that it fits. */
+  private static long footerBytes(Configuration conf, Path path, long length) throws Exception {
+    byte[] end = new byte[4];
+    FSDataInputStream in = path.getFileSystem(conf).open(path);
+    try {
+      in.readFully(length - 8L, end);
+    } finally {
+      in.close();
+    }
+    return ByteBuffer.wrap(end).order(ByteOrder.LITTLE_ENDIAN).getInt();
+  }
+
   private static void describe(ParquetMetadata metadata, Footer footer) throws Exception {
+    for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) Footer.requireShallow(path.length);
     TreeSet<String> codecs = new TreeSet<String>();
     TreeSet<String> blooms = new TreeSet<String>();
     for (BlockMetaData block : metadata.getBlocks()) {
       footer.rows += block.getRowCount();
       for (ColumnChunkMetaData chunk : block.getColumns()) {
+        requireInside(chunk, footer.length);
         String codec = chunk.getCodec().name().toLowerCase();
         codecs.add(codec.equals("uncompressed") ? "none" : codec);
         if (chunk.getBloomFilterOffset() >= 0) blooms.add(chunk.getPath().toDotString());
@@ -61,6 +80,23 @@ class ParquetFooters {
     footer.form.put("zone", "");
     footer.form.put("keys", meaningfulKeys(keys));
     footer.form.put("blooms", new ArrayList<String>(blooms));
+  }
+
+  /** A reader takes the memory for a whole chunk before it reads any of it. */
+  private static void requireInside(ColumnChunkMetaData chunk, long length) {
+    long start = chunk.getStartingPos();
+    long size = chunk.getTotalSize();
+    if (start < 0 || size < 0 || size > length || start > length - size) {
+      throw new IllegalStateException("a column of " + size + " bytes from " + start + " on does not fit into the file of " + length + " bytes");
+    }
+  }
+
+  /** Without the message's name, `required` taken for `optional`. */
+  private static String schemaText(ParquetMetadata metadata) {
+    String text = metadata.getFileMetaData().getSchema().toString();
+    int end = text.indexOf('\n');
+    text = "message schema {" + (end < 0 ? "" : text.substring(end));
+    return text.replaceAll("(?m)^( *)required ", "$1optional ").trim();
   }
 
   private static void addChunk(Footer footer, String name, ColumnChunkMetaData chunk) {

@@ -1,0 +1,163 @@
+"""Parquet files that a tenant could make to hurt whoever reads them: small on disk, large in what they claim.
+
+Footers and page headers are written here in Thrift's compact protocol, since no library writes such values.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Callable, List, Mapping, Sequence, Tuple, Union
+
+MAGIC = b"PAR1"
+I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
+INT32, UTF8_CODEC_NONE, REQUIRED, SNAPPY = 1, 0, 0, 1
+MOST = 2**31 - 1
+
+# (id, type, value): a value is a number, bytes, (element type, claimed size, elements), or fields in their turn.
+Field = Tuple[int, int, object]
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def zigzag(number: int) -> bytes:
+    return varint((number << 1) ^ (number >> 63))
+
+
+def write_list(kind: int, size: int, elements: Sequence[object]) -> bytes:
+    head = bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + varint(size)
+    return head + b"".join(write_value(kind, each) for each in elements)
+
+
+def write_value(kind: int, value: object) -> bytes:
+    if kind == LIST:
+        return write_list(*value)  # type: ignore[misc]
+    if kind == STRUCT:
+        return write_struct(value)  # type: ignore[arg-type]
+    return varint(len(value)) + value if isinstance(value, bytes) else zigzag(value)  # type: ignore[arg-type]
+
+
+def write_struct(fields: Sequence[Field]) -> bytes:
+    out, before = b"", 0
+    for number, kind, value in fields:
+        step = number - before
+        out += (bytes([step << 4 | kind]) if step < 16 else bytes([kind]) + zigzag(number)) + write_value(kind, value)
+        before = number
+    return out + b"\0"
+
+
+def page(rows: int, claimed_uncompressed: int, body: bytes, claimed_compressed: int = 0) -> bytes:
+    data_page: List[Field] = [(1, I32, rows), (2, I32, 0), (3, I32, 3), (4, I32, 3)]
+    header = write_struct([(1, I32, 0), (2, I32, claimed_uncompressed), (3, I32, claimed_compressed or len(body)), (5, STRUCT, data_page)])
+    return header + body
+
+
+def chunk(path: Sequence[bytes], size: int, codec: int, rows: int) -> List[Field]:
+    column: List[Field] = [
+        (1, I32, INT32),
+        (2, LIST, (I32, 1, [0])),
+        (3, LIST, (BINARY, len(path), path)),
+        (4, I32, codec),
+        (5, I64, rows),
+        (6, I64, size),
+        (7, I64, size),
+        (9, I64, len(MAGIC)),
+    ]
+    return [(2, I64, len(MAGIC)), (3, STRUCT, column)]
+
+
+def schema(depth: int = 0) -> List[List[Field]]:
+    """A required int32 `id`, inside so many groups."""
+    groups: List[List[Field]] = [[(3, I32, REQUIRED), (4, BINARY, b"g"), (5, I32, 1)] for _ in range(depth)]
+    return [[(4, BINARY, b"spark_schema"), (5, I32, 1)], *groups, [(1, I32, INT32), (3, I32, REQUIRED), (4, BINARY, b"id")]]
+
+
+def footer(size: int, codec: int = UTF8_CODEC_NONE, rows: int = 1, depth: int = 0, more: Sequence[Field] = ()) -> bytes:
+    elements = schema(depth)
+    path = [b"g"] * depth + [b"id"]
+    group: List[Field] = [(1, LIST, (STRUCT, 1, [chunk(path, size, codec, rows)])), (2, I64, size), (3, I64, rows)]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, len(elements), elements)), (3, I64, rows), (4, LIST, (STRUCT, 1, [group]))]
+    return write_struct([*fields, *more])
+
+
+def whole(body: bytes, foot: bytes) -> bytes:
+    return MAGIC + body + foot + struct.pack("<i", len(foot)) + MAGIC
+
+
+GOOD = page(1, 4, struct.pack("<i", 7))
+
+
+def good() -> bytes:
+    """So that what the others say is known to be their own fault."""
+    return whole(GOOD, footer(len(GOOD)))
+
+
+def claims_many_columns() -> bytes:
+    """A schema of two thousand million elements, of which none follows."""
+    return whole(b"", b"\x15\x02\x19\xfc" + varint(MOST))
+
+
+def claims_fewer_columns() -> bytes:
+    """As many as libraries that look at the length let pass."""
+    return whole(b"", b"\x15\x02\x19\xfc" + varint(99_000_000))
+
+
+def nests_structs() -> bytes:
+    """A field that nobody knows, a million structs deep, which has to be skipped."""
+    return whole(GOOD, footer(len(GOOD))[:-1] + b"\xfc" + b"\x1c" * 1_000_000)
+
+
+def nests_columns() -> bytes:
+    return whole(GOOD, footer(len(GOOD), depth=500))
+
+
+def claims_a_long_chunk() -> bytes:
+    """The file is small, one of its columns takes a terabyte."""
+    return whole(GOOD, footer(2**40))
+
+
+def claims_a_long_page() -> bytes:
+    """Nobody can know it but by reading the page."""
+    long = page(1, MOST - 8, b"\xfc\xff\xff\xff\x07" + b"\0" * 8)
+    return whole(long, footer(len(long), codec=SNAPPY))
+
+
+# What only a footer's reader meets.
+FOOTERS: Mapping[str, Callable[[], bytes]] = {
+    "claims-many-columns": claims_many_columns,
+    "claims-fewer-columns": claims_fewer_columns,
+    "nests-structs": nests_structs,
+    "nests-columns": nests_columns,
+    "claims-a-long-chunk": claims_a_long_chunk,
+}
+
+
+def write_long_footer(path: Union[str, Path], footer_bytes: int) -> None:
+    """A file that is nearly all footer: on disk only its ends, as the rest is a hole."""
+    with open(path, "wb") as file:
+        file.write(MAGIC)
+        file.seek(len(MAGIC) + footer_bytes)
+        file.write(struct.pack("<I", footer_bytes) + MAGIC)
+
+
+def write_orc_tail(path: Path, footer_bytes: int, block_bytes: int, file_bytes: int) -> None:
+    """An ORC file that ends with this postscript: zlib, and nothing that could be unpacked."""
+    fields = [(1, footer_bytes), (2, 1), (3, block_bytes), (5, 0)]
+    postscript = b"".join(varint(number << 3) + varint(value) for number, value in fields) + varint(8000 << 3 | 2) + b"\3ORC"
+    with open(path, "wb") as file:
+        file.write(b"ORC")
+        file.seek(file_bytes)
+        file.write(postscript + bytes([len(postscript)]))
+
+
+ORC_TAILS: Mapping[str, Callable[[Path], None]] = {
+    "footer-longer-than-the-file": lambda path: write_orc_tail(path, MOST, 2**18, 1000),
+    "footer-of-most-of-the-file": lambda path: write_orc_tail(path, 1_500_000_000, 2**18, 1_500_001_000),
+    "blocks-of-two-gib": lambda path: write_orc_tail(path, 900, MOST, 1000),
+}
