@@ -7,6 +7,7 @@ find_archive() {
   for candidate in "$ROOT/dist/hivekeeper.py" "$ROOT/lib/hivekeeper.py"; do
     if [[ -f $candidate ]]; then
       ARCHIVE="$candidate"
+      require_trusted "$ARCHIVE"
       return
     fi
   done

@@ -6,7 +6,10 @@
 # shellcheck disable=SC2034 # for the script that sources this
 log_in() {
   OWN_TICKET=''
-  [[ -n $PRINCIPAL ]] || return 0
+  if [[ -z $PRINCIPAL ]]; then
+    [[ -z $NEEDS_TICKET ]] || require_own_ticket
+    return 0
+  fi
   require_keytab "$KEYTAB"
   if [[ -n $PROXY_USER ]]; then
     get_ticket "$PRINCIPAL" "$KEYTAB"
@@ -16,7 +19,14 @@ log_in() {
   fi
 }
 
-# Check that the keytab can be read. # KEYTAB
+# Java tells of a missing ticket in a stack trace, after some tries. Where there is no klist, that has to do.
+require_own_ticket() {
+  type -P klist >/dev/null || return 0
+  klist -s </dev/null >/dev/null 2>&1 ||
+    die 8 "there is no valid Kerberos ticket [no-ticket]" "run kinit, or set kerberos.principal and kerberos.keytab; klist shows what there is"
+}
+
+# See that there is a keytab to read. # KEYTAB
 require_keytab() {
   [[ -f $1 ]] || die 2 "the keytab $1 is not there" "correct kerberos.keytab"
   [[ -r $1 ]] || die 2 "the keytab $1 cannot be read by $(id -un)" "correct its permissions, or kerberos.keytab"

@@ -56,7 +56,7 @@ require_launch_words() {
 # shellcheck disable=SC2034 # for the script that sources this
 read_launch_words() {
   local word options=no
-  MASTER='' DEPLOY_MODE='' SUBMITTED='' DRIVER_OUTPUT='' PRINCIPAL='' KEYTAB='' PROXY_USER='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
+  MASTER='' DEPLOY_MODE='' SUBMITTED='' DRIVER_OUTPUT='' PRINCIPAL='' KEYTAB='' PROXY_USER='' NEEDS_TICKET='' SPARK_SUBMIT='' LOG_DIR='' LOG_KEEP=''
   SUBMIT_OPTIONS=()
   while IFS= read -r -d '' word; do
     if [[ $options == yes ]]; then
@@ -72,6 +72,7 @@ read_launch_words() {
       principal=*) PRINCIPAL="${word#*=}" ;;
       keytab=*) KEYTAB="${word#*=}" ;;
       proxy_user=*) PROXY_USER="${word#*=}" ;;
+      own_ticket=*) NEEDS_TICKET="${word#*=}" ;;
       log_dir=*) LOG_DIR="${word#*=}" ;;
       log_keep=*) LOG_KEEP="${word#*=}" ;;
       submit_command=*) SPARK_SUBMIT="${word#*=}" ;;

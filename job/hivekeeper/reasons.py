@@ -257,6 +257,12 @@ class Code(Coded):
         "a value or key of the configuration is wrong",
         "`config` shows the effective values and where each one comes from",
     )
+    UNTRUSTED_FILE = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "somebody else could change what decides what is run: a configuration file, the archive, a script, or a directory above",
+        "the message has the `chmod`; [whose files are used](install.md#whose-files-are-used)",
+    )
     WRONG_PYTHON = (
         Topic.COMMAND,
         Exit.USAGE,

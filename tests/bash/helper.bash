@@ -2,7 +2,7 @@
 # A separate world for each test: HOME, PATH, temporary directory, and a copy of the launcher with the real archive.
 
 CHECKOUT="$(cd -P -- "$BATS_TEST_DIRNAME/../.." && pwd)"
-TOOLS=(bash env sed dirname readlink mktemp rm mkdir cat id sleep ls cp chmod touch ln mv tr head tail tee mkfifo sort grep date)
+TOOLS=(bash env sed dirname readlink mktemp rm mkdir cat id sleep ls cp chmod touch ln mv tr head tail tee mkfifo sort grep date stat getent)
 
 # Create the world. PATH holds stubs/ and the few tools that the launcher may use, nothing else of this machine.
 make_world() {

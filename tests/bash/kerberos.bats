@@ -118,3 +118,35 @@ signal_a_run() {
     [ -z "$(leftovers)" ]
   done
 }
+
+# The cluster asks for tickets; # klist's exit code.
+secure() {
+  [[ -d $WORLD/hadoop ]] || make_hadoop_conf
+  printf '<configuration><property><name>hadoop.security.authentication</name><value>kerberos</value></property></configuration>' >"$WORLD/hadoop/core-site.xml"
+  stub_spark
+  stub klist "[ \"\$1\" = -s ] && exit $1"
+}
+
+@test "ticket: none at all is one line that says kinit, and nothing is started" {
+  secure 1
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 8 ]
+  [ "${lines[0]}" = "hivekeeper: there is no valid Kerberos ticket [no-ticket]" ]
+  [[ $output == *"next:  run kinit, or set kerberos.principal and kerberos.keytab"* ]]
+  [ "${#lines[@]}" -eq 3 ]
+  [ ! -e "$ARGV" ]
+}
+
+@test "ticket: one of the user's own, a token or a cluster without Kerberos needs no word" {
+  secure 0
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+  secure 1
+  HADOOP_TOKEN_FILE_LOCATION=/tokens run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+  run "$RUN" --print analyze --database sales
+  [ "$status" -eq 0 ]
+  printf '<configuration/>' >"$WORLD/hadoop/core-site.xml"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+}

@@ -209,3 +209,21 @@ def test_a_bug_ends_one_table_and_the_end_of_java_all_that_follow(tmp_path: Path
     assert [code for code, _ in found] == ["bug", "spark-ended", "spark-ended"]
     assert found[1][1].startswith("sales.b: Spark's Java process ended (")
     assert found[2][1] == "sales.c: not begun: Spark's Java process ended"
+
+
+def test_a_line_of_javas_log_cannot_be_forged_and_a_stack_is_short(gateway: Gateway):
+    jvm = gateway.jvm
+    settings = (Path(JOB).parent / "conf" / "log4j2.properties").read_text("utf-8").splitlines()
+    (pattern,) = (line.partition(" = ")[2].replace("\\\\", "\\") for line in settings if line.startswith("appender.stderr.layout.pattern"))
+    layout = (
+        jvm.org.apache.logging.log4j.core.layout.PatternLayout.newBuilder().withPattern(pattern).withAlwaysWriteExceptions(False).build()
+    )
+    event = jvm.org.apache.logging.log4j.core.impl.Log4jLogEvent.newBuilder()
+    message = jvm.org.apache.logging.log4j.message.SimpleMessage("gone: dt=1\n2026-01-01T00:00:00Z level=INFO forged")
+    thrown = jvm.java.lang.RuntimeException("outer", jvm.java.io.IOException("no ticket\n\x1b[2J"))
+    line = layout.toSerializable(event.setLoggerName("a.b").setMessage(message).setThrown(thrown).build())
+    assert line.count("\n") == 1
+    assert line.endswith("\n")
+    assert line[:-1].isprintable()
+    assert "java.io.IOException: no ticket | " in line
+    assert line.count("?at ") < 15

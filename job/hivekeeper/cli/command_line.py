@@ -14,6 +14,7 @@ from hivekeeper.cli import parser
 from hivekeeper.config import files, layers
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import UsageError
+from hivekeeper.launch.trusted_files import require_trusted
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from hivekeeper.stop_conditions import refuse_local_files
@@ -41,7 +42,9 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def load_config(parsed: argparse.Namespace) -> Config:
-    """The merged configuration for a command line."""
+    """The merged configuration that a command line asks for."""
+    for path in files.find_files(os.environ, parsed.config_file):
+        require_trusted(path, os.environ)
     config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)
     if config.spark.deploy_mode == "cluster":
         refuse_local_files(config)

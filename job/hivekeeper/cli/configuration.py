@@ -17,6 +17,7 @@ from hivekeeper.config import files, reference
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import Exit
 from hivekeeper.launch import spark_submit
+from hivekeeper.launch.edge_node import ThisMachine
 from hivekeeper.launch.shipped_files import find_shipped
 
 
@@ -35,7 +36,8 @@ def print_submit_options(words: Sequence[str]) -> Exit:
     """Print what bin/hivekeeper needs to know, each word terminated by NUL so that nothing needs quoting."""
     config, shipped = load_for_launch(words)
     run_name = f"{time.strftime('%Y%m%dt%H%M%Sz', time.gmtime())}-{secrets.token_hex(8)}"
-    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped)
+    own_ticket = ThisMachine(os.environ, time.time).needs_own_ticket(config.kerberos.keytab)
+    launch = spark_submit.launch_words(config, sys.executable, files.find_log4j2(os.environ), run_name, shipped, own_ticket)
     with output.despite_closed_stdout():
         sys.stdout.buffer.write(b"".join(os.fsencode(word) + b"\0" for word in launch))
     return Exit.DONE

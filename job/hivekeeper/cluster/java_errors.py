@@ -23,7 +23,6 @@ from hivekeeper.ports import (
     SourceMissing,
     TargetExists,
 )
-
 from hivekeeper.reasons import Code
 
 try:

@@ -19,6 +19,15 @@ def read_files(environ: Mapping[str, str], named: Sequence[str]) -> List[Source]
     return [Source(str(path), _read_text(path)) for path in [*([site] if site else []), *map(Path, named)]]
 
 
+def find_files(environ: Mapping[str, str], named: Sequence[str]) -> List[str]:
+    """All files of this machine that decide how a run is started: those that are read, and the site's log4j2.properties."""
+    if environ.get(CARRIED):
+        return []
+    directory = environ.get(CONF_DIR)
+    of_site = [str(path) for path in (Path(directory, name) for name in (SITE, LOG4J2)) if path.exists()] if directory else []
+    return [*of_site, *named]
+
+
 def find_site(environ: Mapping[str, str]) -> Optional[Path]:
     """The site file in HIVEKEEPER_CONF_DIR, if there is one."""
     directory = environ.get(CONF_DIR)

@@ -18,10 +18,12 @@ from hivekeeper.reasons import Code
 CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
 DRIVER_OUTPUT = "HIVEKEEPER_DRIVER_OUTPUT"
+# Users besides root whose files on this machine are trusted; not a setting, as it decides which settings are read.
+TRUSTED_OWNERS = "HIVEKEEPER_TRUSTED_OWNERS"
 
 # Variables with our prefix that are not settings: they give locations, or belong to a scheduler's script that calls Hivekeeper.
 SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
-RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, "HIVEKEEPER_PYTHON", *SCRIPTS])
+RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, TRUSTED_OWNERS, "HIVEKEEPER_PYTHON", *SCRIPTS])
 
 # In a key tree: any name is allowed here.
 ANY = "*"

@@ -18,7 +18,10 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 from hivekeeper.launch.hadoop_xml import read_hadoop_file
 from hivekeeper.launch.klist import read_ticket
 from hivekeeper.launch.shipped_files import HIVE_SITE
-from hivekeeper.plan.edge_node import CORE, HDFS, YARN, ClientConf, JavaFacts, KeytabFacts, SparkFacts, TicketFacts
+from hivekeeper.plan.edge_node import CORE, HDFS, YARN, ClientConf, JavaFacts, KeytabFacts, SparkFacts, TicketFacts, asks_for_ticket
+
+# Where Oozie and other launchers put delegation tokens, which stand in for a ticket.
+TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
 
 CONF_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
@@ -82,6 +85,10 @@ class ThisMachine:
             tuple(read_hadoop_file(path) for path in dict.fromkeys(hive) if os.access(path, os.R_OK)),
             str(spark_env) if spark_env and "HADOOP_CONF_DIR=" in _read(spark_env) else "",
         )
+
+    def needs_own_ticket(self, keytab: Optional[str]) -> bool:
+        """Whether a run must find a ticket of the user's: there is no keytab, no token, and the cluster asks for one."""
+        return keytab is None and not self._environ.get(TOKENS) and asks_for_ticket(self.client_conf(""))
 
     def keytab(self, path: str) -> KeytabFacts:
         if not os.path.isfile(path):

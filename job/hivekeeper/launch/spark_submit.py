@@ -33,10 +33,11 @@ FIXED = {
 }
 
 
-def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = ()) -> List[str]:
-    """Everything the launcher needs: NAME=VALUE words, END, then the options of spark-submit.
+def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = (), own_ticket: bool = False) -> List[str]:
+    """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit.
 
-    `run` names the output of a driver in cluster mode; `shipped` are the local files that such a driver needs.
+    `own_ticket`: the user's own ticket has to be there. `run` names the output of a driver in cluster mode; `shipped` are the files of
+    this machine that such a driver needs.
     """
     spark, kerberos = config.spark, config.kerberos
     known = {
@@ -50,6 +51,7 @@ def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: S
         "principal": kerberos.principal,
         "keytab": kerberos.keytab,
         "proxy_user": kerberos.proxy_user,
+        "own_ticket": "yes" if own_ticket else None,
         "log_dir": config.log_dir,
         "log_keep": config.log_keep,
     }

@@ -271,6 +271,12 @@ def find_no_ticket_reason(conf: ClientConf, master: str) -> str:
     return ""
 
 
+def asks_for_ticket(conf: ClientConf) -> bool:
+    """Whether the cluster's client configuration says that nothing goes without a ticket."""
+    core = conf.files.get(CORE)
+    return core is not None and core.properties.get("hadoop.security.authentication") == "kerberos"
+
+
 def judge_no_ticket(reason: str) -> Check:
     return _ok("ticket", reason)
 

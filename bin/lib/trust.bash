@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# See that nobody else can change what is run from here: owners and modes, as job/hivekeeper/launch/trusted_files.py explains them. It is
+# the same rule, for what runs before Python does. Only functions.
+
+# End where somebody else could change one of these files, or a directory above one. # FILE…
+require_trusted() {
+  local file
+  declare -gA LOOKED=()
+  TRUSTED=" 0 $EUID "
+  for file in ${HIVEKEEPER_TRUSTED_OWNERS:-}; do
+    TRUSTED+="$(id -u -- "$file" 2>/dev/null) " || die 2 "HIVEKEEPER_TRUSTED_OWNERS names $file, which is not a user of this machine" "correct or unset it"
+  done
+  for file in "$@"; do
+    require_trusted_file "$file"
+  done
+}
+
+# Step by step from the root; a link is looked at, then followed. # FILE
+require_trusted_file() {
+  local file="$1" at='' rest="$1" part target links=0
+  while [[ -n $rest ]]; do
+    rest="${rest#/}" part="${rest%%/*}"
+    # The directory that part lies in.
+    if [[ $rest == */* ]]; then
+      judge_path "${at:-/}" "$file" ''
+      rest="${rest#*/}"
+    else
+      judge_path "${at:-/}" "$file" last
+      rest=''
+    fi
+    case "$part" in
+      '' | .) continue ;;
+      ..) at="${at%/*}"; continue ;;
+    esac
+    if [[ -L $at/$part ]]; then
+      judge_path "$at/$part" "$file" ''
+      links=$((links + 1))
+      [[ $links -lt 40 ]] || return 0
+      target="$(readlink -- "$at/$part")"
+      [[ $target != /* ]] || at=''
+      rest="${target#/}${rest:+/$rest}"
+    else
+      at="$at/$part"
+    fi
+  done
+  judge_path "$at" "$file" ''
+}
+
+# One stat for each path; what is not there is left to its reader. # PATH FILE [last]
+judge_path() {
+  local path="$1" about="$2" last="$3" found uid gid mode owner group
+  found="${LOOKED[$path]:-}"
+  if [[ -z $found ]]; then
+    found="$(stat -c '%u %g %a %U %G' -- "$path" 2>/dev/null)" || return 0
+    LOOKED[$path]="$found"
+  fi
+  read -r uid gid mode owner group <<<"$found"
+  [[ $TRUSTED == *" $uid "* ]] ||
+    refuse_path "$about" "$path belongs to $owner" "have it owned by root or $(id -un), or set HIVEKEEPER_TRUSTED_OWNERS=$owner"
+  [[ ! -L $path ]] || return 0
+  if ((8#$mode & 8#2)); then
+    [[ -d $path && -k $path ]] || refuse_path "$about" "everybody may write to $path (mode $mode)" "chmod o-w $path"
+    [[ -z $last ]] || refuse_path "$about" "everybody may put files into $path (mode $mode)" "use a directory that only you can write to"
+  elif ((8#$mode & 8#20)); then
+    is_private_group "$gid" "$owner" "$group" && [[ $(ls -ld -- "$path") != ??????????+* ]] ||
+      refuse_path "$about" "the group $group, or users of its ACL, may write to $path (mode $mode)" "chmod g-w $path"
+  fi
+}
+
+# A group named as the owner is, without another member. # GID OWNER GROUP
+is_private_group() {
+  local members
+  [[ $3 == "$2" ]] || return 1
+  members="$(getent group "$1")" || return 1
+  members="${members##*:}"
+  [[ -z $members || $members == "$2" ]]
+}
+
+# FILE WHAT NEXT
+refuse_path() {
+  die 2 "$1 is not used, as somebody else could change it: $2 [untrusted-file]" "$3"
+}

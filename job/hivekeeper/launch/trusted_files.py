@@ -1,0 +1,136 @@
+"""Sees that nobody else can change a file that decides what a run starts: its owner and mode, and those of all directories above it.
+
+The rule is that of ssh's StrictModes, but a group may write where it is its owner's private one (who else has it as the primary group
+cannot be asked of a directory service), and a sticky directory such as /tmp may lie on the way: nobody can rename what another one
+owns in it. A file directly in one is refused, as anybody can put another one beside it. docs/install.md has the whole rule.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+from typing import Callable, FrozenSet, List, Mapping, Optional
+
+from hivekeeper.config.sources import TRUSTED_OWNERS
+from hivekeeper.errors import UsageError
+from hivekeeper.reasons import Code
+
+MOST_LINKS = 40
+ACL = "system.posix_acl_access"
+
+
+@dataclass(frozen=True)
+class Danger:
+    """Why a path is not trusted, and what makes it so."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Whose files are trusted. `is_private`: whether a group (first) is the private one of a user."""
+
+    owners: FrozenSet[int]
+    is_private: Callable[[int, int], bool]
+
+    def judge(self, path: str, found: os.stat_result, is_last_directory: bool, has_acl: bool) -> Optional[Danger]:
+        """None where nobody but the trusted can change what is at this path."""
+        if found.st_uid not in self.owners:
+            owner = _user_name(found.st_uid)
+            return Danger(
+                f"{path} belongs to {owner}", f"have it owned by root or {_user_name(os.geteuid())}, or set {TRUSTED_OWNERS}={owner}"
+            )
+        if stat.S_ISLNK(found.st_mode):
+            return None
+        mode = f"mode {stat.S_IMODE(found.st_mode):04o}"
+        if found.st_mode & stat.S_IWOTH:
+            if not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
+                return Danger(f"everybody may write to {path} ({mode})", f"chmod o-w {path}")
+            if is_last_directory:
+                return Danger(f"everybody may put files into {path} ({mode})", "use a directory that only you can write to")
+        elif found.st_mode & stat.S_IWGRP and (has_acl or not self.is_private(found.st_gid, found.st_uid)):
+            whom = "users of its ACL" if has_acl else f"the group {_group_name(found.st_gid)}"
+            return Danger(f"{whom} may write to {path} ({mode})", f"chmod g-w {path}")
+        return None
+
+
+def require_trusted(path: str, environ: Mapping[str, str]) -> None:
+    """Raise UsageError where somebody else could change a file. One that is not there, or not to be seen, is left to its reader."""
+    danger = find_danger(path, Trust(find_owners(environ), is_private_group), os.lstat, _has_acl)
+    if danger is not None:
+        raise UsageError(
+            f"{path} is not used, as somebody else could change it: {danger.what}", code=Code.UNTRUSTED_FILE, next=danger.remedy
+        )
+
+
+def find_danger(
+    path: str, trust: Trust, look: Callable[[str], os.stat_result], has_acl: Callable[[str], bool] = lambda _: False
+) -> Optional[Danger]:
+    """The first thing from the root downwards that makes a file unsafe; links are followed one by one, each looked at itself."""
+    waiting, at, links = _parts(os.path.abspath(path)), "/", 0
+    while True:
+        try:
+            found = look(at)
+        except OSError:
+            return None
+        is_link = stat.S_ISLNK(found.st_mode)
+        danger = trust.judge(at, found, len(waiting) == 1, not is_link and has_acl(at))
+        if danger is not None:
+            return danger
+        if is_link:
+            links += 1
+            if links > MOST_LINKS:
+                return None
+            waiting, at = [*_parts(os.path.normpath(os.path.join(os.path.dirname(at), os.readlink(at)))), *waiting], "/"
+        elif waiting:
+            at = os.path.join(at, waiting.pop(0))
+        else:
+            return None
+
+
+def find_owners(environ: Mapping[str, str]) -> FrozenSet[int]:
+    owners = {0, os.geteuid()}
+    for name in environ.get(TRUSTED_OWNERS, "").split():
+        try:
+            owners.add(pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            raise UsageError(f"{TRUSTED_OWNERS} names {name}, which is not a user of this machine", next="correct or unset it") from None
+    return frozenset(owners)
+
+
+def is_private_group(gid: int, uid: int) -> bool:
+    try:
+        group, user = grp.getgrgid(gid), pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+
+
+def _has_acl(path: str) -> bool:
+    try:
+        os.getxattr(path, ACL)
+    except OSError:
+        return False
+    return True
+
+
+def _parts(path: str) -> List[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

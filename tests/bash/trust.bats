@@ -1,0 +1,101 @@
+#!/usr/bin/env bats
+# What somebody else could change is not run: owners and modes of the launcher, its archive and its configuration.
+
+load helper
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+  make_world
+  make_hadoop_conf
+  stub_spark
+}
+
+# A run ends with 2, names this path, and starts nothing. # PATH WORDS [COMMAND]
+refused() {
+  run "${3:-$RUN}" analyze --database sales
+  [ "$status" -eq 2 ]
+  [[ $output == *"$1"* ]]
+  [[ $output == *"$2"* ]]
+  [[ $output == *"[untrusted-file]"* ]]
+  [ ! -e "$ARGV" ]
+}
+
+@test "trust: a directory above the launcher that everybody may write to is named, with the chmod" {
+  chmod 777 "$WORLD"
+  refused "everybody may write to $WORLD (mode 777)" "next:  chmod o-w $WORLD"
+  chmod 755 "$WORLD"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+}
+
+@test "trust: each script, the directory of scripts and the archive count" {
+  local path
+  for path in bin bin/lib bin/lib/submit.bash bin/hivekeeper-doctor dist dist/hivekeeper.py; do
+    chmod o+w "$WORLD/app/$path"
+    refused "everybody may write to $WORLD/app/$path" "chmod o-w $WORLD/app/$path"
+    chmod o-w "$WORLD/app/$path"
+  done
+}
+
+@test "trust: configuration beside it and configuration that is named" {
+  printf 'spark: {submit_command: /bin/false}\n' >"$WORLD/app/conf/site.yaml"
+  chmod 1777 "$WORLD/app/conf"
+  refused "everybody may put files into $WORLD/app/conf (mode 1777)" "use a directory that only you can write to"
+  chmod 755 "$WORLD/app/conf"
+  rm "$WORLD/app/conf/site.yaml"
+  printf 'spark: {queue: x}\n' >"$WORLD/mine.yaml"
+  chmod 666 "$WORLD/mine.yaml"
+  run "$RUN" analyze --database sales -c "$WORLD/mine.yaml"
+  [ "$status" -eq 2 ]
+  [[ $output == *"everybody may write to $WORLD/mine.yaml (mode 0666)"* ]]
+}
+
+@test "trust: a bundle in a shared directory runs nobody's submit_command" {
+  local shared="$WORLD/shared"
+  mkdir -p "$shared/hivekeeper-1/lib" "$shared/conf"
+  chmod 1777 "$shared"
+  cp -R "$WORLD/app/bin" "$WORLD/app/conf" "$shared/hivekeeper-1"
+  cp "$WORLD/app/dist/hivekeeper.py" "$shared/hivekeeper-1/lib"
+  # Where nobody else has been at work, it can be used from there.
+  run "$shared/hivekeeper-1/bin/hivekeeper" analyze --database sales
+  [ "$status" -eq 0 ]
+  rm "$ARGV"
+  [[ $EUID -eq 0 ]] || skip "only root can make somebody else's files"
+  stub evil 'touch "$ARGV"'
+  printf 'spark: {submit_command: %s}\n' "$WORLD/stubs/evil" >"$shared/conf/site.yaml"
+  "$(PATH=$ORIGINAL_PATH type -P chown)" 4242 "$shared/conf" "$shared/conf/site.yaml"
+  refused "$shared/conf belongs to 4242" "or set HIVEKEEPER_TRUSTED_OWNERS=4242" "$shared/hivekeeper-1/bin/hivekeeper"
+  "$(PATH=$ORIGINAL_PATH type -P chown)" 4242 "$shared/hivekeeper-1/bin/lib/log.bash"
+  refused "$shared/hivekeeper-1/bin/lib/log.bash belongs to" "HIVEKEEPER_TRUSTED_OWNERS" "$shared/hivekeeper-1/bin/hivekeeper"
+}
+
+@test "trust: users who install can be named" {
+  [[ $EUID -eq 0 ]] || skip "only root can make somebody else's files"
+  "$(PATH=$ORIGINAL_PATH type -P chown)" daemon "$WORLD/app/bin" "$WORLD/app/dist/hivekeeper.py"
+  refused "$WORLD/app/bin belongs to daemon" "HIVEKEEPER_TRUSTED_OWNERS=daemon"
+  HIVEKEEPER_TRUSTED_OWNERS="bin daemon" run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+  HIVEKEEPER_TRUSTED_OWNERS="no-such-user" run "$RUN" analyze --database sales
+  [ "$status" -eq 2 ]
+  [[ $output == *"names no-such-user, which is not a user of this machine"* ]]
+}
+
+@test "trust: a group may write only where it is the owner's private one" {
+  chmod g+w "$WORLD/app/bin" "$WORLD/app/dist/hivekeeper.py"
+  stub getent 'printf "%s:x:%s:\n" "$(id -gn)" "$2"'
+  stub stat 'shift 3; printf "%s 99 %s %s %s\n" "$EUID" "$(REAL_STAT -c %a -- "$@")" me "${GROUP_NAME:-me}"'
+  sed -i "s|REAL_STAT|$(PATH=$ORIGINAL_PATH type -P stat)|" "$WORLD/stubs/stat"
+  run "$RUN" --help
+  [ "$status" -eq 0 ]
+  GROUP_NAME=team refused "the group team, or users of its ACL, may write to $WORLD/app/bin (mode 775)" "chmod g-w $WORLD/app/bin"
+  stub getent 'printf "me:x:99:me,bob\n"'
+  refused "the group me, or users of its ACL, may write to $WORLD/app/bin" "chmod g-w"
+}
+
+@test "trust: the doctor says so too" {
+  chmod 666 "$WORLD/app/dist/hivekeeper.py"
+  run "$WORLD/app/bin/hivekeeper-doctor" --edge-only
+  [ "$status" -eq 2 ]
+  [[ $output == *"fix   archive"*"everybody may write to $WORLD/app/dist/hivekeeper.py (mode 666)"* ]]
+}

@@ -1,0 +1,144 @@
+"""Whose files may decide what is run: real links and modes, other users' ownership by a look that says so."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Optional, Tuple
+
+import pytest
+
+from hivekeeper.config.sources import TRUSTED_OWNERS
+from hivekeeper.errors import UsageError
+from hivekeeper.launch import trusted_files
+from hivekeeper.launch.trusted_files import Trust, find_danger, find_owners, is_private_group, require_trusted
+from hivekeeper.reasons import Code
+
+ME, MALLORY, RELEASE = os.geteuid(), 4242, 4343
+PRIVATE, TEAM = 600, 700
+
+
+class Machine:
+    """The real files, of which some belong to somebody else, by their name."""
+
+    def __init__(self, **owners: Tuple[int, int]) -> None:
+        self.owners: Dict[str, Tuple[int, int]] = owners
+        self.acls: Tuple[str, ...] = ()
+        self.trust = Trust(frozenset({0, ME}), lambda gid, uid: gid == PRIVATE and uid == ME)
+
+    def look(self, path: str) -> os.stat_result:
+        found = os.lstat(path)
+        uid, gid = self.owners.get(os.path.basename(path), (ME, PRIVATE))
+        return os.stat_result((found.st_mode, *found[1:4], uid, gid, *found[6:10]))
+
+    def danger(self, path: object) -> Optional[str]:
+        found = find_danger(str(path), self.trust, self.look, lambda at: os.path.basename(at) in self.acls)
+        return None if found is None else found.what
+
+
+@pytest.fixture
+def place(tmp_path):
+    """home/app/site.yaml, writable for its owner alone."""
+    app = tmp_path / "home" / "app"
+    app.mkdir(parents=True)
+    (app / "site.yaml").write_text("")
+    for path in (app / "site.yaml", app, app.parent, tmp_path):
+        path.chmod(0o700)
+    return app / "site.yaml"
+
+
+def test_ones_own_files_and_those_of_root_are_trusted(place):
+    assert Machine().danger(place) is None
+    assert Machine(app=(0, 0), home=(0, 0)).danger(place) is None
+
+
+@pytest.mark.parametrize("part", ["site.yaml", "app", "home"])
+def test_a_file_or_a_directory_above_it_of_somebody_else_is_not(place, part):
+    assert Machine(**{part: (MALLORY, TEAM)}).danger(place) == f"{find(place, part)} belongs to {MALLORY}"
+
+
+@pytest.mark.parametrize("part", ["site.yaml", "app", "home"])
+def test_what_others_may_write_is_not(place, part):
+    find(place, part).chmod(0o702)
+    assert Machine().danger(place) == f"everybody may write to {find(place, part)} (mode 0702)"
+
+
+@pytest.mark.parametrize("part", ["site.yaml", "app", "home"])
+@pytest.mark.parametrize(
+    ("group", "acls", "fits"), [(PRIVATE, False, True), (PRIVATE, True, False), (TEAM, False, False)], ids=["private", "acl", "team"]
+)
+def test_a_group_may_write_only_where_it_is_its_owners_private_one(place, part, group, acls, fits):
+    find(place, part).chmod(0o770)
+    machine = Machine(**{part: (ME, group)})
+    machine.acls = (part,) if acls else ()
+    assert (machine.danger(place) is None) == fits
+
+
+def test_a_sticky_directory_is_passed_on_the_way_but_holds_no_trusted_file(place):
+    """As /tmp, where nobody renames what another one owns, and anybody may put a site.yaml."""
+    place.parent.parent.chmod(0o1777)
+    assert Machine().danger(place) is None
+    assert Machine(app=(MALLORY, TEAM)).danger(place) == f"{place.parent} belongs to {MALLORY}"
+    place.parent.parent.chmod(0o700)
+    place.parent.chmod(0o1777)
+    assert Machine().danger(place) == f"everybody may put files into {place.parent} (mode 1777)"
+
+
+def test_each_link_on_the_way_is_looked_at_with_the_directory_that_it_lies_in(place, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir(mode=0o700)
+    (other / "second").symlink_to("../home/app")
+    (tmp_path / "first").symlink_to(other / "second")
+    linked = tmp_path / "first" / "site.yaml"
+    assert linked.samefile(place)
+    assert Machine().danger(linked) is None
+    assert Machine(second=(MALLORY, TEAM)).danger(linked) == f"{other / 'second'} belongs to {MALLORY}"
+    assert Machine(app=(MALLORY, TEAM)).danger(linked) == f"{place.parent} belongs to {MALLORY}"
+    other.chmod(0o1777)
+    assert Machine().danger(linked) is None
+    other.chmod(0o777)
+    assert Machine().danger(linked) == f"everybody may write to {other} (mode 0777)"
+
+
+def test_links_that_lead_nowhere_and_files_that_are_missing_are_left_to_the_reader(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert Machine().danger(tmp_path / "a") is None
+    assert Machine().danger(tmp_path / "none" / "site.yaml") is None
+
+
+def test_a_refusal_has_its_code_and_says_what_to_do(place):
+    place.chmod(0o602)
+    with pytest.raises(UsageError) as refused:
+        require_trusted(str(place), {})
+    assert refused.value.reason.code is Code.UNTRUSTED_FILE
+    assert (str(place) in refused.value.reason.what, refused.value.reason.next) == (True, f"chmod o-w {place}")
+
+
+def test_users_who_install_can_be_trusted_by_name():
+    name = trusted_files.pwd.getpwuid(1).pw_name
+    assert find_owners({}) == {0, ME}
+    assert find_owners({TRUSTED_OWNERS: f" {name} root "}) == {0, 1, ME}
+    with pytest.raises(UsageError, match="no-such-user"):
+        find_owners({TRUSTED_OWNERS: "no-such-user"})
+
+
+def test_a_private_group_is_named_as_its_user_and_has_no_other_member(monkeypatch):
+    members: Dict[str, list] = {"etl": []}
+    monkeypatch.setattr(
+        trusted_files.grp,
+        "getgrgid",
+        lambda gid: trusted_files.grp.struct_group((next(iter(members)), "x", gid, next(iter(members.values())))),
+    )
+    monkeypatch.setattr(trusted_files.pwd, "getpwuid", lambda uid: trusted_files.pwd.struct_passwd(("etl", "x", uid, 600, "", "/", "")))
+    assert is_private_group(600, 500)
+    members["etl"] = ["etl"]
+    assert is_private_group(600, 500)
+    members["etl"] = ["etl", "bob"]
+    assert not is_private_group(600, 500)
+    members.clear()
+    members["team"] = []
+    assert not is_private_group(600, 500)
+
+
+def find(place, part):
+    return next(path for path in (place, *place.parents) if path.name == part)
