@@ -26,7 +26,7 @@ class HivekeeperError(Exception):
 
 
 class UsageError(HivekeeperError):
-    """The command line or the configuration is wrong; no cluster was contacted."""
+    """The command line or the configuration is wrong; no table was touched."""
 
     usual_code = Code.WRONG_USAGE
 

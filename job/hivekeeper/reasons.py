@@ -24,6 +24,7 @@ class Topic(Coded):
     VERIFY = auto()
     RUN = auto()
     COMMAND = auto()
+    DOCTOR = auto()
 
 
 _LEAVE_OUT = "leave it out of the selection"
@@ -378,6 +379,75 @@ class Code(Coded):
         "HDFS went away during an exchange: no row is lost, but readers may not find the unit "
         "([long-runs.md](long-runs.md#a-server-restarts))",
         "fix the cause, then run again at once, or run `recover`",
+    )
+
+    CHECK_BASH = Topic.DOCTOR, None, "bash is older than 4.2", "install a newer one and put it first on PATH"
+    CHECK_ARCHIVE = (
+        Topic.DOCTOR,
+        None,
+        "the archive is missing, or somebody else could change it",
+        "`make dist`, or unpack the bundle again; `chmod`",
+    )
+    CHECK_PYTHON = Topic.DOCTOR, None, "no Python 3.9 or newer was found", "set `HIVEKEEPER_PYTHON`"
+    CHECK_TEMP_DIR = Topic.DOCTOR, None, "no private temporary directory can be made", "set `TMPDIR`"
+    CHECK_CONFIGURATION = Topic.DOCTOR, None, "the configuration is not accepted", "correct it; `config` shows where each value comes from"
+    CHECK_SPARK = (
+        Topic.DOCTOR,
+        None,
+        "no usable spark-submit, or a Spark that was not tried",
+        "set `SPARK_HOME`, `spark.home` or `spark.submit_command`",
+    )
+    CHECK_JAVA = Topic.DOCTOR, None, "no Java, or one that does not fit the Spark", "set `JAVA_HOME` or `spark.java_home`"
+    CHECK_HADOOP_CONF = Topic.DOCTOR, None, "the cluster's client configuration is missing or incomplete", "set `HADOOP_CONF_DIR`"
+    CHECK_YARN_CONF = Topic.DOCTOR, None, "no ResourceManager is named", "the cluster's yarn-site.xml belongs into `HADOOP_CONF_DIR`"
+    CHECK_HIVE_CONF = (
+        Topic.DOCTOR,
+        None,
+        "no metastore is named",
+        "the cluster's hive-site.xml belongs into `HADOOP_CONF_DIR` or Spark's `conf`",
+    )
+    CHECK_KEYTAB = Topic.DOCTOR, None, "the keytab cannot be used, or others may read it", "`klist -kt KEYTAB`; `chmod 600`"
+    CHECK_TICKET = Topic.DOCTOR, None, "there is no ticket, or it does not last", "`kinit`, or configure a keytab"
+    CHECK_LOG_DIR = Topic.DOCTOR, None, "`log_dir` cannot be written to", "correct it"
+    CHECK_FILES = Topic.DOCTOR, None, "a local file to be shipped is missing", "correct the configuration under `spark:`"
+    CHECK_SESSION = Topic.DOCTOR, None, "Spark did not start", "what the finding says"
+    CHECK_LOGIN = Topic.DOCTOR, None, "the job is not authenticated", "`kinit`, or configure a keytab"
+    CHECK_FILE_SYSTEM = Topic.DOCTOR, None, "the default file system does not answer", "look at the NameNode and `fs.defaultFS`"
+    CHECK_SAFE_MODE = Topic.DOCTOR, None, "HDFS is in safe mode", "wait until it has left it"
+    CHECK_ACLS = Topic.DOCTOR, None, "ACLs are switched off", "nothing, unless tables have ACLs"
+    CHECK_XATTRS = Topic.DOCTOR, None, "extended attributes are switched off", "nothing, unless tables have some"
+    CHECK_ENCRYPTION = Topic.DOCTOR, None, "the key provider cannot be asked for", "look at the KMS"
+    CHECK_SPACE = Topic.DOCTOR, None, "the file system is full", "free space"
+    CHECK_STAGING = Topic.DOCTOR, None, "Spark's staging directory cannot be written to", "have `/user/NAME` made for this user"
+    CHECK_CLOCK = Topic.DOCTOR, None, "the clocks of the file system and of this machine differ", "let both follow one time server"
+    CHECK_SHIPPED_FILES = (
+        Topic.DOCTOR,
+        None,
+        "a file on the cluster to be shipped is missing",
+        "upload it, or correct the configuration under `spark:`",
+    )
+    CHECK_QUEUE = (
+        Topic.DOCTOR,
+        None,
+        "the queue does not exist, is stopped, or is closed to this user",
+        "correct `spark.queue`, or have it allowed",
+    )
+    CHECK_METASTORE = Topic.DOCTOR, None, "the metastore does not answer, or speaks another version", "use a Spark whose Hive client fits"
+    CHECK_TABLE = Topic.DOCTOR, None, "the table does not exist, or is a view", "look at the spelling"
+    CHECK_CONTROL = Topic.DOCTOR, None, "the control directory cannot be made or written to", "rights on the table's root, or on its parent"
+    CHECK_WRITE = Topic.DOCTOR, None, "a file cannot be written below the table", "space, quota, encryption keys"
+    CHECK_RENAME = Topic.DOCTOR, None, "a directory cannot be renamed below the table", "rights on the table's root"
+    CHECK_OWNER = Topic.DOCTOR, None, "files cannot be given to the table's owner", "run as the owner, or `owner: try`"
+    CHECK_GROUP = Topic.DOCTOR, None, "files cannot be given to the table's group", "make this user a member, or `owner: try`"
+    CHECK_SET_ACL = Topic.DOCTOR, None, "an ACL like the table's cannot be set", "let this user own the directories"
+    CHECK_SET_XATTR = Topic.DOCTOR, None, "an extended attribute cannot be set", "see `check-xattrs`"
+    CHECK_POLICY = Topic.DOCTOR, None, "the table's storage policy cannot be set", "rights on it, or remove it"
+    CHECK_UNITS = Topic.DOCTOR, None, "directories of units must not be renamed", "do what the finding says, or leave these partitions out"
+    CHECK_ROOM = (
+        Topic.DOCTOR,
+        None,
+        "there is no room to rewrite all of the table at once",
+        "raise the quota, run `cleanup`, or compact less at a time",
     )
 
     def __init__(self, topic: Topic, exit: Optional[Exit], meaning: str, advice: str) -> None:

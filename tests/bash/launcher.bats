@@ -286,3 +286,16 @@ setup() {
   [ "$status" -eq 2 ]
   [ "${lines[0]}" = "hivekeeper: SPARK_HOME is /absent, but bin/spark-submit is not there" ]
 }
+
+@test "launcher: --print masks what Spark would mask, and a run gets it" {
+  stub_spark
+  local secret=(--set spark.extra_conf.spark.ssl.keyPassword=hunter2 --set "spark.extra_conf.spark.driver.extraJavaOptions=-Da.token=hunter2" --set spark.extra_conf.spark.z=seen)
+  run "$RUN" --print analyze --database sales "${secret[@]}"
+  [ "$status" -eq 0 ]
+  [[ $output != *hunter2* ]]
+  [[ $output == *'spark.ssl.keyPassword=\*\*'*'redacted'* ]]
+  [[ $output == *'spark.z=seen'* ]]
+  run "$RUN" analyze --database sales "${secret[@]}"
+  read_arrived
+  arrived spark.ssl.keyPassword=hunter2
+}

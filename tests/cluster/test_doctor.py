@@ -26,8 +26,8 @@ def probes(gateway: Any) -> ClusterProbes:
 
 @pytest.fixture
 def root(gateway: Any, tmp_path: Path) -> Any:
-    """A directory of etl, the operator, removed when the test ends."""
-    path = gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/checkup-{abs(hash(str(tmp_path))) % 10**8}")
+    """A directory of etl, the operator, that goes when the test ends."""
+    path = gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/doctor-{abs(hash(str(tmp_path))) % 10**8}")
     fs = path.getFileSystem(gateway.hadoop_conf)
     fs.mkdirs(path)
     yield fs.makeQualified(path)
@@ -39,7 +39,7 @@ def below(gateway: Any, root: Any) -> List[str]:
 
 
 def try_rights(probes: ClusterProbes, root: Any) -> Any:
-    return probes.try_rights(str(root), f"{root}/.hivekeeper", f"checkup-{RUN}")
+    return probes.try_rights(str(root), f"{root}/.hivekeeper", f"doctor-{RUN}")
 
 
 def test_the_cluster_tells_who_we_are_and_what_it_has(probes, layout):
@@ -78,7 +78,7 @@ def test_a_control_directory_that_was_there_stays(gateway, probes, root):
 
 def test_what_a_killed_check_up_left_is_removed_after_an_hour_and_not_before(gateway, probes, root):
     fs = root.getFileSystem(gateway.hadoop_conf)
-    old, young = (gateway.jvm.org.apache.hadoop.fs.Path(root, f".hivekeeper/checkup-20250101t020304z-000{digit}") for digit in (1, 2))
+    old, young = (gateway.jvm.org.apache.hadoop.fs.Path(root, f".hivekeeper/doctor-20250101t020304z-000{digit}") for digit in (1, 2))
     for path in (old, young):
         fs.mkdirs(path)
     fs.setTimes(old, 1, -1)
@@ -118,10 +118,10 @@ def test_a_quota_that_is_used_up_stops_half_way_and_nothing_is_left(gateway, pro
 
 def test_the_staging_directory_can_be_written_to_and_the_clocks_agree(gateway, probes):
     home = gateway.jvm.org.apache.hadoop.fs.Path("/user/etl")
-    facts = probes.staging(f".hivekeeper-checkup-{RUN}")
+    facts = probes.staging(f".hivekeeper-doctor-{RUN}")
     assert facts.path.endswith("/user/etl")
     assert abs(facts.difference_ms) < 60_000
-    assert f".hivekeeper-checkup-{RUN}" not in below(gateway, home)
+    assert f".hivekeeper-doctor-{RUN}" not in below(gateway, home)
 
 
 def test_files_that_are_not_there_are_named(probes):

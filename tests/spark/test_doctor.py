@@ -35,7 +35,7 @@ def test_local_files_are_asked_only_what_they_know(probes):
 
 
 def test_rights_are_tried_and_nothing_is_left(probes, tmp_path):
-    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"checkup-{RUN}")
+    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"doctor-{RUN}")
     assert {name: facts.trials[name] for name in ("control", "write", "rename", "owner", "group", "policy")} == dict.fromkeys(
         ("control", "write", "rename", "owner", "group", "policy"), ""
     )
@@ -46,7 +46,7 @@ def test_rights_are_tried_and_nothing_is_left(probes, tmp_path):
 
 def test_a_file_where_the_control_directory_should_be_is_a_refusal(probes, tmp_path):
     (tmp_path / ".hivekeeper").write_text("not ours")
-    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"checkup-{RUN}")
+    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"doctor-{RUN}")
     assert facts.trials["control"]
     assert (tmp_path / ".hivekeeper").read_text() == "not ours"
 
@@ -63,6 +63,6 @@ def test_what_is_missing_is_named(probes, tmp_path):
 
 
 def test_the_home_directory_is_written_to_and_left_as_it_was(probes):
-    facts = probes.staging(f".hivekeeper-checkup-{RUN}")
+    facts = probes.staging(f".hivekeeper-doctor-{RUN}")
     assert abs(facts.difference_ms) < 60_000
-    assert not os.path.exists(f"{facts.path.partition(':')[2]}/.hivekeeper-checkup-{RUN}")
+    assert not os.path.exists(f"{facts.path.partition(':')[2]}/.hivekeeper-doctor-{RUN}")

@@ -198,14 +198,20 @@ logging.disable(logging.CRITICAL)
 options = {"spark.master": "local[1]", "spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1]}
 tables = [Table("sales", name, "EXTERNAL_TABLE", "", Storage("", "", ""), ()) for name in "abc"]
 with connect(options, Signals(patient=True), "error") as cluster:
+    spark = cluster.rows.gateway.spark
+    conf = spark.sparkContext.getConf()
+    rows = spark.range(1000).repartition(3).groupBy("id").count().count()
+    settings = [conf.get("spark.authenticate"), conf.get("spark.ui.enabled"), spark.sparkContext.uiWebUrl, rows]
     outcomes = per_table.for_each(cluster, tables, work)
-print(json.dumps([[table.problem.code.code, table.problem.what] for table in outcomes]))
+print(json.dumps([settings, [[table.problem.code.code, table.problem.what] for table in outcomes]]))
 """
 
 
 def test_a_bug_ends_one_table_and_the_end_of_java_all_that_follow(tmp_path: Path):
     url = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
-    found = run_python(ENDING, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    settings, found = run_python(ENDING, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    # What a session has that is told nothing else: its ports ask for a secret, and it shows no pages.
+    assert settings == ["true", "false", None, 1000]
     assert [code for code, _ in found] == ["bug", "spark-ended", "spark-ended"]
     assert found[1][1].startswith("sales.b: Spark's Java process ended (")
     assert found[2][1] == "sales.c: not begun: Spark's Java process ended"

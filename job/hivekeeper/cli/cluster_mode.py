@@ -12,6 +12,7 @@ from typing import Callable, List
 from hivekeeper.cli import command_line, output, parser
 from hivekeeper.errors import Exit, Unusable
 from hivekeeper.launch import driver_failure, driver_output, output_files
+from hivekeeper.report.text import clean_text
 
 
 def run_in_driver(words: List[str], place: str, run: Callable[[List[str]], int]) -> int:
@@ -59,7 +60,7 @@ def show_fate(fate: driver_failure.Fate, container_log: str, asked: List[str]) -
     """Print how a run without output ended, and the relevant lines of its log."""
     output.forget_properties(parser.find_properties_out(asked))
     for line in driver_failure.pick_lines(container_log):
-        print(line, file=sys.stderr)
+        print(clean_text(line), file=sys.stderr)
     if fate.exit_code in set(Exit):
         return output.show_reason(fate.reason, Exit(fate.exit_code), [command_line.RECEIVE_DRIVER_OUTPUT, "--", *asked])
     output.print_problem(fate.reason)

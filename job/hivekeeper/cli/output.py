@@ -8,13 +8,14 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Iterator, List, Optional, TextIO
+from typing import TYPE_CHECKING, Any, Iterator, List, Optional, TextIO
 
 from hivekeeper.cli import command_line, parser
 from hivekeeper.config.sources import DRIVER_OUTPUT
 from hivekeeper.errors import Exit, HivekeeperError
 from hivekeeper.launch import driver_output, output_files
 from hivekeeper.reasons import Reason
+from hivekeeper.report import text
 
 if TYPE_CHECKING:
     from hivekeeper.report.results import CommandResult
@@ -104,10 +105,21 @@ def find_stderr() -> TextIO:
     return console.find_stderr(copy=driver_output.LOG if os.environ.get(DRIVER_OUTPUT) else None)
 
 
+class OneLine(logging.Formatter):
+    """One line for each record, whatever names it holds; of a stack the lines stand in from the margin, where no record begins."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (its name in logging)
+        record.message = text.clean_text(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return "\n".join(f"  {text.clean_text(line)}" for line in super().formatException(ei).split("\n"))
+
+
 def set_up_log(level: str, stream: TextIO) -> None:
     """Log one line per step to stderr, UTC, key=value; stdout is for the answer only."""
     handler = logging.StreamHandler(stream)
-    formatter = logging.Formatter("%(asctime)s level=%(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    formatter = OneLine("%(asctime)s level=%(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     log.handlers[:] = [handler]

@@ -17,7 +17,7 @@ from hivekeeper.errors import UsageError
 EXIT_CODES = """exit codes:
   0  done, or nothing to do
   1  unknown failure (a bug, or spark-submit's own)
-  2  wrong usage or configuration; the cluster was not contacted
+  2  wrong usage or configuration; no table was touched
   3  a table named on the command line was refused, or all were
   4  another run holds the table, or a writer is at work in it: retry later
   5  verification found a difference

@@ -104,7 +104,11 @@ DEFAULTS = {
     # A task that runs out of memory or stack over one file would end the whole process, in local mode the driver's own; YARN still kills
     # an executor that ran out of memory.
     "spark.executor.killOnFatalError.depth": "0",
+    # As bin/hivekeeper has it.
+    "spark.ui.enabled": "false",
 }
+# In one process, where Spark makes the secret itself.
+LOCAL_DEFAULTS = {"spark.authenticate": "true"}
 
 
 def open_session(options: Mapping[str, str], log_level: str = "WARN") -> SparkSession:
@@ -149,7 +153,7 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
     try:
         # Java first, so that our classes are compiled while Spark starts.
         compiled(_start_java(settings))
-        for key, value in _find_defaults().items():
+        for key, value in _find_defaults(settings).items():
             builder = builder.config(key, value)
         return builder.enableHiveSupport().getOrCreate()
     except CALL_ERRORS as error:
@@ -161,12 +165,14 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
         raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
 
 
-def _find_defaults() -> Dict[str, str]:
+def _find_defaults(settings: Mapping[str, str]) -> Dict[str, str]:
     """Those of the defaults that nothing sets: not the caller, spark-submit or spark-defaults.conf. Java must run."""
     from pyspark import SparkConf
 
-    given = SparkConf()
-    return {key: value for key, value in DEFAULTS.items() if not given.contains(key)}
+    given = SparkConf().setAll(list(settings.items()))
+    local = str(given.get("spark.master", "local")).startswith("local")
+    defaults = {**DEFAULTS, **(LOCAL_DEFAULTS if local else {})}
+    return {key: value for key, value in defaults.items() if not given.contains(key)}
 
 
 def _start_java(settings: Mapping[str, str]) -> Any:

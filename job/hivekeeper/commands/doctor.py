@@ -19,10 +19,10 @@ from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 
 # Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
 MOST_UNITS = 2000
-SCRATCH = "checkup"
+SCRATCH = "doctor"
 NEEDED_FOR_TABLES = ("file-system", "safe-mode", "metastore")
-# A table that does not exist: a server still looks it up, unless it speaks another protocol version.
-NO_TABLE = ("default", ("hivekeeper_checkup",))
+# A table that nobody has: a server looks it up all the same, unless it speaks another protocol version.
+NO_TABLE = ("default", ("hivekeeper_doctor",))
 
 
 class Probes(Protocol):
@@ -90,7 +90,8 @@ def examine_cluster(open_probes: Callable[[], ContextManager[Probes]], subject: 
     except HivekeeperError as error:
         place = MACHINE if error.reason.exit is Exit.USAGE else CLUSTER
         rest = doctor.CLUSTER_CHECKS[1:]
-        return [Check("session", FIX, error.reason.what, error.reason.next, place), *(Check(name, SKIP, "needs session") for name in rest)]
+        session = Check("session", FIX, error.reason.what, error.reason.next, place, cause=error.reason.code.code)
+        return [session, *(Check(name, SKIP, "needs session") for name in rest)]
 
 
 def _examine_services(probes: Probes, subject: Subject) -> Iterator[Check]:
@@ -189,9 +190,9 @@ def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List
     except ProbeFailed as failed:
         return [Check(name, FIX, str(failed), failed.next, failed.place, table)]
     except HivekeeperError as error:
-        return [Check(name, FIX, error.reason.what, error.reason.next, CLUSTER, table)]
+        return [Check(name, FIX, error.reason.what, error.reason.next, CLUSTER, table, error.reason.code.code)]
     except (FilesError, MetastoreUnavailable) as error:
-        return [Check(name, FIX, str(error), "fix the cause, then check again", CLUSTER, table)]
+        return [Check(name, FIX, str(error), "fix the cause, then check again", CLUSTER, table, error.code.code)]
 
 
 def _is_fit(checks: Sequence[Check], name: str) -> bool:

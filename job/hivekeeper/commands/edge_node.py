@@ -107,7 +107,7 @@ class _Checks:
         try:
             self.config = self._load_config()
         except HivekeeperError as error:
-            return Check("configuration", FIX, error.reason.what, error.reason.next, MACHINE)
+            return Check("configuration", FIX, error.reason.what, error.reason.next, MACHINE, cause=error.reason.code.code)
         spark = self.config.spark
         return edge_node.judge_configuration(spark.master, spark.deploy_mode, self._machine.conf_dir)
 

@@ -81,8 +81,11 @@ def _refuse_alias_beside_key(layer: Sequence[Entry]) -> None:
 
 
 def carry(config: Config) -> str:
-    """Everything given except the defaults, encoded for CARRIED in shell-safe characters: letters, digits, `+`, `/` and `=`."""
-    given = [[e.path, e.value, e.origin, e.layer] for e in config.entries if e.layer > 0]
+    """What was given beside the defaults, for CARRIED: letters, digits, `+`, `/` and `=`, so that no shell minds.
+
+    YARN and Spark show it to whoever may see the application, so it holds no secrets: spark-submit has set those by then.
+    """
+    given = [[e.path, e.value, e.origin, e.layer] for e in (entry.masked for entry in config.entries) if e.layer > 0]
     return base64.b64encode(json.dumps(given).encode()).decode()
 
 

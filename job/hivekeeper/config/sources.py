@@ -7,6 +7,7 @@ read: `hive_lock: off` is the word off, and a Spark property stays as written.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
@@ -25,7 +26,11 @@ TRUSTED_OWNERS = "HIVEKEEPER_TRUSTED_OWNERS"
 SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
 RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, TRUSTED_OWNERS, "HIVEKEEPER_PYTHON", *SCRIPTS])
 
-# In a key tree: any name is allowed here.
+# What Spark hides in its own logs and pages by default (spark.redaction.regex), in the name of a property or its value.
+SECRET = re.compile(r"secret|password|token|access[.]?key|account[.]?key", re.IGNORECASE)
+MASK = "*********(redacted)"
+
+# In a tree of keys: any name is allowed here.
 ANY = "*"
 
 TABLES = "tables"
@@ -58,13 +63,19 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """The value as a configuration file takes it."""
-        return self._setting.type.write(self.value)
+        """The value as a configuration file takes it; a secret is masked."""
+        return self._setting.type.write(self.masked.value)
 
     @property
     def plain(self) -> Any:
         """The value for a document: a size or a time with its unit, everything else as it is."""
-        return self.text if self._setting.type.unit and self.value is not None else self.value
+        return self.text if self._setting.type.unit and self.value is not None else self.masked.value
+
+    @property
+    def masked(self) -> Entry:
+        """The same without a secret. Only properties of Spark can hold one: a keytab is a path."""
+        secret = self._setting.is_map and (SECRET.search(self.path[-1]) or SECRET.search(str(self.value)))
+        return replace(self, value=MASK) if secret else self
 
     @property
     def _setting(self) -> Setting:

@@ -30,6 +30,8 @@ FIXED = {
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
     "spark.ui.showConsoleProgress": "false",
+    # A page that anybody may open who reaches the port shows plans, with values, and stops jobs.
+    "spark.ui.enabled": "false",
 }
 
 
@@ -94,7 +96,8 @@ def _properties(config: Config, python: str, log4j2: Path) -> Dict[str, str]:
     """The Spark properties that depend on the configuration."""
     spark = config.spark
     if spark.master != "yarn":
-        return {"spark.pyspark.driver.python": python, **_log4j2(log4j2.absolute().as_uri())}
+        # In one process Spark makes the secret itself. On YARN the site decides: a shuffle service of the NodeManagers has to know it, too.
+        return {"spark.pyspark.driver.python": python, "spark.authenticate": "true", **_log4j2(log4j2.absolute().as_uri())}
     properties = {
         "spark.executor.memoryOverhead": spark.executor_memory_overhead,
         **(_cluster_properties(config) if spark.deploy_mode == "cluster" else _client_properties(spark, python, log4j2)),

@@ -5,13 +5,13 @@ Pure. A finding states a fact and, if something must be fixed, what to do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import auto
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
 from hivekeeper.errors import Exit
-from hivekeeper.reasons import Reason
+from hivekeeper.reasons import Code, Reason
 
 
 class Level(Coded):
@@ -56,13 +56,55 @@ CLUSTER_CHECKS = (
 # All checks of one table, in order.
 TABLE_CHECKS = ("table", "control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy", "units", "room")
 
+# What a finding that is not fine has as its code, where its cause has none of its own.
+CODES: Mapping[str, Code] = {
+    "bash": Code.CHECK_BASH,
+    "archive": Code.CHECK_ARCHIVE,
+    "python": Code.CHECK_PYTHON,
+    "temp-dir": Code.CHECK_TEMP_DIR,
+    "configuration": Code.CHECK_CONFIGURATION,
+    "spark": Code.CHECK_SPARK,
+    "java": Code.CHECK_JAVA,
+    "hadoop-conf": Code.CHECK_HADOOP_CONF,
+    "yarn-conf": Code.CHECK_YARN_CONF,
+    "hive-conf": Code.CHECK_HIVE_CONF,
+    "keytab": Code.CHECK_KEYTAB,
+    "ticket": Code.CHECK_TICKET,
+    "log-dir": Code.CHECK_LOG_DIR,
+    "files": Code.CHECK_FILES,
+    "session": Code.CHECK_SESSION,
+    "login": Code.CHECK_LOGIN,
+    "file-system": Code.CHECK_FILE_SYSTEM,
+    "safe-mode": Code.CHECK_SAFE_MODE,
+    "acls": Code.CHECK_ACLS,
+    "xattrs": Code.CHECK_XATTRS,
+    "encryption": Code.CHECK_ENCRYPTION,
+    "space": Code.CHECK_SPACE,
+    "staging": Code.CHECK_STAGING,
+    "clock": Code.CHECK_CLOCK,
+    "shipped-files": Code.CHECK_SHIPPED_FILES,
+    "queue": Code.CHECK_QUEUE,
+    "metastore": Code.CHECK_METASTORE,
+    "table": Code.CHECK_TABLE,
+    "control": Code.CHECK_CONTROL,
+    "write": Code.CHECK_WRITE,
+    "rename": Code.CHECK_RENAME,
+    "owner": Code.CHECK_OWNER,
+    "group": Code.CHECK_GROUP,
+    "set-acl": Code.CHECK_SET_ACL,
+    "set-xattr": Code.CHECK_SET_XATTR,
+    "policy": Code.CHECK_POLICY,
+    "units": Code.CHECK_UNITS,
+    "room": Code.CHECK_ROOM,
+}
+
 # Kerberos fails at five minutes; the log compares times of the NameNode with its own.
 MOST_CLOCK_DIFFERENCE_MS = 60_000
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `table`: "" if it is not about a table."""
+    """One finding. `table`: "" where it is not about one; `cause`: the code of the error behind it, "" where there is none."""
 
     name: str
     level: Level
@@ -70,6 +112,15 @@ class Check:
     next: str = ""
     place: Place = CLUSTER
     table: str = ""
+    cause: str = field(default="", compare=False)
+
+    @property
+    def code(self) -> str:
+        """A code of the catalogue where there is something to do, else ""."""
+        if self.level in (OK, SKIP):
+            return ""
+        general = ("", Code.CLUSTER_UNUSABLE.code)
+        return self.cause if self.cause not in general or self.name not in CODES else CODES[self.name].code
 
 
 class ProbeFailed(Exception):
@@ -299,7 +350,7 @@ def judge_room(table: str, facts: RoomFacts) -> Check:
 
 
 def _about(table: str, check: Check) -> Check:
-    return Check(check.name, check.level, check.what, check.next, check.place, table)
+    return replace(check, table=table)
 
 
 def _size(size_bytes: int) -> str:

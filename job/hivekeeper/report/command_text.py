@@ -93,7 +93,7 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
         f"{table.table}: {verb} {len(gone)} of {plural(len(table.backups), 'backup')}: {plural(files, 'file')}, {text.bytes_text(size)}"
     ]
     rows = [[*_backup_row(one), one.state.text, one.reason] for one in table.backups]
-    lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "=<=>>>", width)))
+    lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "===>>>==", width)))
     for one in table.backups:
         kept = [(f"{table.table}/{name}" if name else table.table, describe_problem(why) if why else "") for name, why in one.kept_units]
         lines += _limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])

@@ -81,11 +81,17 @@ def build_checks(checks: Iterable[Check]) -> str:
 def read_checks(text: str) -> Tuple[Check, ...]:
     """Read the text written by `build_checks`."""
     found = json.loads(text)
-    return tuple(Check(**{**each, "level": Level.of_code(each["level"]), "place": Place.of_code(each["place"])}) for each in found)
+    return tuple(_read_check(each) for each in found)
+
+
+def _read_check(known: Json) -> Check:
+    more = {key: each for key, each in known.items() if key != "code"}
+    return Check(**{**more, "level": Level.of_code(known["level"]), "place": Place.of_code(known["place"]), "cause": known["code"]})
 
 
 def _check(check: Check) -> Json:
-    return {**vars(check), "level": check.level.code, "place": check.place.code}
+    known = {key: each for key, each in vars(check).items() if key != "cause"}
+    return {**known, "level": check.level.code, "place": check.place.code, "code": check.code}
 
 
 def _table(outcome: TableOutcome) -> Json:

@@ -25,10 +25,11 @@ HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 
 
 def render(result: CommandResult, partitions: bool = False, width: int = 120) -> str:
     """The answer of a command."""
+    result = text.clean_names(result)
     blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover, "doctor": _doctor}
     lines = blocks.get(result.command, _tables)(result, partitions, width)
     lines += [] if result.command == "compact-swap" and _in_short(result, partitions) else _problems(result)
-    return _clean_lines("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _in_short(result: CommandResult, partitions: bool) -> bool:
@@ -47,17 +48,14 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
 
 
 def render_planned_rollback(planned: TableOutcome) -> str:
-    """The plan shown before a rollback is confirmed."""
-    return _clean_lines("\n".join(command_text.render_rollback(planned, 0)))
+    """What a rollback asks about."""
+    return "\n".join(command_text.render_rollback(text.clean_names(planned), 0))
 
 
 def render_problem(problem: Reason) -> str:
-    return _clean_lines(f"hivekeeper: {problem.what} [{problem.code.code}]\n  state: {problem.state}\n  next:  {problem.next}")
-
-
-def _clean_lines(lines: str) -> str:
-    """Escape control characters: names of partitions and files, and output of other programs, must not control a terminal."""
-    return "\n".join(text.clean_text(line) for line in lines.split("\n"))
+    """Three lines, whatever stands in the names that they hold."""
+    what, state, following = (text.clean_text(said) for said in (problem.what, problem.state, problem.next))
+    return f"hivekeeper: {what} [{problem.code.code}]\n  state: {state}\n  next:  {following}"
 
 
 def render_config(config: Config, site: Optional[Path]) -> str:
@@ -208,7 +206,8 @@ def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
 
 
 def render_check(check: Check) -> str:
-    """One finding, in the same columns as bin/lib/doctor.bash, whose lines come first."""
+    """One finding, in the columns of bin/lib/doctor.bash, whose lines stand above ours."""
+    check = text.clean_names(check)
     about = f"{check.table}: " if check.table else ""
     line = f"{check.level.code:<5} {check.name:<16} {about}{check.what}"
     return f"{line}\n      → {check.next}" if check.next and check.level is not Level.OK else line

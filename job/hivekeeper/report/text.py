@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import List, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, List, Sequence
+
+from hivekeeper.model import FileInfo, Snapshot
 
 SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 GAP = "  "
@@ -74,6 +78,31 @@ def factor_text(before: float, after: float) -> str:
 def clean_text(text: str) -> str:
     """The text with control and direction characters shown as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def clean_names(value: Any) -> Any:
+    """A result with every text in it cleaned, so that a name with a line end cannot make a line of its own wherever it is printed.
+
+    Files of a listing are left out: there may be very many, and no text shows one.
+    """
+    if isinstance(value, str):
+        return value if value.isprintable() or isinstance(value, Enum) else clean_text(value)
+    if isinstance(value, (FileInfo, Snapshot)):
+        return value
+    if isinstance(value, tuple):
+        parts = [clean_names(each) for each in value]
+        same = all(new is old for new, old in zip(parts, value))
+        return value if same else type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, (dict, MappingProxyType)):
+        pairs = {clean_names(key): clean_names(each) for key, each in value.items()}
+        same = all(pairs.get(key) is each for key, each in value.items())
+        return value if same else pairs
+    if is_dataclass(value) and not isinstance(value, type):
+        known = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        cleaned = {name: clean_names(each) for name, each in known.items()}
+        changed = {name: each for name, each in cleaned.items() if each is not known[name]}
+        return replace(value, **changed) if changed else value
+    return value
 
 
 def measure_text(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -360,3 +361,30 @@ def test_a_file_of_tables_that_spark_cannot_ship_is_refused_at_once(run, tmp_pat
     code, _, err = run("submit-options", "--", "analyze", "--tables-file", str(tmp_path / "a,b"), *cluster)
     assert code == 2
     assert "comma" in err
+
+
+def test_a_record_of_the_log_is_one_line_whatever_it_names_and_a_stack_stands_in():
+    stream = io.StringIO()
+    output.set_up_log("info", stream)
+    log = logging.getLogger("hivekeeper")
+    try:
+        log.info("table=%s step=table done", "sales.t\n2026-01-01T00:00:00Z level=INFO table=sales.u\x1b[2J")
+        try:
+            raise ValueError("dt=1\n2026-01-01T00:00:00Z level=INFO forged\r\x1b[2J")
+        except ValueError:
+            log.exception("this is a bug")
+    finally:
+        log.handlers[:] = []
+    first, second, *stack = stream.getvalue().splitlines()
+    assert first.endswith("level=INFO table=sales.t\\n2026-01-01T00:00:00Z level=INFO table=sales.u\\x1b[2J step=table done")
+    assert second.endswith("level=ERROR this is a bug")
+    assert "forged" in stack[-1]
+    assert all(line.startswith("  ") and line.isprintable() for line in stack)
+
+
+@pytest.mark.parametrize("option", ["--report-file", "--properties-out"])
+def test_an_output_that_cannot_be_written_is_found_before_the_launcher_starts_anything(run, tmp_path, option):
+    """By the launcher's own question; the driver asks it again, minutes later."""
+    code, out, err = run("submit-options", "--", "analyze", "--table", "d.t", option, str(tmp_path / "none" / "out"))
+    assert (code, out) == (2, "")
+    assert f"{tmp_path}/none/out cannot be written" in err

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper.config import layers as configuration
-from hivekeeper.config.sources import CARRIED
+from hivekeeper.config.sources import CARRIED, MASK
 from hivekeeper.launch import spark_submit
 
 PYTHON, LOG4J2 = "/opt/py/bin/python", Path("/opt/hive keeper/log4j2.properties")
@@ -177,3 +177,23 @@ def test_files_of_this_machine_are_shipped_to_a_driver_in_cluster_mode_only():
         config = merged(spark__master="yarn", spark__deploy_mode=deploy_mode)
         found = options(spark_submit.submit_options(config, PYTHON, LOG4J2, shipped))
         assert found.get("--files", "").endswith("file:///t%20ab.txt#tables") == arrives
+
+
+def test_pages_are_off_unless_asked_for():
+    assert properties(words())["spark.ui.enabled"] == "false"
+    assert properties(words(spark__master="yarn"))["spark.ui.enabled"] == "false"
+    assert properties(words(properties={"spark.ui.enabled": "true"}))["spark.ui.enabled"] == "true"
+
+
+def test_a_local_session_asks_for_a_secret_and_yarn_is_left_to_its_site():
+    assert properties(words())["spark.authenticate"] == "true"
+    assert properties(words(properties={"spark.authenticate": "false"}))["spark.authenticate"] == "false"
+    assert "spark.authenticate" not in properties(words(spark__master="yarn"))
+
+
+def test_what_is_carried_to_a_driver_in_a_container_holds_no_secret():
+    secret = {"spark.hadoop.fs.s3a.secret.key": "hunter2", "spark.x": "y"}
+    config = merged(spark__master="yarn", spark__deploy_mode="cluster", properties=secret)
+    carried = configuration.load([], {CARRIED: configuration.carry(config)}, {})
+    assert carried.spark.extra_conf == {"spark.hadoop.fs.s3a.secret.key": MASK, "spark.x": "y"}
+    assert properties(spark_submit.submit_options(config, PYTHON, LOG4J2))["spark.hadoop.fs.s3a.secret.key"] == "hunter2"

@@ -6,7 +6,8 @@ import pytest
 
 from hivekeeper.errors import Exit
 from hivekeeper.plan import doctor
-from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check
+from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, Level
+from hivekeeper.plan.edge_node import MACHINE_CHECKS
 from hivekeeper.reasons import Code, Reason
 
 GIB = 2**30
@@ -119,3 +120,15 @@ def test_there_must_be_room_for_the_table_once_more(facts, level, says):
     check = doctor.judge_room("d.t", doctor.RoomFacts(**whole))
     assert check.level == level
     assert says in check.what
+
+
+def test_every_check_has_a_code_and_only_what_is_to_be_done_shows_one():
+    checks = {*MACHINE_CHECKS, *doctor.CLUSTER_CHECKS, *doctor.TABLE_CHECKS}
+    assert set(doctor.CODES) == checks
+    assert {name: f"check-{name}" for name in checks} == {name: Check(name, FIX, "x").code for name in checks}
+    assert [Check("space", level, "x").code for level in Level] == ["", "check-space", "check-space", ""]
+
+
+def test_an_error_behind_a_finding_gives_its_own_code_unless_it_says_no_more_than_the_check():
+    assert Check("metastore", FIX, "x", cause=Code.NO_TICKET.code).code == "no-ticket"
+    assert Check("metastore", FIX, "x", cause=Code.CLUSTER_UNUSABLE.code).code == "check-metastore"

@@ -7,7 +7,7 @@ import pytest
 from hivekeeper.model import Differences
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report import screen
+from hivekeeper.report import command_text, screen
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, FileSet, LoggedRun, LoggedUnit
 from hivekeeper.runlog.manifests import ManifestFile
@@ -191,6 +191,13 @@ def test_cleanup_gives_each_backup_its_verdict_and_reason():
         f"  {RUN}  compact-swap           2026-01-01 00:03:04      1      2  2.0 KiB  discarded  it is older than 7d",
         "  1 file that came into the backup late went to live: late",
     ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_reason_of_a_verdict_is_whole_however_narrow_the_terminal_is(width):
+    why = "it is one of the newest 3 backups of this table, which keep_last protects, and older than nothing"
+    table = TableOutcome(TABLE, backups=(BackupOutcome(a_backup(), BackupState.PLANNED, Reason(Code.NOT_KEPT, why)),))
+    assert why in "\n".join(command_text.render_cleanup(table, width))
 
 
 def test_a_dry_run_of_cleanup_says_would():

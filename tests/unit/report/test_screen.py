@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.config import layers
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Selection
+from hivekeeper.config.sources import MASK
+from hivekeeper.model import Differences, Selection
+from hivekeeper.plan.doctor import WARN, Check
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report import screen
+from hivekeeper.report import document, screen
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.text import clean_names
+from hivekeeper.runlog.history import FileSet
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
@@ -195,3 +202,60 @@ def test_a_control_character_in_a_partition_name_does_not_reach_the_terminal():
     outcome = UnitOutcome("dt=\x1b[2J", Outcome.FAILED, 3, 3000, why=Reason(Code.JOB_FAILED, "\x1b[31mboom"))
     assert "\x1b" not in screen.render(a_result(TableOutcome("d.t", RUN, (outcome,))))
     assert "\x1b" not in screen.render_problem(Reason(Code.BUG, "\x1b[2J", "n", "s"))
+
+
+FORGED = "dt=1\nsales.events: compacted 9 units\r\x1b[2K\u2028x"
+
+
+def forging_results():
+    """Every command's answer with a name that tries to be a line."""
+    why = Reason(Code.JOB_FAILED, f"gone: {FORGED}", FORGED, FORGED)
+    unit = UnitOutcome(FORGED, Outcome.FAILED, 3, 3000, why=why, late_files=(FORGED,), of_run=FORGED)
+    done = replace(unit, outcome=Outcome.SWAPPED, files_after=1, bytes_after=1, why=None)
+    verified = replace(unit, outcome=Outcome.VERIFIED, differences=Differences(1, 0, (FORGED,), ({FORGED: FORGED},), ()))
+    table = TableOutcome(f"sales.{FORGED}", RUN, (unit, done, verified), recovered=((FORGED, {Outcome.SWAPPED: 1}),), backup_table=FORGED)
+    files = FileSet({FORGED: 1}, {FORGED: (2, FORGED)})
+    failed = TableOutcome(f"sales.{FORGED}", problem=why)
+    for command in ("compact-swap", "backup", "verify", "rollback", "cleanup", "recover", "pin"):
+        yield command, a_result(table, failed, command=command)
+        yield command, a_result(table, *[failed] * 20, command=command, named=False)
+    yield "history", a_result(replace(table, files=files), command="history")
+    yield "doctor", replace(a_result(command="doctor"), checks=(Check("units", WARN, FORGED, FORGED, table=FORGED),))
+
+
+@pytest.mark.parametrize(("command", "result"), forging_results())
+def test_a_name_with_a_line_end_makes_no_line_of_its_own(command, result):
+    for text in (screen.render(result, partitions=True), screen.render(result)):
+        assert "compacted 9 units" in text or command in ("cleanup", "pin")
+        assert not [line for line in text.split("\n") if not line.isprintable() or line.startswith("sales.events: compacted 9")]
+    planned = screen.render_planned_rollback(result.tables[0]) if result.tables else ""
+    assert not [line for line in planned.split("\n") if not line.isprintable() or line.startswith("sales.events: compacted 9")]
+
+
+def test_an_error_has_three_lines_whatever_it_names():
+    lines = screen.render_problem(Reason(Code.BUG, FORGED, FORGED, FORGED)).split("\n")
+    assert [line[:9] for line in lines] == ["hivekeepe", "  state: ", "  next:  "]
+
+
+def test_a_clean_result_is_not_copied():
+    result = a_result(TableOutcome("d.t", RUN, (UnitOutcome("dt=1", Outcome.SWAPPED, 3, 3000),)))
+    assert clean_names(result) is result
+
+
+def test_secrets_of_spark_are_masked_in_text_and_in_the_document():
+    sets = [
+        f"spark.extra_conf.{name}"
+        for name in (
+            "spark.ssl.keyPassword=hunter2",
+            "spark.x.accessKey=hunter3",
+            "spark.driver.extraJavaOptions=-Dp.token=hunter4",
+            "spark.y=seen",
+        )
+    ]
+    config = layers.load([], {}, {"kerberos.keytab": "/etc/secret.keytab", "kerberos.principal": "etl"}, sets)
+    text, values = screen.render_config(config, None), document.build_config(config, None)["values"]
+    assert "hunter" not in text + document.to_json(values)
+    assert text.count(MASK) == 3
+    assert (values["spark.extra_conf.spark.ssl.keyPassword"]["value"], values["spark.extra_conf.spark.y"]["value"]) == (MASK, "seen")
+    assert "/etc/secret.keytab" in text
+    assert config.spark.extra_conf["spark.ssl.keyPassword"] == "hunter2"
