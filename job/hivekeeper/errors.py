@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Optional
 
-from hivekeeper.codes import Exit as Exit
 from hivekeeper.reasons import Code, Reason
 
 

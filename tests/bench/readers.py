@@ -24,7 +24,7 @@ from pyspark.sql.utils import CapturedException
 from cluster.tables import SmallTable
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.storage import login_options
 
 DATABASE = "bench_readers"

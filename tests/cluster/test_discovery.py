@@ -11,7 +11,7 @@ import pytest
 from cluster.servers.discovery import Discovery, Look, start_discovery
 from cluster.servers.layout import Layout
 from cluster.tables import SmallTable
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 
 DAYS = tuple(f"2026-01-{day:02d}" for day in range(1, 4))
 MANY_DAYS = tuple(f"2026-{month:02d}-{day:02d}" for month in range(1, 5) for day in range(1, 10))

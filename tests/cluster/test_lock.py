@@ -11,7 +11,7 @@ import pytest
 
 from cluster.long_run import LongRun
 from cluster.tables import SmallTable
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from cluster.servers.bring_up import start_server
 from cluster.servers.kerberos import add_principals
 from cluster.servers.layout import Layout
 from hivekeeper.cluster.connect import assemble
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk
 
 DAYS = ("1", "2", "3")

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.servers.hadoop import ZONE_KEY
 from hivekeeper.cluster.connect import assemble
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk
 
 DAYS = ("dt=1", "dt=2", "dt=3")

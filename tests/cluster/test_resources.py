@@ -12,7 +12,7 @@ from cluster.servers import process
 from cluster.servers.bring_up import start_server
 from cluster.servers.layout import Layout
 from cluster.tables import SmallTable
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.report.results import CommandResult
 from support.desk import Desk
 

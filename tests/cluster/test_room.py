@@ -10,7 +10,7 @@ import pytest
 from cluster.tables import SmallTable
 from hivekeeper import names
 from hivekeeper.cluster.connect import assemble
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.plan import sizing
 from hivekeeper.ports import NoSpace
 from support.desk import outcomes

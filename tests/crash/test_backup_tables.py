@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.ports import MetastoreUnavailable
 from support.builders import a_table
 from support.desk import Desk, outcomes

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.files import Killed

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
-from hivekeeper.names import BACKUP_OF
+from hivekeeper.plan.eligibility import BACKUP_OF
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed

@@ -9,7 +9,7 @@ from typing import Callable, List, Mapping, Optional
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import a_table

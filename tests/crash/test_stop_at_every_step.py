@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import RunSettings
-from hivekeeper.errors import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import NeverStops, RowsError
 from hivekeeper.reasons import Code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.runlog.run_files import ROLLBACK, RunPlan, plan_to_text
 from support.builders import a_table

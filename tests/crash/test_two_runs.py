@@ -8,8 +8,8 @@ from typing import Callable, Optional
 import pytest
 
 from crash.test_compact import SELECTED, build, compact, count_steps, require_both_copies, require_tidy, run_id
+from hivekeeper.codes import Exit
 from hivekeeper.commands.recover import recover
-from hivekeeper.errors import Exit
 from support.contexts import a_context
 
 

@@ -8,8 +8,8 @@ from typing import Callable, Dict
 import pytest
 
 from crash.test_compact import SELECTED, build, compact, control_of, count_steps, live_of, overwrite_files, require_tidy, run_id, steps_of
+from hivekeeper.codes import Exit
 from hivekeeper.commands.recover import recover
-from hivekeeper.errors import Exit
 from hivekeeper.ports import FilesError
 from hivekeeper.reasons import Code
 from support.contexts import a_context

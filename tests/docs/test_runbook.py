@@ -10,7 +10,7 @@ from typing import List
 import pytest
 
 from hivekeeper.cli import command_line, parser
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.plan.recover import STATES
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome

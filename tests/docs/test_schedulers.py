@@ -17,7 +17,7 @@ from typing import Dict, Iterator, List, Tuple
 import pytest
 
 from hivekeeper.cli import command_line, main, parser
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.launch import spark_submit
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import properties

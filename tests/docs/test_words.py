@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from hivekeeper.cli import command_line, parser
+from hivekeeper.codes import Exit
 from hivekeeper.config import layers
 from hivekeeper.config.sources import Source
-from hivekeeper.errors import Exit, UsageError
+from hivekeeper.errors import UsageError
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

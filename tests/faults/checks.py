@@ -6,7 +6,7 @@ from collections import Counter
 from typing import List
 
 from faults.scenarios import Point
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.real_world import Picture, RealWorld
 

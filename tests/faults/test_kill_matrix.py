@@ -15,7 +15,7 @@ import pytest
 from faults.checks import require_rows_are_somewhere, settle
 from faults.matrix import Matrix
 from faults.scenarios import SCENARIOS, SHAPES, Point, all_points, changes_on_fakes, every_name_once
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault

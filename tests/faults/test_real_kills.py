@@ -22,7 +22,7 @@ from faults import doomed
 from faults.checks import require_rows_are_somewhere, require_settled, settle
 from faults.matrix import Matrix
 from faults.scenarios import Point, all_points, every_name_once
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk
 from support.storage import TEST_FS
 

@@ -8,7 +8,7 @@ from typing import Callable
 import pytest
 
 from faults.scenarios import SHAPES, compact, first_live
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.real_world import KILLED, Fault

@@ -12,7 +12,7 @@ import pytest
 from faults.matrix import Matrix
 from faults.scenarios import SHAPES, compact, first_live
 from faults.writers import APPENDERS, COMMITTERS, OVERWRITERS, Place, Step, overwrite_directory
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.desk import Desk, outcomes
 from support.real_world import RealWorld, spec_of
 from support.storage import TEST_FS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Optional, Sequence, Tuple, Union
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import FilesUnavailable, LockHeld
 from interleavings import writers

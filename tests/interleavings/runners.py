@@ -13,9 +13,9 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 from greenlet import getcurrent, greenlet
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import FileInfo, Selection, Snapshot
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult

@@ -12,11 +12,11 @@ import pyarrow.parquet
 import pytest
 
 from hivekeeper.cluster.connect import assemble
+from hivekeeper.codes import Exit
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.recover import recover
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
 from hivekeeper.runlog.outcomes import Outcome

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Callable, List
 
 from hivekeeper.cli import command_line, output, parser
-from hivekeeper.errors import Exit, Unusable
+from hivekeeper.codes import Exit
+from hivekeeper.errors import Unusable
 from hivekeeper.launch import driver_failure, driver_output, output_files
 from hivekeeper.report.text import clean_text
 

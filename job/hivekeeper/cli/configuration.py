@@ -13,9 +13,9 @@ import time
 from typing import List, Sequence, Tuple
 
 from hivekeeper.cli import command_line, output
+from hivekeeper.codes import Exit
 from hivekeeper.config import files, reference
 from hivekeeper.config.layers import Config
-from hivekeeper.errors import Exit
 from hivekeeper.launch import spark_submit
 from hivekeeper.launch.edge_node import ThisMachine
 from hivekeeper.launch.shipped_files import find_shipped

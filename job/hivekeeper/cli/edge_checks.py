@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import List, Sequence, Tuple
 
 from hivekeeper.cli import configuration, output
+from hivekeeper.codes import Exit
 from hivekeeper.commands.edge_node import LauncherFacts, check_machine
-from hivekeeper.errors import Exit
 from hivekeeper.launch.edge_node import ThisMachine
 from hivekeeper.plan.doctor import Check, code_of_checks, read_bash_check
 from hivekeeper.plan.edge_node import BASH_CHECKS, can_check_cluster, skip_cluster

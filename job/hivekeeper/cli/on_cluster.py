@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hivekeeper.cli import command_line, output
+from hivekeeper.codes import Exit
 from hivekeeper.config.layers import Config
-from hivekeeper.errors import Exit, UsageError
+from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
 from hivekeeper.reasons import Code
 from hivekeeper.stop_conditions import HEEDFUL

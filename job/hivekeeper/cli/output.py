@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, TextIO
 
 from hivekeeper.cli import command_line, parser
+from hivekeeper.codes import Exit
 from hivekeeper.config.sources import DRIVER_OUTPUT
-from hivekeeper.errors import Exit, HivekeeperError
+from hivekeeper.errors import HivekeeperError
 from hivekeeper.launch import driver_output, output_files
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Callable, ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands import selection
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit, HivekeeperError
+from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Selection, Table
 from hivekeeper.names import RunId
 from hivekeeper.plan import doctor

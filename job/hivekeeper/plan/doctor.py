@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import auto
 from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper.codes import Coded
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Coded, Exit
 from hivekeeper.reasons import Code, Reason
 
 

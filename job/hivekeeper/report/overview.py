@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural

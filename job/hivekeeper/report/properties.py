@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterable, List, Mapping, Tuple
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.plan.doctor import Level
 from hivekeeper.reasons import Reason
 from hivekeeper.report.document import count_totals

@@ -9,8 +9,7 @@ from __future__ import annotations
 from enum import Flag, auto
 from typing import Tuple
 
-from hivekeeper.codes import Coded
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Coded, Exit
 
 
 class Kind(Coded):

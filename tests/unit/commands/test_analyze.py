@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.commands.analyze import analyze
-from hivekeeper.errors import Exit, Refused
+from hivekeeper.errors import Refused
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from support.builders import MIB, a_partition, a_table

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.model import Column
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.runlog import store

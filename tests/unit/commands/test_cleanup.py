@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup as cleanup_command
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table

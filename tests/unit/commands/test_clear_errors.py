@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable, MetastoreNoTicket, NoSpace, NoTicket
 from hivekeeper.reasons import Code
 from support.builders import a_table

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit, Refused
+from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Ties
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, NoPermission

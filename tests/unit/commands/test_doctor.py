@@ -9,8 +9,9 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.commands.doctor import Subject, check_up
-from hivekeeper.errors import Exit, Unusable, UsageError
+from hivekeeper.errors import Unusable, UsageError
 from hivekeeper.model import Selection, Ties
 from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, WARN, Check, ProbeFailed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import a_table

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.config.settings import RunSettings
-from hivekeeper.errors import Exit
 from hivekeeper.report import document, properties, screen
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support.builders import a_table

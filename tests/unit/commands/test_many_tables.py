@@ -10,10 +10,10 @@ from typing import Any, Dict, List
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import Status

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import a_table

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.recover import recover
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code

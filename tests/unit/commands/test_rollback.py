@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import EVERYTHING, Desk, outcomes

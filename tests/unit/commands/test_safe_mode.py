@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
 from support.builders import a_table
 from support.desk import Desk

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table

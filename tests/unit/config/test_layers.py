@@ -11,12 +11,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hivekeeper.codes import Exit
 from hivekeeper.config import files, layers, value_types
 from hivekeeper.config.layers import Config, load
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.sources import CARRIED, Source
 from hivekeeper.config.value_types import MIB
-from hivekeeper.errors import Exit, UsageError
+from hivekeeper.errors import UsageError
 
 DEFAULTS = Path(__file__).parents[3] / "conf" / "defaults.yaml"
 EXAMPLES = sorted(DEFAULTS.parent.glob("*.example.yaml"))

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from hivekeeper.cli import main
+from hivekeeper.codes import Exit
 from hivekeeper.config import layers as configuration
 from hivekeeper.config.sources import CARRIED
-from hivekeeper.errors import Exit, UsageError
+from hivekeeper.errors import UsageError
 from hivekeeper.launch import packed_python, spark_submit
 
 LOG4J2 = Path("/opt/log4j2.properties")

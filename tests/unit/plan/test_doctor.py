@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, Level
 from hivekeeper.plan.edge_node import MACHINE_CHECKS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import properties
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome

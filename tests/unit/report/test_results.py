@@ -1,6 +1,6 @@
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.properties import RETRIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.ports import NoPermission
 from hivekeeper.reasons import Code, Reason
 from support.builders import a_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.steps import table_lock
 from support.builders import a_table
 from support.desk import Desk
