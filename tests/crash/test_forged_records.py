@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from support.builders import a_partition, a_table
 from support.desk import Desk
 from support.world import World

@@ -8,10 +8,10 @@ import pytest
 
 from crash.test_compact import SELECTED, build, compact, live_of, require_both_copies, require_tidy, retired_directories, run_id
 from crash.test_writers import act_at, finish
+from hivekeeper.codes import Exit
 from hivekeeper.commands.cleanup import clean_up
 from hivekeeper.commands.rollback import rollback
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.ports import SourceMissing
 from support.contexts import a_context
 from support.fakes.files import Killed

@@ -14,6 +14,7 @@ from hivekeeper import names
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
+from hivekeeper.schemas import parse_parquet
 from support import hostile_files
 from support.data_files import arrow_rows, batch_of, form_of, listed, outputs, stage_directory, write_arrow
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper import ports
-from hivekeeper.errors import Exit, NeedsInvestigation
+from hivekeeper.codes import Exit
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRows, confine, confine_files
 from hivekeeper.model import Partition, Snapshot, StageBatch
 from hivekeeper.names import BACKUP_OF

@@ -54,12 +54,11 @@ def missing_outcome(name: str) -> TableOutcome:
     return TableOutcome(name, problem=reason.about(name))
 
 
-def for_each(cluster: Cluster, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
-    outcomes = []
-    lost = ""
+def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
+    cluster, outcomes, lost = context.cluster, [], ""
     for table in tables:
         began = cluster.clock.monotonic_ms()
-        outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(cluster, table, work)
+        outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)
         lost = lost or (cluster.lost() if outcome.problem else "")
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""

@@ -57,6 +57,12 @@ def require_no_file(files: Files, table: Table, control: ControlPaths) -> None:
         )
 
 
+def show_holder(text: str) -> str:
+    """What a lock file says of its holder, as one short line: whoever may write to the table may write anything there."""
+    plain = "".join(char if char.isprintable() else " " for char in text[:MOST_HOLDER])
+    return " ".join(plain.split())
+
+
 def _release(lock: Lock, control: ControlPaths) -> None:
     """Release the lock. It ends with this process anyway, so a failure is only logged and does not hide the run's result or error."""
     try:

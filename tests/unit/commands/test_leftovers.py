@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from hivekeeper.report import properties

@@ -14,7 +14,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.runlog.strict import UnreadableRecord
 from hivekeeper.steps import table_lock
 from support import records
