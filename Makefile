@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers lint format release clean
+.PHONY: help venv dist bundle env demo check test test-sparks nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers bench-log lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -56,6 +56,9 @@ bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3
 
 bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),2000) --units $(or $(UNITS),10)
+
+bench-log: venv ## measure the memory that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
+	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --own $(or $(OWN),1000000)
 
 nightly: ## run what takes hours, all that CI leaves out: the whole matrix, full interleavings, every contract on other Sparks …
 	@packaging/nightly

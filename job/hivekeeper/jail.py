@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import (
@@ -153,7 +153,10 @@ class JailedFiles:
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         return self.inner.read_texts(paths)
 
-    def write_new(self, path: str, text: str) -> None:
+    def read_pieces(self, path: str) -> Iterator[str]:
+        return self.inner.read_pieces(path)
+
+    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
         self.jail.require(path)
         self.inner.write_new(path, text)
 

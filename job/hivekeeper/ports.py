@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Callable, ContextManager, Dict, Iterable, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 from hivekeeper.model import (
     Attributes,
@@ -147,11 +147,15 @@ class Files(Protocol):
     def read_text(self, path: str) -> str:
         """The text of a file. Raises SourceMissing."""
 
+    def read_pieces(self, path: str) -> Iterator[str]:
+        """The same text, in pieces of a bounded size, one call for each. Raises SourceMissing, at the first or at any."""
+
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         """The texts of many small files in one gateway call; a missing file is left out."""
 
-    def write_new(self, path: str, text: str) -> None:
-        """Create, write, sync to disk, close. Not atomic: a kill may leave a partial file.
+    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
+        """Create, write, sync to disk, close. Not atomic: a kill may leave a part of the file. Of a text that comes in pieces, no more is
+        held in memory than one call takes; a long one takes several.
 
         Raises TargetExists, and SourceMissing if the parent is missing: a run whose directory was taken
         over must not re-create it (FileSystem.createNonRecursive).

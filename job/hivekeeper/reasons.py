@@ -309,6 +309,12 @@ class Code(Coded):
         "the table was dropped or renamed while it was worked on, or dropped and created again",
         "nothing; run again if there is a new one",
     )
+    NOT_RECORDABLE = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "the records of the run would be too large, or hold a name that none may hold; nothing was begun",
+        "select fewer units at a time (`--max-units`, `--where`)",
+    )
     ATTRIBUTES_NOT_KEPT = (
         Topic.COMMAND,
         Exit.REFUSED,

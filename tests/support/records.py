@@ -81,7 +81,7 @@ def read_plan(text):
 
 
 def read_certificates(text):
-    return run_files.certificates_from_text(text, "certificates-1.jsonl")
+    return run_files.certificates_from_lines(text.split("\n"), "certificates-1.jsonl")
 
 
 def read_entry(text):

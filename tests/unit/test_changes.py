@@ -15,7 +15,7 @@ RUN = f"{ROOT}/.hivekeeper/runs/20260101t020304z-0000"
 MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 # The metastore's `hold` is Hive's own lock, and `analyze` sets numbers that our code never reads.
 CHANGE_NOTHING = {
-    ports.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_texts", "attributes", "ties", "room"},
+    ports.Files: {"qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_pieces", "read_texts", "attributes", "ties", "room"},
     ports.Metastore: {
         *(
             "databases",

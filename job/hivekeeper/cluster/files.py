@@ -5,12 +5,14 @@ It decides nothing, and never overwrites: not by a rename, not by a write, not t
 
 from __future__ import annotations
 
+import codecs
 import fcntl
+import itertools
 import json
 import os
 import re
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.cluster.gateway import Gateway
@@ -23,7 +25,13 @@ from hivekeeper.reasons import Code
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
 
-# HDFS recovers the lease on the first request after it expires; DataNodes learn of it with their next heartbeat (3 s).
+# What one call brings or takes of a long text. Py4J holds it several times, as text and in lines of its own.
+PIECE_BYTES = 4 * 2**20
+PIECE_CHARACTERS = 2**20
+# Of a lock file, whose last line is about a hundred bytes long.
+LAST_BYTES = 4096
+
+# HDFS closes a dead holder's file at the first question after its lease; DataNodes hear of it with their next heartbeat (3 s).
 RECOVERY_S = 10.0
 
 
@@ -86,16 +94,42 @@ class HadoopFiles:
         return bool(_ask(self._directories.moveToTrash, path))
 
     def read_text(self, path: str) -> str:
-        return str(_ask(self._texts.read, path))
+        return "".join(self.read_pieces(path))
+
+    def read_pieces(self, path: str) -> Iterator[str]:
+        decoder, offset, piece = codecs.getincrementaldecoder("utf-8")("replace"), 0, b""
+        while not offset or len(piece) == PIECE_BYTES:
+            piece = bytes(_ask(self._texts.readPiece, path, offset, PIECE_BYTES))
+            offset += len(piece)
+            yield decoder.decode(piece)
+            if not piece:
+                break
+        yield decoder.decode(b"", final=True)
 
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         if not paths:
             return {}
         return dict(json.loads(_ask(self._texts.readAll, json.dumps(list(paths)))))
 
-    def write_new(self, path: str, text: str) -> None:
-        """Write a new file. Local files are only as durable as in Hadoop's local file system: flushed, not synced."""
-        _ask(self._texts.writeNew, path, text)
+    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
+        """Local files are as durable as Hadoop's own local file system makes them: flushed, not synced."""
+        pieces = _pieces_of([text] if isinstance(text, str) else text)
+        first, second = next(pieces, ""), next(pieces, None)
+        if second is None:
+            _ask(self._texts.writeNew, path, first)
+        else:
+            self._write_pieces(path, itertools.chain([first, second], pieces))
+
+    def _write_pieces(self, path: str, pieces: Iterable[str]) -> None:
+        number, is_whole = int(_ask(self._texts.begin, path)), False
+        try:
+            for piece in pieces:
+                _ask(self._texts.append, number, piece)
+            is_whole = True
+        finally:
+            if not is_whole:
+                self._texts.abandon(number)
+        _ask(self._texts.finish, number)
 
     def hold(self, path: str, holder: str) -> Lock:
         """Take the lock. HDFS: keep the file open for append. Local files: flock, which also dies with the process.
@@ -132,11 +166,11 @@ class HadoopFiles:
                 raise files_error(causes)
 
     def _last_line(self, path: str) -> str:
+        """Of a file that may be of any length: it has a line for each holder, and whoever may write to it may write anything."""
         try:
-            lines = self.read_text(path).splitlines()
+            return last_line(bytes(_ask(self._texts.readEnd, path, LAST_BYTES)))
         except FilesError:
             return ""
-        return lines[-1] if lines else ""
 
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         if not directories:
@@ -182,10 +216,8 @@ class _LocalLock:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._file.seek(0)
-            lines = self._file.read().splitlines()
             self._file.close()
-            raise LockHeld(path, lines[-1] if lines else "") from None
+            raise LockHeld(path, _end_of_local(path)) from None
         self._file.write(line + "\n")
         self._file.flush()
 
@@ -197,6 +229,33 @@ class _LocalLock:
 
     def release(self) -> None:
         self._file.close()
+
+
+def last_line(end: bytes) -> str:
+    """Of the end of a file, which may begin within a line or a character."""
+    lines = end.decode("utf-8", "replace").splitlines()
+    return lines[-1] if lines else ""
+
+
+def _end_of_local(path: str) -> str:
+    with open(path, "rb") as file:
+        file.seek(-min(LAST_BYTES, os.fstat(file.fileno()).st_size), os.SEEK_END)
+        return last_line(file.read())
+
+
+def _pieces_of(texts: Iterable[str]) -> Iterator[str]:
+    """The same text in pieces of about a size: short ones put together, long ones cut."""
+    waiting: List[str] = []
+    length = 0
+    for text in texts:
+        for start in range(0, len(text), PIECE_CHARACTERS):
+            waiting.append(text[start : start + PIECE_CHARACTERS])
+            length += len(waiting[-1])
+            if length >= PIECE_CHARACTERS:
+                yield "".join(waiting)
+                waiting, length = [], 0
+    if waiting:
+        yield "".join(waiting)
 
 
 def _ask(call: Callable[..., Any], *arguments: Any) -> Any:

@@ -39,8 +39,9 @@ def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Op
     name = table.full_name
     if files_of is not None:
         entry = history.find(files_of)
-        if entry is None:
+        if entry is None or control is None:
             raise per_table.unknown_run(name, files_of)
+        entry = store.read_whole(cluster, control, history, entry.version, entry.version).runs[entry.version]
         entry = replace(entry, units=_of_wanted(entry.units, wanted), effects=_of_wanted(entry.effects, wanted))
         return TableOutcome(name, log=(entry,), changes=entry.effects)
     if at is not None:

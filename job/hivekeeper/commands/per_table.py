@@ -60,6 +60,8 @@ def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[Tabl
         began = cluster.clock.monotonic_ms()
         outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)
         lost = lost or (cluster.lost() if outcome.problem else "")
+        # A database may have thousands of tables, each with a log of its own.
+        cluster.log_entries.clear()
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
@@ -15,7 +15,7 @@ from hivekeeper.names import RunId
 from hivekeeper.reasons import Reason
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, relative
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan, relative
 
 READER_VERSION = 1
 WRITER_VERSION = 1
@@ -87,24 +87,45 @@ def place_of(directory: str, unit: PlannedUnit) -> str:
 
 
 def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> str:
-    """One log entry, one action per line."""
-    actions: List[Dict[str, Any]] = []
+    return "".join(entry_lines(record, table, actor, parameters, first))
+
+
+def entry_lines(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> Iterator[str]:
+    """One log entry, one action a line; line by line, because there are two for each file."""
+    return (json.dumps(action, ensure_ascii=False) + "\n" for action in _actions(record, table, actor, parameters, first))
+
+
+def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> Iterator[Dict[str, Any]]:
     if first:
-        actions.append({"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}})
-    actions.append({"metaData": _table_to_dict(table)})
-    actions.append({"commitInfo": _commit_info(record, actor, parameters, table)})
+        yield {"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}}
+    yield {"metaData": _table_to_dict(table)}
+    yield {"commitInfo": _commit_info(record, actor, parameters, table)}
     if record.pin:
-        actions.append({"pin": {"run": record.pin[0], "pinned": record.pin[1]}})
-    actions.extend({"discarding": {"place": place}} for place in record.discarding)
+        yield {"pin": {"run": record.pin[0], "pinned": record.pin[1]}}
+    yield from ({"discarding": {"place": place}} for place in record.discarding)
     if record.finished:
-        actions.extend({"discarded": {"place": names.record_place(directory), "files": 0, "size": 0}} for directory in record.records)
+        yield from ({"discarded": {"place": names.record_place(directory), "files": 0, "size": 0}} for directory in record.records)
     for unit in record.units:
         if unit.outcome is Outcome.DISCARDED and unit.planned.backup:
-            actions.append({"discarded": _discarded(unit.planned)})
+            yield {"discarded": _discarded(unit.planned)}
         elif unit.exchanged:
-            actions.extend(_removes(record, unit, table))
-            actions.extend(_adds(record, unit, table))
-    return "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+            yield from _removes(record, unit, table)
+            yield from _adds(record, unit, table)
+
+
+# Of one action of a file, without its names and values: its keys, numbers and signs.
+_BYTES_OF_ACTION = 320
+
+
+def longest_entry(plan: RunPlan) -> int:
+    """About how many bytes the entry of this run will have at most, if each of its units is exchanged."""
+    return sum(_longest_unit(unit) for unit in plan.units)
+
+
+def _longest_unit(unit: PlannedUnit) -> int:
+    values = sum(len(value.encode()) for value in unit.unit.values)
+    each = _BYTES_OF_ACTION + len(unit.name.encode()) + len(unit.live.encode()) + values
+    return sum(each + 2 * len(file.name.encode()) for files in (unit.manifest, unit.expected) for file in files)
 
 
 def table_id(table: Table) -> str:

@@ -32,7 +32,8 @@ class Effect:
     """What one run did to one unit: live held `before`, then `after`; the `before` files are at `place`.
 
     Paths are relative: `live` to the table's location, `place` to the control directory. `undoes` names the run and unit
-    whose effect a rollback undid. File ids in `after` are 0 if unknown.
+    whose effect a rollback took back. File ids of `after` are 0 where they are not known. `whole` is False where `before`, or both, were
+    let go while the log was read (`Keeper`).
     """
 
     run: RunId
@@ -49,6 +50,7 @@ class Effect:
     undoes: Optional[UnitKey] = None
     digest: Optional[Digest] = None
     backup_table: str = ""
+    whole: bool = True
 
     @property
     def key(self) -> UnitKey:
@@ -168,12 +170,51 @@ class History:
         return next((entry for entry in reversed(self.runs) if entry.run == run), None)
 
 
+class Keeper:
+    """Which lists of files somebody may still ask for, so that memory is bounded by what is in force and not by all that ever was.
+
+    `before` is kept as long as the backup is at its place. `after` is kept with it; else only while live may hold these files, which
+    ends with the next compaction of the unit that was not rolled back. To know that, entries are taken from the newest to the oldest.
+    """
+
+    def __init__(self, keeps: bool = True) -> None:
+        self._keeps = keeps
+        self._discarded: Set[str] = set()
+        self._undone: Set[UnitKey] = set()
+        self._compacted: Set[str] = set()
+
+    def judge(self, effect: Effect) -> Tuple[bool, bool]:
+        """Whether `before` and `after` are kept."""
+        if not self._keeps or effect.key in self._undone:
+            return False, False
+        stands = effect.place not in self._discarded
+        return stands, stands or effect.partition not in self._compacted
+
+    def pass_by(self, run: LoggedRun) -> LoggedRun:
+        """An entry without the lists that nobody needs; older ones are judged by it from then on."""
+        self._discarded.update(run.discarded)
+        effects = [self._reduce(effect) for effect in reversed(run.effects)]
+        return replace(run, effects=tuple(reversed(effects)))
+
+    def _reduce(self, effect: Effect) -> Effect:
+        keep_before, keep_after = self.judge(effect)
+        if effect.undoes:
+            self._undone.add(effect.undoes)
+        elif effect.key not in self._undone:
+            self._compacted.add(effect.partition)
+        if keep_before and keep_after:
+            return effect
+        return replace(effect, before=(), after=effect.after if keep_after else (), whole=False)
+
+
 @dataclass
 class _Exchanged:
-    """A unit whose files this entry names: where its paths begin, and what was found of them so far."""
+    """A unit whose files this entry names: where its paths begin, which are kept, and what was found of them so far."""
 
     path_begins: str
     place_begins: str
+    keeps_before: bool
+    keeps_after: bool
     before: List[ManifestFile] = field(default_factory=list)
     after: List[ManifestFile] = field(default_factory=list)
 
@@ -181,9 +222,10 @@ class _Exchanged:
 class _Entry:
     """The actions of one entry, collected by kind while it is read."""
 
-    def __init__(self, version: int, where: str) -> None:
+    def __init__(self, version: int, where: str, keeper: Keeper) -> None:
         self.version = version
         self.where = where
+        self._keeper = keeper
         self.table_id: Optional[str] = None
         self.columns: Optional[Tuple[str, ...]] = None
         self.info: Optional[Node] = None
@@ -231,8 +273,9 @@ class _Entry:
                 unit["place"].refuse_where(unit["place"].value != place, f"{unit['place'].quoted()} is not {place}")
                 unit["outcome"].refuse_where(not logged.outcome.exchanged, "it exchanges no files, and there is a place for them")
                 begins = "" if logged.live == "." else logged.live + "/"
-                self.exchanged[number] = _Exchanged(begins, place + "/")
-                self.effects.append(self._effect(unit, logged, number, place))
+                effect = self._effect(unit, logged, number, place)
+                self.exchanged[number] = _Exchanged(begins, place + "/", *self._keeper.judge(effect))
+                self.effects.append(effect)
 
     def _effect(self, unit: Node, logged: LoggedUnit, number: UnitNumber, place: str) -> Effect:
         assert self.info is not None
@@ -269,8 +312,9 @@ class _Entry:
             action["retired"].refuse(f"it is not {unit.place_begins + name}")
         self.files += 1
         action.refuse_where(self.files > 2 * MOST_FILES, f"there are more than {2 * MOST_FILES} files")
-        file = ManifestFile(name, known["size"], known["modificationTime"], known["fileId"])
-        (unit.before if kind == "remove" else unit.after).append(file)
+        keeps, files = (unit.keeps_before, unit.before) if kind == "remove" else (unit.keeps_after, unit.after)
+        if keeps:
+            files.append(ManifestFile(name, known["size"], known["modificationTime"], known["fileId"]))
 
     def as_run(self) -> LoggedRun:
         info = self.info
@@ -296,7 +340,7 @@ class _Entry:
             parameters=_parameters_from(info["operationParameters"]),
             units=tuple(self.units),
             effects=tuple(
-                replace(effect, before=tuple(found.before), after=tuple(found.after))
+                replace(effect, before=tuple(found.before), after=tuple(found.after), whole=found.keeps_before and found.keeps_after)
                 for effect, found in zip(self.effects, self.exchanged.values())
             ),
             pin=self.pin,
@@ -325,9 +369,9 @@ def _about(entry: LoggedRun, table_id: str) -> LoggedRun:
     return replace(entry, table_id=table_id, effects=tuple(replace(effect, table_id=table_id) for effect in entry.effects))
 
 
-def read_entry(lines: Iterable[str], version: int, where: str) -> LoggedRun:
-    """One entry; `where` names its file. Raises UnreadableRecord, NewerRecord."""
-    entry = _Entry(version, where)
+def read_entry(lines: Iterable[str], version: int, where: str, keeper: Optional[Keeper] = None) -> LoggedRun:
+    """One entry, with the lists of files that the keeper keeps, or all; `where` names its file. Raises UnreadableRecord, NewerRecord."""
+    entry = _Entry(version, where, keeper or Keeper())
     take_actions(lines, where, entry.take)
     return entry.as_run()
 
@@ -456,7 +500,7 @@ def files_at(entries: Iterable[Tuple[str, Iterable[str]]]) -> FileSet:
     """
     replay = _Replay()
     for version, (where, lines) in enumerate(entries):
-        entry = _Entry(version, where)
+        entry = _Entry(version, where, Keeper(keeps=False))
 
         def take(action: Node, entry: _Entry = entry) -> None:
             entry.take(action)

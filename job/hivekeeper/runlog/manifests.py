@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Iterable, Mapping, Optional, Protocol, Tuple, TypeVar
+from typing import Iterable, Mapping, NamedTuple, Optional, Protocol, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -20,9 +20,8 @@ class Seen(Enum):
     SPOILED = "spoiled"
 
 
-@dataclass(frozen=True)
-class ManifestFile:
-    """A file in a manifest."""
+class ManifestFile(NamedTuple):
+    """A file as a manifest holds it. Of these a run may have a million in memory, so it takes as little as it can."""
 
     name: str
     length: int

@@ -432,10 +432,9 @@ def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
 _CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows", "digest", "codec", "schema", "sourceFiles", "sourceBytes"])
 
 
-def certificates_from_text(text: str, where: str) -> Tuple[Certificate, ...]:
+def certificates_from_lines(lines: Iterable[str], where: str) -> Tuple[Certificate, ...]:
     """Raises UnreadableRecord."""
-    lines = (line for line in text.split("\n") if line)
-    return tuple(_certificate_from(Node(strict.parse(line, where), where)) for line in lines)
+    return tuple(_certificate_from(Node(strict.parse(line, where), where)) for line in lines if line)
 
 
 def _certificate_from(node: Node) -> Certificate:

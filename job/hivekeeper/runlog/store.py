@@ -6,7 +6,7 @@ Reads what docs/on-disk.md describes; anything that cannot be trusted is refused
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -15,8 +15,8 @@ from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
-from hivekeeper.runlog.history import FileSet, History, files_at, read_entry, reconcile
-from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_text, plan_from_text
+from hivekeeper.runlog.history import FileSet, History, Keeper, LoggedRun, files_at, read_entry, reconcile
+from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, plan_from_text
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 
 # A record is held in memory while it is read. A million files, the most that one run takes, of 256 bytes each: name, length, time and id
@@ -24,29 +24,84 @@ from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecor
 MOST_RECORD_BYTES = 256 * 1_000_000
 # Of each file an entry holds two lines of up to about a kilobyte, one for the old and one for the new.
 MOST_ENTRY_BYTES = 2 * 1024 * 1_000_000
+# In UTF-8.
+MOST_BYTES_OF_CHARACTER = 4
+# What one call brings of several files. The driver's JVM holds it some four times: as bytes, as text, as JSON and as an answer.
+LOT_BYTES = 8 * 2**20
 
 
 def read_history(cluster: Cluster, control: ControlPaths) -> History:
     """The current log. Raises Refused if a newer version wrote it, NeedsInvestigation if it cannot be read.
 
-    Entries never change and can be large (they name every file of their units), so each is read and parsed once per process.
+    An entry never changes and names every file of its units, so each is read and parsed once per table. Of what is not in force any
+    more the lists of files are let go (`Keeper`): read_whole reads them again.
     """
     with _explained():
         listed = _list_entries(cluster.files, control)
-        new = {key: version for version, key in listed.items() if key not in cluster.log_entries}
-        texts = cluster.files.read_texts([key.path for key in new])
-        for key, version in new.items():
-            if key.path in texts:
-                cluster.log_entries[key] = read_entry(texts[key.path].split("\n"), version, key.path)
-        return reconcile({version: cluster.log_entries[key] for version, key in listed.items() if key in cluster.log_entries}, control.log)
+        known, keeper = cluster.log_entries, Keeper()
+        unread = iter(_read_entries(cluster.files, {version: key for version, key in listed.items() if key not in known}, keeper))
+        found: Dict[int, LoggedRun] = {}
+        for version in sorted(listed, reverse=True):
+            entry = known[listed[version]] if listed[version] in known else next(unread)
+            if entry is not None:
+                found[version] = known[listed[version]] = keeper.pass_by(entry)
+        return reconcile(found, control.log)
+
+
+def read_whole(cluster: Cluster, control: ControlPaths, history: History, since: int = 0, until: Optional[int] = None) -> History:
+    """The same history with all lists of files of some entries, for a question about what is not in force; errors as read_history."""
+    wanted = {
+        run.version
+        for run in history.runs[since : until if until is None else until + 1]
+        if not all(effect.whole for effect in run.effects)
+    }
+    if not wanted:
+        return history
+    with _explained():
+        listed = {version: key for version, key in _list_entries(cluster.files, control).items() if version in wanted}
+        runs = {run.version: run for run in history.runs}
+        for entry in _read_entries(cluster.files, listed, Keeper()):
+            if entry is not None:
+                runs[entry.version] = entry
+        return reconcile(runs, control.log)
+
+
+def _read_entries(files: Files, listed: Mapping[int, FileInfo], keeper: Keeper) -> Iterator[Optional[LoggedRun]]:
+    """The entries from the newest to the oldest, None for one that was listed and is gone."""
+    newest_first = sorted(listed, reverse=True)
+    for version, (file, pieces) in zip(newest_first, _read_all(files, [listed[version] for version in newest_first])):
+        yield None if pieces is None else read_entry(strict.lines_of(pieces, file.path), version, file.path, keeper)
+
+
+def _read_all(files: Files, wanted: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo, Optional[Iterable[str]]]]:
+    """The texts of files, None for one that is gone: many small ones in one call, a large one by itself, in pieces.
+
+    So no call brings more than a lot, whatever the number and length of the files.
+    """
+    lot: List[FileInfo] = []
+    for file in wanted:
+        if lot and sum(one.length for one in lot) + file.length > LOT_BYTES:
+            yield from _read_lot(files, lot)
+            lot = []
+        lot.append(file)
+    yield from _read_lot(files, lot)
+
+
+def _read_lot(files: Files, lot: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo, Optional[Iterable[str]]]]:
+    if len(lot) == 1 and lot[0].length > LOT_BYTES:
+        yield lot[0], files.read_pieces(lot[0].path)
+        return
+    texts = files.read_texts([file.path for file in lot])
+    for file in lot:
+        yield file, [texts[file.path]] if file.path in texts else None
 
 
 def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
     """The files that the log knows at a version; errors as read_history."""
     with _explained():
-        listed = {number: key for number, key in sorted(_list_entries(cluster.files, control).items()) if number <= version}
-        texts = cluster.files.read_texts([key.path for key in listed.values()])
-        return files_at((key.path, texts[key.path].split("\n")) for key in listed.values())
+        listed = [key for number, key in sorted(_list_entries(cluster.files, control).items()) if number <= version]
+        read = _read_all(cluster.files, listed)
+        return files_at((file.path, strict.lines_of(pieces, file.path)) for file, pieces in read if pieces is not None)
 
 
 @contextmanager
@@ -114,6 +169,19 @@ def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
             raise UnreadableRecord(str(error)) from error
 
 
+def why_not_readable(table: Table, paths: RunPaths, plan: str, entry_bytes: int) -> str:
+    """Why we would not read the plan again, or the entry of its run; "" where we would. Before anything is changed, that costs nothing."""
+    if len(plan) > MOST_RECORD_BYTES // MOST_BYTES_OF_CHARACTER and len(plan.encode()) > MOST_RECORD_BYTES:
+        return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
+    if entry_bytes > MOST_ENTRY_BYTES:
+        return f"its log entry could have more than {MOST_ENTRY_BYTES} bytes"
+    try:
+        plan_from_text(plan, table.location, paths.plan, run_of(names.base(paths.top)))
+        return ""
+    except UnreadableRecord as error:
+        return str(error)
+
+
 def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
     """All certificates of a run, by unit number. Raises as read_history does."""
     with _explained(f"the run in {paths.top} is unfinished; nothing of it was touched"):
@@ -121,8 +189,11 @@ def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
         found = [entry for entry in entries if names.CERTIFICATES.fullmatch(entry.name)]
         for entry in found:
             _refuse_large(entry)
-        texts = files.read_texts([entry.path for entry in found])
-        return {one.unit: one for entry in found for one in certificates_from_text(texts[entry.path], entry.path)}
+        return {
+            one.unit: one
+            for entry, pieces in _read_all(files, found)
+            for one in certificates_from_lines(strict.lines_of(pieces or (), entry.path), entry.path)
+        }
 
 
 def write_durably(files: Files, path: str, text: str) -> None:

@@ -17,6 +17,8 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 MOST_DIGITS = 20
 MOST_WORD = 4096
 MOST_TEXT = 2**24
+# What a run says of a million units, each in some 250 characters.
+MOST_LINE = 2**28
 MOST_ITEMS = 100_000
 MOST_DEPTH = 4
 
@@ -43,7 +45,7 @@ class _StrangeError(ValueError):
 def parse(text: str, where: str) -> Any:
     """What a JSON text holds; `where` names its file. Raises UnreadableRecord, ForeignRecord."""
     try:
-        found = json.loads(text, object_pairs_hook=_object, parse_int=_whole, parse_float=_number, parse_constant=_constant)
+        found = _DECODER.decode(text)
         if _SURROGATE.search(text):
             _refuse_surrogates(found)
         return found
@@ -55,6 +57,22 @@ def parse(text: str, where: str) -> Any:
         raise UnreadableRecord(f"{where} cannot be read (it is too large)") from error
     except ValueError as error:
         raise UnreadableRecord(f"{where} cannot be read ({error})") from error
+
+
+def lines_of(pieces: Iterable[str], where: str) -> Iterator[str]:
+    """The lines of a text that comes in pieces. Only a line feed ends one: JSON strings may hold what Python takes for line ends."""
+    begun: List[str] = []
+    length = 0
+    for piece in pieces:
+        *whole, last = piece.split("\n")
+        for line in whole:
+            yield "".join([*begun, line])
+            begun, length = [], 0
+        begun.append(last)
+        length += len(last)
+        if length > MOST_LINE:
+            raise foreign(where, "", f"a line has more than {MOST_LINE} characters")
+    yield "".join(begun)
 
 
 def foreign(where: str, field: str, why: str) -> ForeignRecord:
@@ -84,6 +102,10 @@ def _number(text: str) -> float:
 
 def _constant(text: str) -> NoReturn:
     raise _StrangeError(f"{text} is no number of JSON")
+
+
+# Made once: a log has a line for each file.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_number, parse_constant=_constant)
 
 
 def _refuse_surrogates(value: Any) -> None:

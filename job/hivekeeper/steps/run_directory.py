@@ -17,7 +17,7 @@ from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, MetastoreUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import Actor, LogEntry, entry_to_text
+from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines, longest_entry
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_to_text
 
 MOST_COMMIT_TRIES = 1000
@@ -124,8 +124,16 @@ def _is_taken(run: Run) -> bool:
 
 
 def write_plan(run: Run, plan: RunPlan) -> None:
-    """Write the plan durably, before anything is changed."""
-    store.write_durably(run.files, run.paths.plan, plan_to_text(plan, run.cluster.clock.now_ms()))
+    """The plan durably, before anything is changed. Raises Refused for one that recovery would not take for ours: nothing is begun then."""
+    text = plan_to_text(plan, run.cluster.clock.now_ms())
+    why = store.why_not_readable(run.table, run.paths, text, longest_entry(plan))
+    if why:
+        raise Refused(
+            f"{run.table.full_name}: the records of this run could not be read again: {why}",
+            code=Code.NOT_RECORDABLE,
+            next="select fewer units at a time, with --max-units or --where; if one unit is too large alone, leave it out",
+        )
+    store.write_durably(run.files, run.paths.plan, text)
 
 
 def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
@@ -138,7 +146,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
             # An earlier try succeeded although the client saw an error; or another run took this one over and finished it.
             require_own_directory(run)
             return written[0].version
-        text = entry_to_text(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
+        text = entry_lines(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
         target = names.join(run.control.log, names.log_entry(history.next_version))
         try:
             files.delete_tree(paths.entry)

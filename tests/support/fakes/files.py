@@ -9,7 +9,7 @@ import dataclasses
 import string
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 from urllib.parse import quote
 
 from hivekeeper import names
@@ -21,7 +21,9 @@ ROOT = "hdfs://nn"
 TRASH = ROOT + "/user/hive/.Trash/Current"
 BLOCK_SIZE = 128 << 20
 COPIES = 3
-# What Java's URI leaves unescaped in a path; so is everything non-ASCII.
+# Of a text that is read in pieces: small, so that lines go across them.
+PIECE = 100
+# What Java's URI leaves as it is in a path; so is everything beyond ASCII.
 URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
 
 
@@ -337,12 +339,17 @@ class FakeFiles:
     def read_text(self, path: str) -> str:
         return str(self.content(path))
 
+    def read_pieces(self, path: str) -> Iterator[str]:
+        text = self.read_text(path)
+        return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         self._require_alive()
         found = {path: self.namespace.find(self.qualify(path)) for path in paths}
         return {path: node.content for path, node in found.items() if node is not None and not node.is_dir}
 
-    def write_new(self, path: str, text: str) -> None:
+    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
+        text = "".join(text)
         path, half = self.qualify(path), text[: len(text) // 2]
         self._change("write_new", [path], lambda: self._begin(path, half))
         self.namespace.require_disk(path, size(text))

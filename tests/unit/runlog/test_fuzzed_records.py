@@ -45,6 +45,11 @@ VALUES = st.one_of(
 )
 
 
+def value_from(draw):
+    """One of its own: what is drawn may be spoiled too."""
+    return copy.deepcopy(draw(VALUES))
+
+
 def nested(value, depth):
     for _ in range(depth):
         value = [value]
@@ -78,13 +83,13 @@ def spoil(draw, document):
         holder.append(copy.deepcopy(old))
     elif how == "more" and isinstance(old, (dict, list)):
         if isinstance(old, dict):
-            old[draw(NASTY)] = draw(VALUES)
+            old[draw(NASTY)] = value_from(draw)
         else:
-            old.append(draw(VALUES))
+            old.append(value_from(draw))
     elif how == "rename" and isinstance(holder, dict):
         holder[draw(NASTY)] = holder.pop(way[-1])
     else:
-        holder[way[-1]] = draw(VALUES)
+        holder[way[-1]] = value_from(draw)
 
 
 def spoil_text(draw, text):

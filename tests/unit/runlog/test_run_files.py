@@ -54,12 +54,12 @@ def test_a_plan_of_a_cleanup_is_read_back_with_what_it_discards():
 
 def test_certificates_are_read_back_as_they_were():
     text = run_files.certificates_to_text([CERTIFICATE, CERTIFICATE])
-    assert run_files.certificates_from_text(text, "c") == (CERTIFICATE, CERTIFICATE)
+    assert run_files.certificates_from_lines(text.split("\n"), "c") == (CERTIFICATE, CERTIFICATE)
 
 
 def test_characters_that_python_takes_for_line_ends_do_not_end_a_line():
     odd = replace(CERTIFICATE, partition="dt=a\u2028b\x85c")
-    assert run_files.certificates_from_text(run_files.certificates_to_text([odd, CERTIFICATE]), "c") == (odd, CERTIFICATE)
+    assert run_files.certificates_from_lines(run_files.certificates_to_text([odd, CERTIFICATE]).split("\n"), "c") == (odd, CERTIFICATE)
 
 
 def test_a_path_that_only_begins_like_the_root_is_not_below_it():

@@ -3,7 +3,10 @@ package hivekeeper;
 import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.CreateFlag;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -12,24 +15,25 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.client.HdfsDataInputStream;
 import org.apache.hadoop.io.IOUtils;
 
-/** Reads and writes small text files in UTF-8. */
+/** Reads and writes files of text, in UTF-8: small ones at once, long ones in pieces. */
 public class TextFiles {
   private static final int READ_BYTES = 65536;
   private static final int WRITE_BYTES = 4096;
 
   private final Configuration conf;
+  private final Map<Integer, FSDataOutputStream> begun = new HashMap<Integer, FSDataOutputStream>();
+  private int lastNumber = 0;
 
   public TextFiles(Configuration conf) {
     this.conf = conf;
   }
 
-  public String read(String text) throws IOException {
-    Path path = new Path(text);
-    FSDataInputStream in = path.getFileSystem(conf).open(path);
+  private String read(String text) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    IOUtils.copyBytes(in, bytes, READ_BYTES, true);
+    IOUtils.copyBytes(open(text), bytes, READ_BYTES, true);
     return bytes.toString("UTF-8");
   }
 
@@ -46,20 +50,111 @@ public class TextFiles {
     }));
   }
 
-  /** Never over a file; when it returns, the content is on the disks of DataNodes. */
+  /** At most so many bytes from an offset, fewer only where the file ends. */
+  public byte[] readPiece(String text, long offset, int most) throws IOException {
+    FSDataInputStream in = open(text);
+    try {
+      in.seek(Math.min(offset, lengthOf(text, in)));
+      return readUpTo(in, most);
+    } finally {
+      IOUtils.closeStream(in);
+    }
+  }
+
+  /** The last bytes of a file, at most so many, of one too that is being written. */
+  public byte[] readEnd(String text, int most) throws IOException {
+    FSDataInputStream in = open(text);
+    try {
+      in.seek(Math.max(0L, lengthOf(text, in) - most));
+      return readUpTo(in, most);
+    } finally {
+      IOUtils.closeStream(in);
+    }
+  }
+
+  private FSDataInputStream open(String text) throws IOException {
+    Path path = new Path(text);
+    return path.getFileSystem(conf).open(path);
+  }
+
+  /** Of an open file the NameNode knows only what was there when its last block was begun. */
+  private long lengthOf(String text, FSDataInputStream in) throws IOException {
+    if (in instanceof HdfsDataInputStream) return ((HdfsDataInputStream) in).getVisibleLength();
+    Path path = new Path(text);
+    return path.getFileSystem(conf).getFileStatus(path).getLen();
+  }
+
+  private static byte[] readUpTo(FSDataInputStream in, int most) throws IOException {
+    byte[] bytes = new byte[most];
+    int filled = 0;
+    while (filled < most) {
+      int more = in.read(bytes, filled, most - filled);
+      if (more < 0) break;
+      filled += more;
+    }
+    return filled == most ? bytes : Arrays.copyOf(bytes, filled);
+  }
+
+  /** Never over a file; on the disks of DataNodes when it returns. */
   public void writeNew(String text, String content) throws IOException {
+    int number = begin(text);
+    boolean written = false;
+    try {
+      append(number, content);
+      written = true;
+    } finally {
+      if (!written) abandon(number);
+    }
+    finish(number);
+  }
+
+  /** Creates a file to be written in pieces; its number. Never over a file. */
+  public int begin(String text) throws IOException {
     Path path = new Path(text);
     Place parent = Place.of(conf, path.getParent().toString());
     parent.requireReal();
     FSDataOutputStream out = create(parent.fs, new Path(parent.real, path.getName()));
+    synchronized (begun) {
+      lastNumber++;
+      begun.put(lastNumber, out);
+      return lastNumber;
+    }
+  }
+
+  public void append(int number, String content) throws IOException {
+    find(number).write(content.getBytes("UTF-8"));
+  }
+
+  /** The file is whole; on the disks of DataNodes when this returns. */
+  public void finish(int number) throws IOException {
+    FSDataOutputStream out = find(number);
     boolean written = false;
     try {
-      out.write(content.getBytes("UTF-8"));
       out.hsync();
       written = true;
     } finally {
+      forget(number);
       if (written) out.close();
       else IOUtils.closeStream(out);
+    }
+  }
+
+  /** What was written stays, in part. */
+  public void abandon(int number) {
+    FSDataOutputStream out = find(number);
+    forget(number);
+    IOUtils.closeStream(out);
+  }
+
+  private FSDataOutputStream find(int number) {
+    synchronized (begun) {
+      return (FSDataOutputStream) begun.get(number);
+    }
+  }
+
+  private void forget(int number) {
+    synchronized (begun) {
+      begun.remove(number);
     }
   }
 

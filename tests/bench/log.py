@@ -1,0 +1,200 @@
+"""How much memory a table's log takes: ENTRIES old entries of FILES files each, and then a run of its own over OWN files.
+
+  make bench-log [ENTRIES=150] [FILES=4800] [OWN=1000000]
+
+On local files, with a driver of 1 GB. Each entry compacts all files of the one before, whose backup a cleanup has discarded since; the
+newest backups stay. Prints the most that Python and the JVM's heap held at a time, and the time that Python took of a processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable, Iterator, List
+
+from hivekeeper import names
+from hivekeeper.cluster.files import HadoopFiles
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.session import open_session
+from hivekeeper.model import Digest, Table, Unit
+from hivekeeper.names import ControlPaths, RunId, UnitNumber
+from hivekeeper.ports import Cluster
+from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_lines, longest_entry, place_of
+from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.run_files import COMPACT_SWAP, BackupPlace, Certificate, PlannedUnit, RunPlan, plan_to_text
+from support.builders import PARQUET, a_table
+
+MIB = 2**20
+ACTOR = Actor("etl", "edge1.example.com", "application_1767225600000_0001", "0.1.0")
+UNIT = "dt=2026-01-01"
+CLEANER = RunId("20270101t020304z-0000")
+
+
+def run_of(version: int) -> RunId:
+    return RunId(f"20260101t{version // 3600:02d}{version // 60 % 60:02d}{version % 60:02d}z-0000")
+
+
+def files_of(version: int, count: int) -> List[ManifestFile]:
+    """Names as Spark gives them."""
+    return [
+        ManifestFile(
+            f"part-{nth:05d}-{version:08d}-1f0c-4c1e-9e0b-6d2f.c000.snappy.parquet", 1000 + nth, 1_767_225_600_000 + nth, 16_385 + nth
+        )
+        for nth in range(count)
+    ]
+
+
+def planned(table: Table, version: int, count: int) -> PlannedUnit:
+    unit = Unit(table.full_name, UNIT, ("2026-01-01",), names.join(table.location, UNIT), PARQUET)
+    return PlannedUnit(UnitNumber(1), unit, tuple(files_of(version, count)))
+
+
+def swapped(unit: PlannedUnit, version: int, count: int) -> UnitResult:
+    """Live holds the files of the next version now."""
+    lengths = {file.name: file.length for file in files_of(version + 1, count)}
+    certificate = Certificate(
+        unit.number, UNIT, lengths, count, Digest(count, 1, 2), count, sum(lengths.values()), "snappy", "message", dict.fromkeys(lengths, 1)
+    )
+    return UnitResult(unit, Outcome.SWAPPED, certificate, 3.0)
+
+
+def lines_of_entry(table: Table, version: int, count: int, output: int) -> Iterator[str]:
+    unit = planned(table, version, count)
+    record = LogEntry(run_of(version), run_of(version), COMPACT_SWAP, 1_767_225_600_000, (swapped(unit, version, output),))
+    return entry_lines(record, table, ACTOR, {}, version == 0)
+
+
+def lines_of_cleanup(table: Table, entries: int, kept: int) -> Iterator[str]:
+    """One entry that says that all backups are gone but the newest."""
+    gone = []
+    for version in range(entries - kept):
+        unit = planned(table, version, 0)
+        place = BackupPlace(run_of(version), unit.number, place_of(run_of(version), unit))
+        gone.append(UnitResult(PlannedUnit(UnitNumber(version + 1), unit.unit, (), (), place), Outcome.DISCARDED))
+    record = LogEntry(CLEANER, CLEANER, "cleanup", 1_767_225_600_000, tuple(gone))
+    return entry_lines(record, table, ACTOR, {}, False)
+
+
+class Meter:
+    """The most that was held at a time since the last question."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._management = gateway.jvm.java.lang.management.ManagementFactory
+        self._system = gateway.jvm.java.lang.System
+
+    def measure(self, what: str, act: Callable[[], Any]) -> Any:
+        gc.collect()
+        self._system.gc()
+        for pool in self._management.getMemoryPoolMXBeans():
+            pool.resetPeakUsage()
+        Path("/proc/self/clear_refs").write_text("5")
+        before, began = self._resident(), time.process_time()
+        result = act()
+        seconds = time.process_time() - began
+        heap = sum(
+            pool.getPeakUsage().getUsed() for pool in self._management.getMemoryPoolMXBeans() if pool.getType().toString() == "Heap memory"
+        )
+        print(
+            f"{what}: {seconds:.1f} s of CPU, Python {before} → {self._peak()} MiB at most, JVM heap {heap // MIB} MiB at most",
+            flush=True,
+        )
+        return result
+
+    @staticmethod
+    def _resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // MIB
+
+    @staticmethod
+    def _peak() -> int:
+        (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) // 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=150)
+    parser.add_argument("--files", type=int, default=4800, help="files of each entry, before and after")
+    parser.add_argument("--kept", type=int, default=3, help="backups that no cleanup has discarded")
+    parser.add_argument("--own", type=int, default=1_000_000, help="files of the run that writes its own entry")
+    parser.add_argument("--memory", default="1g", help="of the driver")
+    asked = parser.parse_args()
+    home = tempfile.mkdtemp(prefix="bench-log-")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    options = {
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": asked.memory,
+        "spark.sql.warehouse.dir": f"file:{home}/warehouse",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home}/metastore;create=true",
+    }
+    spark = open_session(options, log_level="ERROR")
+    try:
+        measure(Gateway(spark), home, asked)
+    finally:
+        spark.stop()
+        shutil.rmtree(home)
+
+
+def measure(gateway: Gateway, home: str, asked: argparse.Namespace) -> None:
+    files, meter = HadoopFiles(gateway), Meter(gateway)
+    table = a_table(["dt"], create_time=5, location=f"file:{home}/events")
+    control = ControlPaths.of(table.location, True)
+    log = Path(control.log[len("file:") :])
+    log.mkdir(parents=True)
+    for version in range(asked.entries):
+        (log / names.log_entry(version)).write_text("".join(lines_of_entry(table, version, asked.files, asked.files)), "utf-8")
+    if asked.entries:
+        (log / names.log_entry(asked.entries)).write_text("".join(lines_of_cleanup(table, asked.entries, asked.kept)), "utf-8")
+        print(
+            f"{asked.entries} entries of {asked.files} files: {sum(file.stat().st_size for file in log.iterdir()) // MIB} MiB on disk",
+            flush=True,
+        )
+        history = meter.measure("read all entries", lambda: store.read_history(cluster_of(files), control))
+        assert history.next_version == asked.entries + 1
+        del history
+    if asked.own:
+        measure_own(meter, files, table, control, asked)
+
+
+def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: ControlPaths, asked: argparse.Namespace) -> None:
+    """A run over so many files: its plan, its entry, and what the next command reads."""
+    version = asked.entries + 1 if asked.entries else 0
+    paths = control.run(run_of(version))
+    files.make_directory(paths.top)
+    plan = RunPlan(run_of(version), COMPACT_SWAP, table, (planned(table, version, asked.own),), record=run_of(version))
+    most = longest_entry(plan)
+    text = meter.measure("make the plan's text", partial(plan_to_text, plan, 1))
+    print(f"plan: {len(text) // MIB} MiB; the entry has {most // MIB} MiB at most", flush=True)
+    why = meter.measure("read it back before anything is changed", partial(store.why_not_readable, table, paths, text, most))
+    assert not why
+    meter.measure("write the plan", partial(store.write_durably, files, paths.plan, text))
+    del text, plan
+    read = meter.measure("read the plan", lambda: store.read_plan(files, table, paths))
+    assert len(read.units[0].manifest) == asked.own
+    del read
+    entry = names.join(control.log, names.log_entry(version))
+    lines = lines_of_entry(table, version, asked.own, max(1, asked.own // 100))
+    meter.measure("write the entry", lambda: files.write_new(entry, lines))
+    print(f"entry: {Path(entry[len('file:') :]).stat().st_size // MIB} MiB", flush=True)
+    history = meter.measure("read the log with it", lambda: store.read_history(cluster_of(files), control))
+    assert len(history.effects[-1].before) == asked.own
+
+
+def cluster_of(files: HadoopFiles) -> Cluster:
+    nothing: Any = None
+    return Cluster(files, nothing, nothing, nothing, "etl", "edge1", "app-1", "3.5", "UTC")
+
+
+if __name__ == "__main__":
+    main()
