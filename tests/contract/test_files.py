@@ -457,6 +457,33 @@ def test_a_text_is_written_once_and_read_back(files_world):
     assert files_world.files.read_text(files_world.path("a", "b", "t")) == text
 
 
+def test_a_text_of_any_length_is_written_and_read_in_pieces(files_world):
+    # Neither a character nor a pair of line ends lies on the edge of a piece by chance: they are three and two bytes long.
+    lines = [f"{number} 日本\r\n" * 50_000 for number in range(10)]
+    files_world.files.write_new(files_world.path("t"), iter(lines))
+    assert "".join(files_world.files.read_pieces(files_world.path("t"))) == "".join(lines)
+    assert files_world.files.read_text(files_world.path("t")) == "".join(lines)
+    with pytest.raises(TargetExists):
+        files_world.files.write_new(files_world.path("t"), iter(lines))
+    with pytest.raises(SourceMissing):
+        list(files_world.files.read_pieces(files_world.path("missing")))
+
+
+@pytest.mark.parametrize("text", ["", "a", "日本"])
+def test_a_short_text_has_its_pieces_too(files_world, text):
+    files_world.files.write_new(files_world.path("t"), iter(text))
+    assert "".join(files_world.files.read_pieces(files_world.path("t"))) == text
+
+
+def test_who_holds_a_lock_is_the_end_of_a_file_of_any_length(files_world):
+    files_world.writer.add(files_world.path("c", "lock"), "日" * 3_000_000 + "\n")
+    lock = files_world.files.hold(files_world.path("c", "lock"), "run one")
+    with pytest.raises(LockHeld) as held:
+        files_world.another_client().hold(files_world.path("c", "lock"), "run two")
+    assert held.value.holder == "run one"
+    lock.release()
+
+
 def test_a_text_is_not_written_below_a_directory_that_was_taken_away(files_world):
     files_world.files.make_directory(files_world.path("runs", "R"))
     files_world.files.rename_exact(files_world.path("runs", "R"), files_world.path("runs", "R.t1"))
