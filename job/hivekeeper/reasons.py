@@ -148,9 +148,16 @@ class Code(Coded):
 
     ALREADY_ROLLED_BACK = Topic.ROLLBACK, None, "the run was undone before; typed twice, a rollback does nothing", "nothing"
     SUPERSEDED = Topic.ROLLBACK, None, "a later run took the place of this one on the unit", "nothing, or name the later run"
-    TABLE_CREATED_AGAIN = Topic.ROLLBACK, None, "the table was dropped and created again: the old files are another table's", "nothing"
-    DROPPED = Topic.ROLLBACK, None, "the metastore no longer has it", "nothing: the old files stay in the backup until cleanup"
+    TABLE_CREATED_AGAIN = (
+        Topic.ROLLBACK,
+        None,
+        "the table was dropped and created again: the old files are another table's",
+        "nothing, unless a run had been interrupted: [the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
+    )
+    DROPPED = Topic.ROLLBACK, None, "the metastore does not have it any more", "nothing: the old files stay in the backup until cleanup"
     MOVED = Topic.ROLLBACK, None, "its location in the metastore was changed", "compare the two locations by hand"
+    TABLE_GONE = Topic.RUN, None, "the table is not in the metastore under its name any more", "see whether its rows are needed"
+    RENAMED = Topic.RUN, None, "the partition was renamed meanwhile; its files stay where they are, the log has its new name", "nothing"
     OVERWRITTEN_SINCE = (
         Topic.ROLLBACK,
         None,
@@ -303,12 +310,6 @@ class Code(Coded):
         "a file lies where the table's control directory belongs",
         "find out who made it, and move it away",
     )
-    TABLE_DROPPED = (
-        Topic.COMMAND,
-        Exit.REFUSED,
-        "the table was dropped or renamed while it was worked on, or dropped and created again",
-        "nothing; run again if there is a new one",
-    )
     NOT_RECORDABLE = (
         Topic.COMMAND,
         Exit.REFUSED,
@@ -340,6 +341,30 @@ class Code(Coded):
         Exit.INVESTIGATE,
         "an interrupted run holds files or directories that its plan does not explain",
         _INVESTIGATE,
+    )
+    CHANGED_IN_OUTAGE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "while a run was interrupted its table was created again, or a partition renamed, moved or dropped: readers may miss its rows",
+        "[the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
+    )
+    OTHER_TABLE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "the control directory holds the records of another table, which is still there",
+        "find out who moved it; move it back to that table",
+    )
+    CONTROL_GONE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "the table's control directory went away during the run: Hive renamed the table's directory, or the table was dropped",
+        "if renamed, run `recover` under the new name at once; [the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
+    )
+    LEFT_BEHIND = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "the table was renamed, and Hive moved its directory but not the control directory beside it",
+        "move the control directory to its new name, which the message gives, then run again",
     )
     UNREADABLE_LOG = Topic.COMMAND, Exit.INVESTIGATE, "the table's log, or the record of a run, is damaged or incomplete", _INVESTIGATE
     FOREIGN_RECORD = (

@@ -17,7 +17,7 @@ from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_inside
-from hivekeeper.steps import backup_tables, run_directory, table_lock
+from hivekeeper.steps import backup_tables, identity, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
 
 
@@ -32,6 +32,8 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
     observed = observe_table(cluster, table, settings, wanted)
     if observed.reason:
         return per_table.refused(table, observed.reason, observed)
+    if not observed.has_control:
+        identity.refuse_left_behind(cluster, observed.table)
     with table_lock.hold_table(cluster, observed.table, observed.control, context.run) as lock:
         recovered = settle_table(cluster, observed.table, observed.control, lock, context.run)
         observed = observe_table(cluster, observed.table, settings, wanted)

@@ -20,7 +20,7 @@ from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
-from hivekeeper.steps import cleanup, finish, run_directory, table_lock
+from hivekeeper.steps import cleanup, finish, identity, run_directory, table_lock
 from hivekeeper.steps.observe import find_units
 
 
@@ -36,11 +36,12 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
         return TableOutcome(table.full_name)
     settings = context.settings_for(table.full_name)
     if context.dry_run:
-        verdicts = judge(cluster, store.read_history(cluster, control), settings)
+        history = identity.know_history(cluster, table, store.read_history(cluster, control))
+        verdicts = judge(cluster, history, settings)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
     with table_lock.hold_table(cluster, table, control, context.run) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
-        history = store.read_history(cluster, control)
+        history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts = judge(cluster, history, settings)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)

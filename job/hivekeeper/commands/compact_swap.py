@@ -28,7 +28,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, run_directory, swap, table_lock
+from hivekeeper.steps import attributes, backup_tables, finish, identity, places, run_directory, swap, table_lock
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -74,6 +74,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             observed = replace(observed, has_control=True)
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
+        history = identity.know_history(cluster, observed.table, history)
         return _compact_held(cluster, observed, history, settings, context.run, lock, recovered)
 
 
@@ -184,7 +185,7 @@ def carry_out(
     run = replace(run, leftover_ms=settings.leftover_age_ms)
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
-        units = compact_batches(run, plan, known, settings)
+        units = places.confirm(run, compact_batches(run, plan, known, settings))
     version = finish.finish_run(run, known, units, parameters_of(settings))
     if settings.analyze_stats and not cluster.stopping.is_asked():
         finish.recompute_statistics(run, units)
@@ -275,7 +276,7 @@ def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
         rows=certificate.rows if certificate else None,
         gap_ms=unit.gap_ms,
         late_files=unit.late_files,
-        why=unit.why.advising("run again; live is as it was") if unit.why and not certificate else unit.why,
+        why=unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why,
     )
 
 

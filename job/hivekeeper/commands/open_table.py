@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence, Tuple
 
-from hivekeeper.errors import Refused
+from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, Lock
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.steps import identity
 from hivekeeper.steps.observe import qualify_table
-from hivekeeper.steps.recover import lift_leftovers, settle_runs
+from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 
 Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 
 
 def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[ControlPaths]]:
-    """The table with its location qualified, and its control directory, None if no run ever worked on it. Raises Refused."""
+    """The table with its location qualified, and its control directory, None where we never worked on it.
+
+    Raises Refused, and NeedsInvestigation where the control directory stayed at the table's former name.
+    """
     reason = eligibility.refuse_kind(table)
     if reason:
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
@@ -29,13 +34,29 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
     if cluster.files.look([control.top])[control.top].exists:
         return table, control
     require_no_file(cluster.files, table, control)
+    identity.refuse_left_behind(cluster, table)
     return table, None
 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
     """Finish or undo interrupted runs; every writing command does this first."""
     settled = settle_runs(cluster, table, control, lock, run)
+    _refuse_misplaced(table, settled)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
+
+
+def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
+    """Raise NeedsInvestigation where readers may not see rows that an interrupted run had in hand. All of it is in the log by now."""
+    found = [(run, unit) for run, units in settled for unit in units if unit.outcome is Outcome.MISPLACED]
+    if found:
+        run, unit = found[0]
+        more = f", and {len(found) - 1} more, which history lists" if len(found) > 1 else ""
+        raise NeedsInvestigation(
+            f"{unit.planned.label}: the interrupted run {run} was ended: {unit.reason}{more}",
+            code=Code.CHANGED_IN_OUTAGE,
+            state="no row is lost, and the log says where they are; but readers may not see them. Nothing new was begun",
+            next=f"put the rows where they belong (docs/runbook.md, the table changed meanwhile), then run again: {table.full_name}",
+        )
 
 
 def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History) -> bool:

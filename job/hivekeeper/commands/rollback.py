@@ -21,11 +21,12 @@ from hivekeeper.runlog.entries import UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan
-from hivekeeper.steps import finish, run_directory, table_lock
+from hivekeeper.steps import finish, identity, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.rollback import roll_back_units
 
 KEEP = "its old files stay in the backup until cleanup"
+CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since", KEEP)
 
 
 def rollback(context: Context, undo: Optional[RunId] = None) -> CommandResult:
@@ -61,12 +62,13 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
 def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[RunId]) -> Undoing:
     """Plan from the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
     cluster = context.cluster
-    history = store.read_history(cluster, control)
+    history = identity.know_history(cluster, table, store.read_history(cluster, control))
     chosen = _choose_units(history, table, context.selection.where)
     stacks = read_stacks(history, table_id(table))
     target = undo or newest_run({name: stack for name, stack in stacks.items() if name in chosen})
     if target is None:
-        return Undoing((), {})
+        of_former = {} if stacks else {effect.partition: CREATED_AGAIN for effect in history.standing}
+        return Undoing((), {name: why for name, why in of_former.items() if name in chosen})
     if undo:
         chosen = _units_of(history, table, undo, chosen)
     chains = {name: stacks[name].chain(target) for name in chosen if name in stacks and stacks[name].chain(target)}
@@ -104,7 +106,7 @@ def _why_not(history: History, table: Table, run: RunId, name: str) -> Reason:
     """Why a run has nothing left to undo in a unit it changed."""
     effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
     if effect.table_id != table_id(table):
-        return Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since", KEEP)
+        return CREATED_AGAIN
     undoer = next((later.run for later in history.effects if later.undoes == effect.key), None)
     if undoer:
         return Reason(Code.ALREADY_ROLLED_BACK, f"it was rolled back already, by run {undoer}", "nothing to do")
@@ -136,6 +138,7 @@ def carry_out(
         run_directory.write_plan(run, plan)
         units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
         finish.finish_units(run, units)
+        units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
     return units, finish.finish_run(run, plan, units, parameters)
 

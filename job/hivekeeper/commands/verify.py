@@ -25,6 +25,7 @@ from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, absolute
+from hivekeeper.steps import identity
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
@@ -57,6 +58,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
             raise per_table.unknown_run(table.full_name, against)
         return TableOutcome(table.full_name)
     refuse_unfinished(cluster, table, control, history)
+    history = identity.know_history(cluster, table, history)
     subjects = find_subjects(context, table, control, history, against)
     units = {unit.name: unit for unit in find_units(cluster, table)}
     outcomes, comparable = [], []
@@ -97,6 +99,8 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
     wanted = selection.wanted_in(table, context.selection.where)
     if against is None:
         stacks = rollback.read_stacks(history, table_id(table))
+        if history.standing and not stacks:
+            raise Refused(f"{table.full_name}: {CREATED_AGAIN.what}", code=CREATED_AGAIN.code, next="nothing of it can be verified")
         newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
         found = [Subject(name, absolute(one.live, table.location), one.before, (one,), one.run) for name, one in newest.items()]
     else:

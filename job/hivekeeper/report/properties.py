@@ -82,7 +82,7 @@ def _find_trouble(result: CommandResult) -> Tuple[str, str]:
     for problem in sorted(problems, key=lambda problem: problem.exit is not code):
         return problem.what, problem.next
     for table in result.tables:
-        for unit in table.units:
+        for unit in sorted(table.units, key=lambda unit: unit.outcome.exit is not Exit.INVESTIGATE):
             if unit.outcome.kind in (Kind.FAILED, Kind.REFUSED, Kind.LEFT):
                 name = f"{table.table}/{unit.name}" if unit.name else table.table
                 return f"{name}: {unit.outcome.text}: {unit.reason}", unit.next

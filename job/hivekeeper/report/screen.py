@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import List, Mapping, Optional, Sequence
 
+from hivekeeper.codes import Exit
 from hivekeeper.config.layers import Config
 from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
@@ -161,7 +162,7 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
 def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:
     lines = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
     done = [unit for unit in table.units if unit.outcome.is_done]
-    left = [unit for unit in table.units if unit not in done]
+    left = sorted((unit for unit in table.units if unit not in done), key=lambda unit: unit.outcome.exit is not Exit.INVESTIGATE)
     if not done and not left:
         return [*lines, f"{table.table}: nothing to do"]
     if done:

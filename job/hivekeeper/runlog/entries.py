@@ -33,7 +33,11 @@ class Actor:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """The result of one unit, for the log. `late_files` are those moved to live."""
+    """What became of one unit, for the log. `late_files` are those that went to live.
+
+    `has_backup`: of a unit that the metastore has no longer at its place, whether its old files left live; what took their place is
+    in the certificate or in `planned`, nothing where both are without it.
+    """
 
     planned: PlannedUnit
     outcome: Outcome
@@ -41,6 +45,7 @@ class UnitResult:
     gap_ms: Optional[float] = None
     late_files: Tuple[str, ...] = ()
     why: Optional[Reason] = None
+    has_backup: bool = False
 
     @property
     def reason(self) -> str:
@@ -54,9 +59,15 @@ class UnitResult:
         return f"outcome={self.outcome.code}{code}{gap}"
 
     @property
+    def is_without_new_files(self) -> bool:
+        return self.certificate is None and self.planned.backup is None
+
+    @property
     def exchanged(self) -> bool:
-        """Whether live got other files, and it is known which."""
-        return self.outcome.exchanged and (self.certificate is not None or self.planned.backup is not None)
+        """Whether live got other files, and which ones is known; or lost its own to a backup, and none came for them."""
+        if self.outcome.is_astray:
+            return self.has_backup
+        return self.outcome.exchanged and not self.is_without_new_files
 
 
 @dataclass(frozen=True)

@@ -369,6 +369,11 @@ def _about(entry: LoggedRun, table_id: str) -> LoggedRun:
     return replace(entry, table_id=table_id, effects=tuple(replace(effect, table_id=table_id) for effect in entry.effects))
 
 
+def known_as(history: History, ids: Mapping[str, str]) -> History:
+    """The same with other ids for some tables, as of one that was renamed."""
+    return History(tuple(_about(run, ids[run.table_id]) if run.table_id in ids else run for run in history.runs))
+
+
 def read_entry(lines: Iterable[str], version: int, where: str, keeper: Optional[Keeper] = None) -> LoggedRun:
     """One entry, with the lists of files that the keeper keeps, or all; `where` names its file. Raises UnreadableRecord, NewerRecord."""
     entry = _Entry(version, where, keeper or Keeper())

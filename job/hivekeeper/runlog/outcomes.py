@@ -62,6 +62,21 @@ class Outcome(Coded):
         ("compact-swap", "rollback"),
         "a writer was at work in the gap: live is what it was",
     )
+    DROPPED_MEANWHILE = (
+        Kind.FAILED,
+        Exit.PARTIAL,
+        Implies.TOUCHED | Implies.EXCHANGED,
+        ("compact-swap", "rollback", "recover"),
+        "the partition was dropped from the metastore meanwhile and is not put back; what left live is a backup",
+    )
+    MISPLACED = (
+        Kind.FAILED,
+        Exit.INVESTIGATE,
+        Implies.TOUCHED | Implies.EXCHANGED,
+        ("compact-swap", "rollback", "recover"),
+        "the metastore has the table or partition elsewhere now, or another one under its name: readers may not see these rows; "
+        "the reason says where they are",
+    )
     NOT_SWAPPED = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED | Implies.SILENCE, ("recover",), "the run ended before this unit's swap"
     NOT_ROLLED_BACK = Kind.FAILED, Exit.PARTIAL, Implies.TOUCHED, ("rollback",), "live is what it was; the reason says why"
     GIVEN_UP = Kind.FAILED, Exit.PARTIAL, Implies.NOTHING, ("compact-swap",), "something changed since the plan: live was not touched"
@@ -135,6 +150,11 @@ class Outcome(Coded):
     @property
     def exchanged(self) -> bool:
         return Implies.EXCHANGED in self.implies
+
+    @property
+    def is_astray(self) -> bool:
+        """Whether the metastore no longer has the unit where it was exchanged."""
+        return self in (Outcome.DROPPED_MEANWHILE, Outcome.MISPLACED)
 
     @property
     def resized(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
+from hivekeeper.ports import MetastoreRefused
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -88,12 +89,18 @@ def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
 def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Why the metastore no longer has the unit at this place; None if it has."""
     table, metastore = run.table, run.cluster.metastore
+    found = None if unit.name else metastore.tables(table.database, [table.name]).get(table.name)
+    if found is not None and found.create_time != table.create_time:
+        return Reason(Code.TABLE_CREATED_AGAIN, "its table was dropped and created again meanwhile")
+    location = found.location if found else ""
     if unit.name:
-        partition = metastore.partitions_named(table, [unit.name]).get(unit.name)
+        try:
+            partition = metastore.partitions_named(table, [unit.name]).get(unit.name)
+        except MetastoreRefused:
+            if table.name in metastore.tables(table.database, [table.name]):
+                raise
+            return Reason(Code.TABLE_GONE, "its table was dropped or renamed meanwhile")
         location = partition.location if partition else ""
-    else:
-        found = metastore.tables(table.database, [table.name]).get(table.name)
-        location = found.location if found else ""
     if not location:
         return Reason(Code.DROPPED, "it was dropped from the metastore meanwhile")
     if run.files.qualify(location) == unit.live:

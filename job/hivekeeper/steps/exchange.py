@@ -6,7 +6,7 @@ Invariant at every instant: the leaving files are complete, in live or where the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Iterable, Mapping, Optional, Protocol, Tuple
 
 from hivekeeper.model import FileInfo
@@ -127,6 +127,21 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
         return _settle(exchange, cause, exchange.words.cancelled if begun else exchange.words.refused)
     except FilesUnavailable as error:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
+
+
+def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
+    """End an interrupted exchange without touching live, whose place is not the unit's any more: what left live stays as a backup, and
+    what was to come in is given up. Changes nothing where the old files never left.
+    """
+    picture = exchange.means.picture()
+    if picture.incoming or not picture.left:
+        exchange.cancel()
+    if not picture.left:
+        return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
+    if not picture.incoming:
+        return UnitResult(exchange.unit, outcome, exchange.certificate, why=why, has_backup=True)
+    # Nothing came for them, and the backup that a rollback had claimed is one again.
+    return UnitResult(replace(exchange.unit, backup=None, expected=(), digest=None), outcome, why=why, has_backup=True)
 
 
 def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitResult:

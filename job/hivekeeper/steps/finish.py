@@ -15,8 +15,9 @@ from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import backup_tables, run_directory
+from hivekeeper.steps import backup_tables, places, run_directory
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -32,23 +33,10 @@ def finish_units(run: Run, units: Sequence[UnitResult]) -> None:
     now, it is a warning, because the data are right without them.
     """
     try:
-        restore_partitions(run, units)
+        places.restore_partitions(run, units)
         update_sizes(run, units)
     except MetastoreUnavailable as error:
         log.warning("table=%s step=record-sizes failed reason=%r", run.table.full_name, str(error))
-
-
-def restore_partitions(run: Run, units: Sequence[UnitResult]) -> Tuple[str, ...]:
-    """Put back partitions that auto-discovery dropped while live was away. With discovery off, somebody dropped them on purpose."""
-    if run.table.parameters.get("discover.partitions", "").lower() != "true":
-        return ()
-    touched = {unit.planned.name: unit.planned for unit in units if unit.planned.name and unit.outcome.touched}
-    present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
-    missing = [name for name in touched if name not in present]
-    for name in missing:
-        if run.cluster.metastore.add_partition(run.table, touched[name].partition):
-            log.warning("unit=%s/%s step=restore-partition done reason='discovery had dropped it'", run.table.full_name, name)
-    return tuple(missing)
 
 
 def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
@@ -82,14 +70,7 @@ def finish_run(
     parameters: Dict[str, object],
     recovered_by: Optional[RunId] = None,
 ) -> int:
-    """Write the run's last log entry, then tidy its directory (only a backup and its evidence stay) and update backup tables.
-
-    Discovery may have listed during the gap and dropped a partition only now, so partitions are checked again.
-    """
-    try:
-        restore_partitions(run, units)
-    except MetastoreUnavailable as error:
-        log.warning("table=%s step=restore-partitions failed reason=%r", run.table.full_name, str(error))
+    """The run's last log entry; then its directory keeps the backup and the evidence, or goes, and backup tables follow."""
     entry = LogEntry(
         run=store.run_of(run.directory),
         directory=run.directory,
@@ -99,10 +80,17 @@ def finish_run(
         recovered_by=recovered_by,
         backup_table=plan.backup_table,
         records=plan.records,
+        pin=_pin_only_copies(plan, units),
     )
     version = run_directory.commit(run, entry, parameters)
     tidy_up(run.cluster, run.table, run.control)
     return version
+
+
+def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:
+    """What a cleanup must not take: rows that readers may miss, in a backup for which nothing came."""
+    is_needed = any(unit.outcome is Outcome.MISPLACED and unit.has_backup and unit.is_without_new_files for unit in units)
+    return (plan.run, True) if is_needed else None
 
 
 def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:

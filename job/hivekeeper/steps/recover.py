@@ -7,6 +7,7 @@ not understand is left alone and reported.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequence, Tuple
 
@@ -15,12 +16,24 @@ from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, Lock
-from hivekeeper.reasons import Code
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, CLEANUP, ROLLBACK, PlannedUnit, RunPlan
-from hivekeeper.steps import backup_tables, cleanup, directory_exchange, finish, rollback, run_directory, swap
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, PlannedUnit, RunPlan
+from hivekeeper.steps import (
+    backup_tables,
+    cleanup,
+    directory_exchange,
+    exchange,
+    finish,
+    identity,
+    places,
+    rollback,
+    run_directory,
+    swap,
+)
+from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run
 
@@ -28,6 +41,8 @@ log = logging.getLogger(__name__)
 
 Settled = Tuple[str, Tuple[UnitResult, ...]]
 Settle = Callable[[PlannedUnit], UnitResult]
+
+EXCHANGES = (COMPACT_SWAP, ROLLBACK)
 
 
 def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId) -> List[Settled]:
@@ -58,10 +73,49 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return ()
-    units = _settle_units(run, plan, _find_settler(run, plan))
+    if not identity.is_same(run.cluster, run.table, plan.table.full_name, plan.table.create_time):
+        return _settle_of_former(run, plan, by)
+    units = _settle_units(run, plan, _leave_dropped(run, plan, _find_settler(run, plan)))
     finish.finish_units(run, units)
+    units = places.confirm(run, units) if plan.operation in EXCHANGES else units
     finish.finish_run(run, plan, units, {}, by)
     return tuple(units)
+
+
+def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
+    """Finish the run of a table that was dropped since, whose name and directory another one has now: nothing of that one is touched.
+
+    The entry is about the former table. Late files of its backups stay in them.
+    """
+    why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
+    if plan.operation in EXCHANGES:
+        describe = _find_describer(run, plan)
+        units = _settle_units(run, plan, lambda unit: _leave_aside(run, describe(unit), Outcome.MISPLACED, why))
+    else:
+        plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
+        units = _settle_units(run, plan, _find_settler(run, plan))
+    finish.finish_run(replace(run, table=plan.table), plan, units, {}, by)
+    return tuple(units)
+
+
+def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
+    """The same, but for partitions that were dropped in the outage together with the files that Hive looked for."""
+    if plan.operation not in EXCHANGES:
+        return settle
+    found = places.ask(run, plan.units)
+    aside, describe = places.judge_outage(run, found.changed), _find_describer(run, plan)
+
+    def settle_one(unit: PlannedUnit) -> UnitResult:
+        if unit.number not in aside:
+            return settle(unit)
+        return _leave_aside(run, describe(unit), aside[unit.number], found.changed[unit.number])
+
+    return settle_one
+
+
+def _leave_aside(run: Run, of_unit: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
+    left = exchange.leave_aside(of_unit, outcome, why)
+    return replace(left, why=places.explain(run, left, why)) if left.outcome.is_astray else left
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
@@ -101,6 +155,13 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
         return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
     certificates = store.read_certificates(run.files, run.paths)
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
+
+
+def _find_describer(run: Run, plan: RunPlan) -> Callable[[PlannedUnit], Exchange]:
+    if plan.operation == ROLLBACK:
+        return partial(rollback.describe_rollback, run)
+    certificates = store.read_certificates(run.files, run.paths)
+    return lambda unit: swap.describe_swap(run, unit, certificates.get(unit.number))
 
 
 def refuse_strangers(run: Run, plan: RunPlan) -> None:

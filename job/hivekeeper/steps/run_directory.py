@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import __version__, names
-from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
+from hivekeeper.errors import Locked, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
-from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, MetastoreUnavailable, SourceMissing, TargetExists
+from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines, longest_entry
@@ -111,14 +111,14 @@ def told_if_taken(run: Run) -> Iterator[None]:
     try:
         yield
     except FilesError as error:
-        if _is_taken(run):
+        if _is_gone(run, run.paths.top):
             raise fenced(run) from error
         raise
 
 
-def _is_taken(run: Run) -> bool:
+def _is_gone(run: Run, path: str) -> bool:
     try:
-        return run.files.stat(run.paths.top) is None
+        return run.files.stat(path) is None
     except FilesError:
         return False
 
@@ -154,7 +154,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
             files.rename_exact(paths.entry, target)
         except SourceMissing as gone:
             # A directory that was made after the table had gone took those above it along, but not the log.
-            if not files.look([paths.top])[paths.top].exists or _is_dropped(run):
+            if not files.look([paths.top])[paths.top].exists or _is_gone(run, run.control.log):
                 raise fenced(run) from gone
         except TargetExists:
             continue
@@ -193,14 +193,14 @@ def require_own_directory(run: Run) -> None:
         raise fenced(run)
 
 
-def fenced(run: Run) -> HivekeeperError:
-    """Why a run's directory is not there: the table has gone with all that lay in it, or another run has renamed it."""
-    if _is_dropped(run):
-        return Refused(
-            f"{run.table.full_name}: the table was dropped or renamed, or created again, while this run worked on it",
-            code=Code.TABLE_DROPPED,
-            state=f"what this run had made went with {run.paths.top}",
-            next="run again if there is a new table of this name",
+def fenced(run: Run) -> Fenced:
+    """The error of a run whose directory is gone: another run took it over, or it went with the whole table."""
+    if _is_gone(run, run.control.log):
+        return Fenced(
+            f"{run.table.full_name}: {run.control.top} is gone: the table was dropped, or renamed with its directory",
+            code=Code.CONTROL_GONE,
+            state="where it was renamed, readers may miss a partition until the run is recovered; its rows went along",
+            next="if it was renamed, at once: hivekeeper recover --table NEW_NAME",
         )
     return Fenced(
         f"{run.table.full_name}: another run took over {run.paths.top}",
@@ -208,17 +208,6 @@ def fenced(run: Run) -> HivekeeperError:
         state="that run finishes or undoes what this one began",
         next="look at the other run's result",
     )
-
-
-def _is_dropped(run: Run) -> bool:
-    """Only where the metastore says so, which is asked when the log has gone."""
-    try:
-        if run.files.stat(run.control.log) is not None:
-            return False
-        found = run.cluster.metastore.tables(run.table.database, [run.table.name]).get(run.table.name)
-    except (FilesError, MetastoreUnavailable):
-        return False
-    return found is None or found.create_time != run.table.create_time
 
 
 def actor_of(cluster: Cluster) -> Actor:

@@ -1,0 +1,100 @@
+"""Whether records are this table's: it may have been renamed, or dropped and created again, or the records moved here from another.
+
+Reads only. A name can be given to another table, a creation time cannot; so a table with another name is the same one where it was
+created at the same second and no table of that name and time is left. The records' paths are relative, so they follow the table.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Dict, Iterator, Optional
+
+from hivekeeper import names
+from hivekeeper.errors import HivekeeperError, NeedsInvestigation
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.ports import Cluster
+from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.history import History, known_as
+
+TRANSLATED = "TRANSLATED_TO_EXTERNAL"
+
+
+def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool:
+    """Whether a table that was called `name` and created then is this one. Raises NeedsInvestigation where it is still there under
+    that name: then somebody moved its records here.
+    """
+    if name == table.full_name:
+        return create_time == table.create_time
+    former = find_table(cluster, name)
+    if former is not None and former.create_time == create_time:
+        raise NeedsInvestigation(
+            f"{table.full_name}: its control directory holds the records of {name}, which is still there",
+            code=Code.OTHER_TABLE,
+            state="nothing was touched",
+            next=f"find out who moved them, and move them back to {name}; two tables on one directory cannot both be compacted",
+        )
+    return create_time == table.create_time != 0
+
+
+def find_table(cluster: Cluster, name: str) -> Optional[Table]:
+    database, _, base = name.partition(".")
+    if database not in cluster.metastore.databases():
+        return None
+    return cluster.metastore.tables(database, [base]).get(base)
+
+
+def know_history(cluster: Cluster, table: Table, history: History) -> History:
+    """The log, with what was done to this table under a former name under its name of now. Raises NeedsInvestigation as is_same does."""
+    own = table_id(table)
+    former: Dict[str, str] = {}
+    for known in sorted({run.table_id for run in history.runs} - {own}):
+        name, _, created = known.rpartition("@")
+        if name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created)):
+            former[known] = own
+    return known_as(history, former) if former else history
+
+
+def refuse_left_behind(cluster: Cluster, table: Table) -> None:
+    """Raise NeedsInvestigation where the control directory of an unpartitioned table lies beside its former directory: Hive moves the
+    directory of a managed table that is renamed, and nothing else.
+    """
+    if table.partitioned or not follows_its_name(table):
+        return
+    own = ControlPaths.of(table.location, partitioned=False)
+    for control in _find_orphans(cluster, table, own):
+        if table.create_time and table.create_time in set(_creation_times(cluster, table, control)):
+            raise NeedsInvestigation(
+                f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
+                code=Code.LEFT_BEHIND,
+                state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
+                next=f"hdfs dfs -mv '{control.top}' '{own.top}', then: hivekeeper recover --table {table.full_name}",
+            )
+
+
+def follows_its_name(table: Table) -> bool:
+    """Whether Hive moves its directory when it is renamed."""
+    return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
+
+
+def _find_orphans(cluster: Cluster, table: Table, own: ControlPaths) -> Iterator[ControlPaths]:
+    """Control directories beside the table's that no table of the database has."""
+    beside, prefix = names.parent(table.location), f"{names.CONTROL}-"
+    found = [entry for entry in cluster.files.look_hidden([beside])[beside].entries if entry.is_dir and entry.name.startswith(prefix)]
+    places = {names.join(beside, entry.name[len(prefix) :]): entry.path for entry in found if entry.path != own.top}
+    touching = cluster.metastore.locations_below(list(places)) if places else {}
+    return (ControlPaths(path) for place, path in places.items() if not touching.get(place))
+
+
+def _creation_times(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[int]:
+    """Of the tables that the records of a control directory are about; what cannot be read says nothing."""
+    with suppress(HivekeeperError):
+        for run in store.read_history(cluster, control).runs:
+            created = run.table_id.rpartition("@")[2]
+            yield from [int(created)] if created.isdigit() else []
+    for directory in store.find_runs(cluster.files, control):
+        with suppress(HivekeeperError):
+            plan = store.read_plan(cluster.files, table, control.run(directory))
+            yield from [plan.table.create_time] if plan else []

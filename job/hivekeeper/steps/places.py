@@ -1,0 +1,206 @@
+"""Where the metastore has the units of a run: asked before an interrupted exchange goes on, and again before the log says what became
+of them. A statement of Hive's that met a unit in its gap found no directory, so it moved and deleted nothing.
+
+Moves nothing. Puts back only partitions that the metastore's own discovery dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper.model import Partition, Table, Unit
+from hivekeeper.names import BACKUP_OF, UnitNumber
+from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog import manifests
+from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.run_directory import Run
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Places:
+    """What the metastore says of some units: why one is not at its place any more, and which have another name there."""
+
+    changed: Mapping[UnitNumber, Reason] = field(default_factory=dict)
+    renamed: Mapping[UnitNumber, Unit] = field(default_factory=dict)
+
+
+def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
+    """Two calls, whatever the number of units; more only where a unit or the table is missing."""
+    if not units:
+        return Places()
+    table, why = find_table(run)
+    if table is None or why:
+        return Places({unit.number: why for unit in units if why})
+    return _ask_for_partitions(run, table, units) if table.partitioned else Places()
+
+
+def find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
+    """The run's table as it is now, under another name if it was renamed; and why it is not at its place."""
+    own = run.table
+    found = run.cluster.metastore.tables(own.database, [own.name]).get(own.name) or _find_renamed(run)
+    if found is None:
+        return None, Reason(Code.TABLE_GONE, "the table is not in the metastore any more: it was dropped, or renamed into another database")
+    if found.create_time != own.create_time:
+        return found, Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again meanwhile")
+    location = run.files.qualify(found.location)
+    if location != own.location and not own.partitioned:
+        return found, Reason(Code.MOVED, f"the metastore has {found.full_name} at {location} now")
+    return found, None
+
+
+def _find_renamed(run: Run) -> Optional[Table]:
+    """The table of the same database that was created when the run's was and looks like it; None where there are none or several."""
+    own, metastore = run.table, run.cluster.metastore
+    try:
+        others = metastore.tables(own.database, metastore.table_names(own.database)).values() if own.create_time else ()
+    except KeyError:
+        return None
+    alike = [one for one in others if _definition(one) == _definition(own) and BACKUP_OF not in one.parameters]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _definition(table: Table) -> Tuple[object, ...]:
+    return table.create_time, table.kind, table.columns, table.partition_columns, table.owner
+
+
+def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) -> Places:
+    qualify = run.files.qualify
+    present = run.cluster.metastore.partitions_named(table, list(dict.fromkeys(unit.name for unit in units)))
+    missing = [unit for unit in units if unit.name not in present]
+    changed: Dict[UnitNumber, Reason] = {}
+    for unit in units:
+        location = qualify(present[unit.name].location) if unit.name in present else unit.live
+        if location != unit.live:
+            changed[unit.number] = Reason(Code.MOVED, f"the metastore has it at {location} now")
+    if not missing:
+        return Places(changed)
+    every = [one for one in run.cluster.metastore.partitions(table) if one.name not in present]
+    by_place = {qualify(one.location): one for one in every}
+    vacant = _find_vacant(run, by_place)
+    renamed: Dict[UnitNumber, Unit] = {}
+    for unit in missing:
+        if unit.live in by_place:
+            renamed[unit.number] = _unit_of(table, by_place[unit.live], unit)
+        else:
+            changed[unit.number] = _why_missing(vacant)
+    return Places(changed, renamed)
+
+
+def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:
+    """A partition without a directory: the new name of one that was renamed while its directory was away, perhaps."""
+    seen = look_at(run.files.look, list(by_place))
+    return next((f"{by_place[place].name} at {place}" for place in sorted(by_place) if not seen[place].exists), None)
+
+
+def _why_missing(vacant: Optional[str]) -> Reason:
+    if vacant is None:
+        return Reason(Code.DROPPED, "it was dropped from the metastore meanwhile")
+    return Reason(Code.MOVED, f"the metastore has no partition of this name any more, and {vacant} has no directory: was it renamed?")
+
+
+def _unit_of(table: Table, partition: Partition, former: PlannedUnit) -> Unit:
+    return Unit(table.full_name, partition.name, partition.values, former.live, partition.storage, partition.parameters)
+
+
+def deletes_files(table: Table) -> bool:
+    """Whether Hive deletes the files of what is dropped."""
+    return table.kind == "MANAGED_TABLE" or table.parameters.get("external.table.purge", "").lower() == "true"
+
+
+def discovers(table: Table) -> bool:
+    """Whether the metastore itself drops partitions whose directories it does not find, and adds those that it finds."""
+    return table.parameters.get("discover.partitions", "").lower() == "true"
+
+
+def judge_outage(run: Run, changed: Mapping[UnitNumber, Reason]) -> Dict[UnitNumber, Outcome]:
+    """The units of an interrupted run that nothing may be moved into or out of, and what becomes of them.
+
+    A partition that was dropped, where Hive would have deleted the files, must not come back with them. Discovery drops one too whose
+    directory is away; where it could have been discovery, somebody has to say.
+    """
+    outcome = Outcome.MISPLACED if discovers(run.table) else Outcome.DROPPED_MEANWHILE
+    dropped = [number for number, why in changed.items() if why.code is Code.DROPPED]
+    return dict.fromkeys(dropped, outcome) if deletes_files(run.table) else {}
+
+
+def confirm(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
+    """The results for the log: what the metastore has elsewhere, or not at all, is no success.
+
+    A metastore that does not answer is a warning; it was asked just before each exchange.
+    """
+    concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
+    try:
+        restore_partitions(run, concerned)
+        found = ask(run, [unit.planned for unit in concerned])
+    except MetastoreUnavailable as error:
+        log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))
+        return list(units)
+    numbers = {unit.planned.number for unit in concerned}
+    return [_confirmed(run, unit, found) if unit.planned.number in numbers else unit for unit in units]
+
+
+def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
+    number = unit.planned.number
+    if number in found.renamed:
+        new = found.renamed[number]
+        why = unit.why or Reason(Code.RENAMED, f"it was renamed to {new.name} meanwhile")
+        return replace(unit, planned=replace(unit.planned, unit=new), why=why)
+    if number not in found.changed:
+        return unit
+    result = replace(unit, outcome=_outcome_of(found.changed[number]), has_backup=unit.exchanged)
+    result = replace(result, why=explain(run, result, found.changed[number]))
+    log.error("run=%s unit=%s step=confirm-places done %s", run.directory, unit.planned.label, result.for_log)
+    return result
+
+
+def _outcome_of(why: Reason) -> Outcome:
+    """A partition that is gone was dropped on purpose; anything else somebody has to look at."""
+    return Outcome.DROPPED_MEANWHILE if why.code is Code.DROPPED else Outcome.MISPLACED
+
+
+def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
+    """The reason with the places of the unit's files."""
+    planned, backup = result.planned, run.paths.unit("retired", result.planned.number)
+    seen = run.files.look([planned.live, backup])
+    there = [f"its files are in {planned.live}"] if seen[planned.live].exists else []
+    there += [f"the old ones in {backup}" if there else f"its files are in {backup}"] if seen[backup].exists else []
+    advice = "nothing, if it was dropped on purpose" if result.outcome is Outcome.DROPPED_MEANWHILE else ADVICE
+    return Reason(why.code, "; ".join([why.what, *there]), advice)
+
+
+ADVICE = "compare the places with the metastore's and put the rows where they belong (docs/runbook.md, the table changed meanwhile)"
+
+
+def restore_partitions(run: Run, units: Sequence[UnitResult]) -> Tuple[str, ...]:
+    """Put back what auto-discovery dropped while live was away: only where discovery is on and the files are there.
+
+    Discovery would add such a directory by itself, without the partition's own parameters; one without its files was dropped by
+    somebody.
+    """
+    if not discovers(run.table):
+        return ()
+    touched = {unit.planned.name: unit for unit in units if unit.planned.name and unit.outcome.touched and not unit.outcome.is_astray}
+    present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
+    missing = {name: unit for name, unit in touched.items() if name not in present}
+    seen = run.files.look([unit.planned.live for unit in missing.values()]) if missing else {}
+    back = [name for name, unit in missing.items() if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
+    for name in back:
+        if run.cluster.metastore.add_partition(run.table, missing[name].planned.partition):
+            log.warning("unit=%s/%s step=restore-partition done reason='discovery had dropped it'", run.table.full_name, name)
+    return tuple(back)
+
+
+def _expected(unit: UnitResult) -> Dict[str, int]:
+    """What live holds after this result."""
+    if unit.certificate and unit.exchanged:
+        return dict(unit.certificate.files)
+    files = unit.planned.expected if unit.exchanged else unit.planned.manifest
+    return {file.name: file.length for file in files}

@@ -1,0 +1,329 @@
+"""A table or partition that is renamed, moved, dropped or created again: during a command, in an outage, or between two commands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.errors import Exit
+from hivekeeper.names import ControlPaths
+from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.rows import DataFile
+from support.hive_statements import Hive
+from support.world import World
+
+TABLE, RENAMED = "sales.events", "sales.events2"
+GAP = ["rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/events"]
+
+
+def make_desk(kind="EXTERNAL_TABLE", columns=("dt",), **parameters):
+    world = World()
+    units = {"dt=1": [1000] * 3, "dt=2": [1000] * 2} if columns else {"": [1000] * 3}
+    world.add_table(a_table(columns, kind=kind, parameters=parameters, create_time=5), units)
+    return Desk(world, backup_table=False)
+
+
+def carry_out(calls):
+    for _ in calls:
+        pass
+
+
+def in_the_gap(desk, statement):
+    """Let a statement of Hive's come between the two renames of the first unit."""
+
+    def act(what):
+        if all(word in what for word in GAP):
+            desk.world.files.before_step = None
+            carry_out(statement())
+
+    desk.world.files.before_step = act
+
+
+def kill_in_the_gap(desk):
+    desk.kill_before(GAP, desk.compact)
+
+
+def unit_of(result, name):
+    return next(unit for unit in result.tables[0].units if unit.name == name)
+
+
+def rows_in(unit):
+    return Counter(f"events/{unit}/{number}" for number in range(3))
+
+
+# ---- in the gap
+
+
+def test_a_managed_partition_renamed_in_the_gap_is_the_loudest_answer():
+    """Hive finds no directory to rename, so the metastore points at nothing."""
+    desk = make_desk("MANAGED_TABLE")
+    in_the_gap(desk, lambda: Hive(desk.world).rename_partition(TABLE, "dt=1", "dt=9"))
+    result = desk.compact()
+    unit = unit_of(result, "dt=1")
+    assert (result.code, unit.outcome.code, unit.why.code) == (Exit.INVESTIGATE, "misplaced", Code.MOVED)
+    assert desk.live("dt=1") in unit.reason and "dt=9" in unit.reason and "/retired/u00001" in unit.reason
+    assert outcomes(result)["dt=2"] == "swapped"
+    # What the advice says: the rows are seen again.
+    desk.world.files.writer.rename_into(desk.live("dt=1"), desk.live("dt=9"))
+    assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
+
+
+def test_an_external_partition_renamed_in_the_gap_is_followed_and_rolled_back_under_its_new_name():
+    desk = make_desk()
+    before = desk.world.rows_of(TABLE)
+    in_the_gap(desk, lambda: Hive(desk.world).rename_partition(TABLE, "dt=1", "dt=9"))
+    result = desk.compact()
+    assert (result.code, outcomes(result)["dt=1"], unit_of(result, "dt=1").why.code) == (Exit.DONE, "swapped", Code.RENAMED)
+    assert desk.world.rows_of(TABLE) == before
+    assert outcomes(desk.verify()) == {"dt=9": "verified", "dt=2": "verified"}
+    assert outcomes(desk.rollback()) == {"dt=9": "rolled-back", "dt=2": "rolled-back"}
+    assert desk.world.rows_of(TABLE) == before
+
+
+def test_a_managed_table_renamed_in_the_gap_is_reported_and_found_again():
+    """Of an unpartitioned table: its control directory stays beside its old place, and with it the backup."""
+    desk = make_desk("MANAGED_TABLE", columns=())
+    former = desk.live()
+    in_the_gap(desk, lambda: Hive(desk.world).rename_table(TABLE, RENAMED))
+    result = desk.compact()
+    assert (result.code, outcomes(result)) == (Exit.INVESTIGATE, {"": "misplaced"})
+    assert RENAMED in unit_of(result, "").reason and former in unit_of(result, "").reason
+
+
+def test_a_table_dropped_in_the_gap_is_not_a_success():
+    desk = make_desk("MANAGED_TABLE", columns=())
+    in_the_gap(desk, lambda: Hive(desk.world).drop_table(TABLE))
+    result = desk.compact()
+    assert (result.code, unit_of(result, "").why.code) == (Exit.INVESTIGATE, Code.TABLE_GONE)
+
+
+def test_a_table_dropped_before_a_swap_is_given_up_and_says_so():
+    desk = make_desk()
+    write = desk.world.rows.write_stage
+
+    def drop_then_write(batch):
+        carry_out(Hive(desk.world).drop_table(TABLE))
+        return write(batch)
+
+    desk.world.rows.write_stage = drop_then_write
+    result = desk.compact()
+    assert result.code is Exit.PARTIAL
+    assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_GONE}
+
+
+def test_discovery_does_not_bring_back_a_partition_that_was_dropped_with_its_files():
+    desk = make_desk(**{"discover.partitions": "true", "external.table.purge": "true"})
+    steps = []
+
+    def act(what):
+        steps.append(what)
+        if what.startswith("metastore.update_sizes"):
+            desk.world.files.before_step = None
+            carry_out(Hive(desk.world).drop_partition(TABLE, "dt=1"))
+
+    desk.world.files.before_step = act
+    result = desk.compact()
+    assert (outcomes(result)["dt=1"], result.code) == ("dropped-meanwhile", Exit.PARTIAL)
+    assert "dt=1" not in desk.world.catalog.partitions[TABLE]
+
+
+# ---- in an outage
+
+
+@pytest.mark.parametrize("columns", [(), ("dt",)], ids=["flat", "partitioned"])
+@pytest.mark.parametrize("moment", ["before", "gap", "after"])
+def test_a_table_created_again_in_an_outage_gets_no_rows_of_the_old_one(columns, moment):
+    desk = make_desk(columns=columns)
+    unit = "dt=1" if columns else ""
+    words = {"before": [*GAP[:1], "/retired/u00001"], "gap": GAP, "after": ["metastore.update_sizes"]}[moment]
+    desk.kill_before(words, desk.compact)
+    stored = desk.world.catalog.tables[TABLE]
+    partitions = dict(desk.world.catalog.partitions[TABLE])
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.catalog.add_table(replace(stored, create_time=99), partitions.values())
+    desk.world.files.writer.overwrite(desk.live(unit), {"new.parquet": DataFile(("new",))})
+    live = desk.world.files.look([desk.live(unit)])
+
+    result = desk.recover()
+
+    assert desk.world.files.look([desk.live(unit)]) == live, "nothing goes into the new table or out of it"
+    entry = desk.log().runs[-1]
+    assert entry.table_id == f"{TABLE}@5"
+    if moment == "before":
+        assert result.code is Exit.DONE
+        assert entry.effects == ()
+        return
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.CHANGED_IN_OUTAGE)
+    effect = next(effect for effect in entry.effects if effect.partition == unit)
+    assert (entry.run in desk.log().pinned) is (moment == "gap"), "of these rows there is no other copy"
+    assert not rows_in(unit) - desk.world.rows_below(names.join(desk.control.top, effect.place))
+    assert desk.recover().code is Exit.DONE
+    refused = desk.rollback(entry.run)
+    assert (refused.code, unit_of(refused, unit).why.code) == (Exit.REFUSED, Code.TABLE_CREATED_AGAIN)
+
+
+def test_a_rollback_of_a_table_created_again_gives_its_backup_back_and_keeps_what_left_live():
+    desk = make_desk(columns=())
+    desk.compact()
+    run, before = desk.runs[0], desk.world.rows_of(TABLE)
+    desk.kill_before(["rename_exact", "/restoring/u00001 hdfs://nn/warehouse/sales/events"], lambda: desk.rollback(run))
+    stored = desk.world.catalog.tables[TABLE]
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.catalog.add_table(replace(stored, create_time=99))
+    desk.world.files.writer.make_directory(desk.live())
+
+    assert desk.recover().code is Exit.INVESTIGATE
+    assert desk.world.rows_of(TABLE) == Counter()
+    backups = {effect.run: desk.world.rows_below(names.join(desk.control.top, effect.place)) for effect in desk.log().standing}
+    assert list(backups.values()) == [before, before]
+    assert run in backups
+
+
+def test_a_cleanup_of_a_table_created_again_moves_no_late_file_into_the_new_one():
+    desk = make_desk(columns=())
+    desk.compact()
+    desk.world.add_file(f"{desk.control.run(desk.runs[0]).unit('retired', 1)}/late.parquet", ["late"])
+    desk.kill_before(["rename_exact", "/held/u00001"], desk.cleanup)
+    stored = desk.world.catalog.tables[TABLE]
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.catalog.add_table(replace(stored, create_time=99))
+    live = desk.world.files.look([desk.live()])
+    desk.recover()
+    assert desk.world.files.look([desk.live()]) == live
+    assert desk.world.rows_anywhere()["late"] == 1
+
+
+def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
+    desk = make_desk("MANAGED_TABLE")
+    kill_in_the_gap(desk)
+    carry_out(Hive(desk.world).drop_partition(TABLE, "dt=1"))
+    result = desk.recover()
+    assert result.code is Exit.PARTIAL
+    assert "dt=1" not in desk.world.catalog.partitions[TABLE]
+    assert not desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].exists
+    effect = next(effect for effect in desk.log().standing if effect.partition == "dt=1")
+    assert desk.world.rows_below(names.join(desk.control.top, effect.place)) == rows_in("dt=1")
+    # What somebody who regrets it does.
+    desk.world.make_partition(TABLE, "dt=1")
+    assert outcomes(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": "rolled-back"}
+    assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
+
+
+@pytest.mark.parametrize(("purge", "is_back"), [("false", True), ("true", False)])
+def test_what_discovery_dropped_in_an_outage_is_put_back_where_a_drop_would_have_left_the_files(purge, is_back):
+    """Else a partition that was dropped on purpose looks the same, and somebody has to say."""
+    desk = make_desk(**{"discover.partitions": "true", "external.table.purge": purge})
+    kill_in_the_gap(desk)
+    desk.world.catalog.drop_partition(TABLE, "dt=1")
+    result = desk.recover()
+    assert result.code is (Exit.DONE if is_back else Exit.INVESTIGATE)
+    assert ("dt=1" in desk.world.catalog.partitions[TABLE]) is is_back
+    assert desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].exists is is_back
+
+
+def test_a_partition_renamed_in_an_outage_is_reported_with_its_places():
+    desk = make_desk("MANAGED_TABLE")
+    kill_in_the_gap(desk)
+    carry_out(Hive(desk.world).rename_partition(TABLE, "dt=1", "dt=9"))
+    problem = desk.recover().tables[0].problem
+    assert problem.code is Code.CHANGED_IN_OUTAGE
+    assert desk.live("dt=1") in problem.what and "dt=9" in problem.what
+    assert desk.world.rows_below(desk.live("dt=1")) == rows_in("dt=1")
+
+
+# ---- between two commands
+
+
+@pytest.mark.parametrize("kind", ["EXTERNAL_TABLE", "MANAGED_TABLE"])
+def test_a_renamed_table_is_known_again(kind):
+    desk = make_desk(kind)
+    desk.compact()
+    before = desk.world.rows_of(TABLE)
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    desk.table = RENAMED
+    assert outcomes(desk.verify()) == {"dt=1": "verified", "dt=2": "verified"}
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
+    assert desk.world.rows_of(RENAMED) == before
+    assert desk.compact().code is Exit.DONE
+    assert {backup.state.code for backup in desk.cleanup().tables[0].backups} == {"discarded"}
+    assert desk.world.rows_of(RENAMED) == before
+
+
+@pytest.mark.parametrize("kind", ["EXTERNAL_TABLE", "MANAGED_TABLE"])
+def test_an_interrupted_run_is_recovered_under_the_tables_new_name(kind):
+    desk = make_desk(kind)
+    before = desk.world.rows_of(TABLE)
+    kill_in_the_gap(desk)
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    desk.table = RENAMED
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(RENAMED) == before
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
+
+
+@pytest.mark.parametrize("command", [Desk.compact, Desk.recover, Desk.rollback, Desk.verify, Desk.cleanup, Desk.backup])
+def test_a_control_directory_that_a_rename_left_behind_is_said_and_how_to_bring_it(command):
+    desk = make_desk("MANAGED_TABLE", columns=())
+    before = desk.world.rows_of(TABLE)
+    kill_in_the_gap(desk)
+    former = desk.control
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    desk.table = RENAMED
+    desk.world.files.namespace.advance(3_600_000)
+    result = command(desk)
+    problem = result.tables[0].problem
+    assert (result.code, problem.code) == (Exit.INVESTIGATE, Code.LEFT_BEHIND)
+    assert former.top in problem.next and desk.control.top in problem.next
+    desk.world.files.writer.rename_into(former.top, desk.control.top)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(RENAMED) == before
+
+
+def test_the_control_directory_of_another_table_beside_is_none_of_ours():
+    desk = make_desk("MANAGED_TABLE", columns=())
+    desk.compact()
+    desk.world.add_table(a_table((), kind="MANAGED_TABLE", name="other", create_time=5), {"": [1000] * 3})
+    other = Desk(desk.world, "sales.other", backup_table=False)
+    assert outcomes(other.compact()) == {"": "swapped"}
+
+
+@pytest.mark.parametrize("create_time", [5, 6], ids=["of the same second", "of another time"])
+@pytest.mark.parametrize("command", [Desk.recover, Desk.rollback, Desk.verify, Desk.cleanup, Desk.compact])
+def test_the_records_of_another_table_that_is_still_there_are_refused(command, create_time):
+    """A tenant renames a victim's control directory into a table of its own."""
+    desk = make_desk()
+    desk.compact()
+    world = desk.world
+    world.add_table(a_table(["dt"], name="mine", create_time=create_time), {"dt=1": [1000] * 3, "dt=2": [1000] * 2})
+    mine = Desk(world, "sales.mine", backup_table=False)
+    if command is Desk.recover:
+        desk.append("dt=1", "x", "y", "z")
+        kill_in_the_gap(desk)
+    world.files.writer.rename_into(desk.control.top, mine.control.top)
+    before = {path: content for path, content in world.picture().items() if isinstance(content, DataFile)}
+    result = command(mine)
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.OTHER_TABLE)
+    assert TABLE in result.tables[0].problem.what
+    after = {path: content for path, content in world.picture().items() if isinstance(content, DataFile)}
+    assert {*map(names.base, after)} == {*map(names.base, before)}
+    assert world.rows_of("sales.mine") == Counter(f"mine/dt={unit}/{n}" for unit, count in ((1, 3), (2, 2)) for n in range(count))
+
+
+def test_runs_on_a_table_that_was_created_again_are_not_passed_over_in_silence():
+    desk = make_desk()
+    desk.compact()
+    stored, partitions = desk.world.catalog.tables[TABLE], dict(desk.world.catalog.partitions[TABLE])
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.catalog.add_table(replace(stored, create_time=99), partitions.values())
+    for result in (desk.rollback(), desk.rollback(dry_run=True)):
+        assert result.code is Exit.REFUSED
+        assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_CREATED_AGAIN}
+    verified = desk.verify()
+    assert (verified.code, verified.tables[0].problem.code) == (Exit.REFUSED, Code.TABLE_CREATED_AGAIN)
+    assert store.read_history(desk.world.cluster, ControlPaths.of(stored.location, True)).standing
