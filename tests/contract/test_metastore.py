@@ -22,6 +22,7 @@ from hivekeeper.model import Column, Partition, Table
 from hivekeeper.ports import Metastore, MetastoreRefused, MetastoreUnavailable
 from support.fakes.files import FakeFiles, Killed
 from support.fakes.metastore import PARQUET, FakeMetastore
+from support.hive_statements import Hive
 from support.storage import Storage, local_only
 
 COLUMNS = (Column("id", "int"), Column("v", "string"))
@@ -48,6 +49,32 @@ class FakeWorld:
         table = Table(database or self.database, name, "EXTERNAL_TABLE", location, storage, COLUMNS, BY_DT if partitioned else ())
         self.metastore.catalog.add_table(table)
         return table
+
+    def add_managed_table(self, name: str) -> Table:
+        table = Table(self.database, name, "MANAGED_TABLE", f"{self.root}/{name}", PARQUET, COLUMNS, BY_DT, create_time=5)
+        self.metastore.catalog.add_table(table)
+        self.files.writer.make_directory(table.location)
+        return table
+
+    @property
+    def hive(self) -> Hive:
+        return Hive(self, metadata_first=True)
+
+    @property
+    def catalog(self) -> Any:
+        return self.metastore.catalog
+
+    def rename_partition(self, table: Table, old: str, new: str) -> None:
+        list(self.hive.rename_partition(table.full_name, old, new))
+
+    def rename_table(self, table: Table, new: str) -> None:
+        list(self.hive.rename_table(table.full_name, f"{self.database}.{new}"))
+
+    def drop_with_files(self, table: Table, name: str) -> None:
+        list(self.hive.drop_partition(table.full_name, name))
+
+    def take_away(self, location: str) -> None:
+        self.files.writer.rename_into(location, f"{self.root}/aside")
 
     def drop_table(self, table: Table) -> None:
         self.metastore.catalog.drop_table(table.full_name)
@@ -123,6 +150,27 @@ class RealWorld:
         what = f"EXTERNAL TABLE {database}.{name} (id int, v string) {by}"
         self.gateway.spark.sql(f"CREATE {what} STORED AS PARQUET LOCATION '{location}'")
         return self.metastore.tables(database, [name])[name]
+
+    def add_managed_table(self, name: str) -> Table:
+        self.gateway.spark.sql(f"CREATE TABLE {self.database}.{name} (id int, v string) PARTITIONED BY (dt string) STORED AS PARQUET")
+        return self.metastore.tables(self.database, [name])[name]
+
+    def rename_partition(self, table: Table, old: str, new: str) -> None:
+        stored = self._stored(table, old)
+        former, renamed = stored.getValues(), stored.deepCopy()
+        renamed.setValues(self.gateway.jvm.java.util.ArrayList([new.partition("=")[2]]))
+        self.client.renamePartition(table.database, table.name, former, renamed)
+
+    def rename_table(self, table: Table, new: str) -> None:
+        stored = self._stored(table, "")
+        stored.setTableName(new)
+        self.client.alter_table(table.database, table.name, stored)
+
+    def drop_with_files(self, table: Table, name: str) -> None:
+        self.client.dropPartition(table.database, table.name, name, True)
+
+    def take_away(self, location: str) -> None:
+        self.storage.rename(location, f"{self.root}/aside")
 
     def drop_table(self, table: Table) -> None:
         self.gateway.spark.sql(f"DROP TABLE {table.full_name}")
@@ -880,3 +928,45 @@ def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):
     with pytest.raises(Unusable, match="does not answer") as raised:
         HiveMetastore(elsewhere)
     assert "hive.metastore.uris" in raised.value.reason.next
+
+
+# ---- what Hive does with directories that are away, as tests/support/hive_statements.py has it
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "away"])
+@pytest.mark.parametrize("is_managed", [True, False], ids=["managed", "external"])
+def test_a_renamed_partition_takes_its_directory_along_only_where_it_is_there(world: Any, is_managed: bool, is_there: bool) -> None:
+    """In the gap of a swap the metastore is left with a place where nothing is."""
+    table = world.add_managed_table("events") if is_managed else world.add_table("events")
+    add_partitions(world, table, ["1"])
+    old, new = f"{table.location}/dt=1", f"{table.location}/dt=9"
+    if not is_there:
+        world.take_away(old)
+    world.rename_partition(table, "dt=1", "dt=9")
+    (found,) = world.metastore.partitions(table)
+    assert (found.name, found.values) == ("dt=9", ("9",))
+    assert found.location == (new if is_managed else old)
+    assert (world.exists(old), world.exists(new)) == (is_there and not is_managed, is_there and is_managed)
+
+
+@pytest.mark.parametrize("is_managed", [True, False], ids=["managed", "external"])
+def test_a_renamed_table_keeps_its_creation_time_and_takes_everything_in_it_along_where_it_is_managed(world: Any, is_managed: bool) -> None:
+    table = world.add_managed_table("events") if is_managed else world.add_table("events")
+    add_partitions(world, table, ["1"])
+    world.add_file(f"{table.location}/.hivekeeper/lock")
+    world.rename_table(table, "events2")
+    assert world.metastore.tables(table.database, ["events"]) == {}
+    found = world.metastore.tables(table.database, ["events2"])["events2"]
+    assert found.create_time == table.create_time
+    assert found.location == (table.location + "2" if is_managed else table.location)
+    assert [partition.location for partition in world.metastore.partitions(found)] == [f"{found.location}/dt=1"]
+    assert world.exists(f"{found.location}/.hivekeeper")
+
+
+def test_a_drop_of_a_partition_whose_directory_is_away_deletes_nothing_and_is_no_error(world: Any) -> None:
+    table = world.add_managed_table("events")
+    add_partitions(world, table, ["1"])
+    world.take_away(f"{table.location}/dt=1")
+    world.drop_with_files(table, "dt=1")
+    assert world.metastore.partitions(table) == ()
+    assert world.exists(f"{world.root}/aside")

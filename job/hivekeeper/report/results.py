@@ -122,10 +122,9 @@ class TableOutcome:
             return self.problem.exit
         # What readers may miss of an interrupted run is said now or never.
         astray = worst_of(outcome.exit for _, counts in self.recovered for outcome in counts if outcome.is_astray)
-        if astray is not Exit.DONE:
-            return astray
         of_backups = worst_of(backup.state.exit for backup in self.backups)
-        return of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
+        own = of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
+        return worst_of((astray, own))
 
     @property
     def is_left_alone(self) -> bool:

@@ -7,7 +7,7 @@ created at the same second and no table of that name and time is left. The recor
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Dict, Iterator, Optional
+from typing import Dict, Iterator
 
 from hivekeeper import names
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
@@ -28,7 +28,8 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
     """
     if name == table.full_name:
         return create_time == table.create_time
-    former = find_table(cluster, name)
+    database, _, base = name.partition(".")
+    former = cluster.metastore.tables(database, [base]).get(base)
     if former is not None and former.create_time == create_time:
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the records of {name}, which is still there",
@@ -37,13 +38,6 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
             next=f"find out who moved them, and move them back to {name}; two tables on one directory cannot both be compacted",
         )
     return create_time == table.create_time != 0
-
-
-def find_table(cluster: Cluster, name: str) -> Optional[Table]:
-    database, _, base = name.partition(".")
-    if database not in cluster.metastore.databases():
-        return None
-    return cluster.metastore.tables(database, [base]).get(base)
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
@@ -138,11 +138,12 @@ def confirm(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
     try:
-        restore_partitions(run, concerned)
         found = ask(run, [unit.planned for unit in concerned])
+        restored = _restore(run, concerned, found)
     except MetastoreUnavailable as error:
         log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))
         return list(units)
+    found = replace(found, changed={number: why for number, why in found.changed.items() if number not in restored})
     numbers = {unit.planned.number for unit in concerned}
     return [_confirmed(run, unit, found) if unit.planned.number in numbers else unit for unit in units]
 
@@ -157,7 +158,8 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
         return unit
     result = replace(unit, outcome=_outcome_of(found.changed[number]), has_backup=unit.exchanged)
     result = replace(result, why=explain(run, result, found.changed[number]))
-    log.error("run=%s unit=%s step=confirm-places done %s", run.directory, unit.planned.label, result.for_log)
+    level = logging.ERROR if result.outcome is Outcome.MISPLACED else logging.WARNING
+    log.log(level, "run=%s unit=%s step=confirm-places done %s", run.directory, unit.planned.label, result.for_log)
     return result
 
 
@@ -179,23 +181,27 @@ def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
 ADVICE = "compare the places with the metastore's and put the rows where they belong (docs/runbook.md, the table changed meanwhile)"
 
 
-def restore_partitions(run: Run, units: Sequence[UnitResult]) -> Tuple[str, ...]:
+def restore_partitions(run: Run, units: Sequence[UnitResult]) -> None:
     """Put back what auto-discovery dropped while live was away: only where discovery is on and the files are there.
 
     Discovery would add such a directory by itself, without the partition's own parameters; one without its files was dropped by
     somebody.
     """
-    if not discovers(run.table):
-        return ()
-    touched = {unit.planned.name: unit for unit in units if unit.planned.name and unit.outcome.touched and not unit.outcome.is_astray}
-    present = run.cluster.metastore.partitions_named(run.table, list(touched)) if touched else {}
-    missing = {name: unit for name, unit in touched.items() if name not in present}
-    seen = run.files.look([unit.planned.live for unit in missing.values()]) if missing else {}
-    back = [name for name, unit in missing.items() if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
-    for name in back:
-        if run.cluster.metastore.add_partition(run.table, missing[name].planned.partition):
-            log.warning("unit=%s/%s step=restore-partition done reason='discovery had dropped it'", run.table.full_name, name)
-    return tuple(back)
+    touched = [unit for unit in units if unit.planned.name and unit.outcome.touched and not unit.outcome.is_astray]
+    if discovers(run.table):
+        _restore(run, touched, ask(run, [unit.planned for unit in touched]))
+
+
+def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNumber]:
+    """The units that are in the metastore again."""
+    numbers = {number for number, why in found.changed.items() if why.code is Code.DROPPED}
+    dropped = [unit for unit in units if unit.planned.number in numbers and unit.outcome.touched] if discovers(run.table) else []
+    seen = run.files.look([unit.planned.live for unit in dropped]) if dropped else {}
+    back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
+    for planned in back:
+        if run.cluster.metastore.add_partition(run.table, planned.partition):
+            log.warning("unit=%s step=restore-partition done reason='discovery had dropped it'", planned.label)
+    return {planned.number for planned in back}
 
 
 def _expected(unit: UnitResult) -> Dict[str, int]:

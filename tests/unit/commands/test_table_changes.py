@@ -215,6 +215,13 @@ def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
 
 
+def test_a_discovered_table_that_is_renamed_or_created_again_in_the_gap_is_no_success():
+    for change, code in (("drop_and_create", Exit.INVESTIGATE), ("drop_table", Exit.INVESTIGATE)):
+        desk = make_desk(**{"discover.partitions": "true"})
+        in_the_gap(desk, lambda desk=desk, change=change: getattr(Hive(desk.world), change)(TABLE))
+        assert desk.compact().code is code, change
+
+
 @pytest.mark.parametrize(("purge", "is_back"), [("false", True), ("true", False)])
 def test_what_discovery_dropped_in_an_outage_is_put_back_where_a_drop_would_have_left_the_files(purge, is_back):
     """Else a partition that was dropped on purpose looks the same, and somebody has to say."""
