@@ -87,4 +87,4 @@ def test_a_table_that_is_dropped_while_it_is_compacted_is_called_dropped(step, a
     world.files.before_step = drop
     result = desk.compact()
     assert dropped
-    assert problem_of(result) == (Code.TABLE_DROPPED, Exit.REFUSED)
+    assert problem_of(result) == (Code.CONTROL_GONE, Exit.INVESTIGATE)

@@ -117,6 +117,32 @@ def test_a_table_dropped_before_a_swap_is_given_up_and_says_so():
     assert {unit.why.code for unit in result.tables[0].units} == {Code.TABLE_GONE}
 
 
+def test_a_table_created_again_before_a_swap_is_given_up():
+    desk = make_desk(columns=())
+    write = desk.world.rows.write_stage
+
+    def create_again_then_write(batch):
+        carry_out(Hive(desk.world).drop_and_create(TABLE))
+        return write(batch)
+
+    desk.world.rows.write_stage = create_again_then_write
+    result = desk.compact()
+    assert (result.code, outcomes(result), unit_of(result, "").why.code) == (Exit.PARTIAL, {"": "given-up"}, Code.TABLE_CREATED_AGAIN)
+    assert desk.world.rows_of(TABLE) == rows_in("")
+
+
+def test_a_table_that_is_renamed_with_its_control_directory_ends_the_run_and_says_so():
+    desk = make_desk("MANAGED_TABLE")
+    before = desk.world.rows_of(TABLE)
+    in_the_gap(desk, lambda: Hive(desk.world).rename_table(TABLE, RENAMED))
+    result = desk.compact()
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.CONTROL_GONE)
+    desk.world.files.expire_locks()
+    desk.table = RENAMED
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(RENAMED) == before
+
+
 def test_discovery_does_not_bring_back_a_partition_that_was_dropped_with_its_files():
     desk = make_desk(**{"discover.partitions": "true", "external.table.purge": "true"})
     steps = []

@@ -218,6 +218,12 @@ def test_without_an_error_the_first_unit_that_failed_is_told():
     assert (read["hivekeeper.meaning"], read["hivekeeper.retry"]) == ("partial", "later")
 
 
+def test_rows_that_readers_may_miss_are_told_before_a_unit_that_failed():
+    units = (a_unit(Outcome.FAILED, "no space"), a_unit(Outcome.MISPLACED, "the metastore has it elsewhere"))
+    read = read_properties(properties.render(a_result(TableOutcome("d.t", units=units))))
+    assert (read["hivekeeper.error"], read["hivekeeper.exit_code"]) == ("d.t/dt=1: misplaced: the metastore has it elsewhere", "7")
+
+
 def test_the_runs_that_were_finished_first_are_named():
     recovered = tuple((f"{RUN}.t{number}", {}) for number in range(7))
     read = read_properties(properties.render(a_result(TableOutcome("d.t", recovered=recovered))))

@@ -259,3 +259,11 @@ def test_secrets_of_spark_are_masked_in_text_and_in_the_document():
     assert (values["spark.extra_conf.spark.ssl.keyPassword"]["value"], values["spark.extra_conf.spark.y"]["value"]) == (MASK, "seen")
     assert "/etc/secret.keytab" in text
     assert config.spark.extra_conf["spark.ssl.keyPassword"] == "hunter2"
+
+
+def test_rows_that_readers_may_miss_are_the_first_line_of_what_was_not_done():
+    elsewhere = Reason(Code.MOVED, "the metastore has it elsewhere")
+    left = [UnitOutcome(f"dt={number}", Outcome.GIVEN_UP, 3, 3, why=Reason(Code.DIRECTORY_GONE, f"gone {number}")) for number in range(30)]
+    units = (*left, UnitOutcome("dt=99", Outcome.MISPLACED, 3, 3, why=elsewhere))
+    result = CommandResult("compact-swap", RUN, 0, 1.0, True, tables=(TableOutcome("sales.events", RUN, units),))
+    assert screen.render(result).splitlines()[0].startswith("  sales.events/dt=99: misplaced")
