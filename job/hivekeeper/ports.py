@@ -37,7 +37,7 @@ class FilesError(Exception):
     """A file system call failed. Always one of the subclasses, never raised for a success."""
 
     # What it is to an operator where it ends the work on a table or a command.
-    code = Code.CLUSTER_UNUSABLE
+    code = Code.FILE_SYSTEM_UNUSABLE
 
 
 class SourceMissing(FilesError):
@@ -187,7 +187,7 @@ class Files(Protocol):
 class MetastoreUnavailable(Exception):
     """The metastore did not answer, or speaks another protocol version."""
 
-    code = Code.CLUSTER_UNUSABLE
+    code = Code.METASTORE_UNUSABLE
 
 
 class MetastoreNoTicket(MetastoreUnavailable):
@@ -302,7 +302,7 @@ class Rows(Protocol):
 class RowsError(Exception):
     """A job that read or wrote rows failed; live is unchanged. The message is the cause in one line."""
 
-    code = Code.CLUSTER_UNUSABLE
+    code = Code.SPARK_JOB_FAILED
 
 
 class Clock(Protocol):

@@ -389,9 +389,23 @@ class Code(Coded):
     CLUSTER_UNUSABLE = (
         Topic.COMMAND,
         Exit.UNUSABLE,
-        "Spark did not start, or HDFS or the metastore does not answer",
+        "the cluster cannot be used, for another reason than those below",
         "fix the cause, then run again",
     )
+    SPARK_NOT_STARTED = Topic.COMMAND, Exit.UNUSABLE, "Spark did not start", "read Spark's own messages; `doctor` says what to fix"
+    FILE_SYSTEM_UNUSABLE = (
+        Topic.COMMAND,
+        Exit.UNUSABLE,
+        "a call of HDFS failed: no connection, safe mode, a standby NameNode, a path that is gone",
+        "fix the cause, then run again",
+    )
+    METASTORE_UNUSABLE = (
+        Topic.COMMAND,
+        Exit.UNUSABLE,
+        "the metastore does not answer, declines, or speaks another version",
+        "read the metastore's log; then run again",
+    )
+    SPARK_JOB_FAILED = Topic.COMMAND, Exit.UNUSABLE, "Spark could not read the files of the table", "fix the cause, then run again"
     NO_TICKET = (
         Topic.COMMAND,
         Exit.UNUSABLE,
@@ -441,7 +455,7 @@ class Code(Coded):
     CHECK_TICKET = Topic.DOCTOR, None, "there is no ticket, or it does not last", "`kinit`, or configure a keytab"
     CHECK_LOG_DIR = Topic.DOCTOR, None, "`log_dir` cannot be written to", "correct it"
     CHECK_FILES = Topic.DOCTOR, None, "a local file to be shipped is missing", "correct the configuration under `spark:`"
-    CHECK_SESSION = Topic.DOCTOR, None, "Spark did not start", "what the finding says"
+    CHECK_SESSION = Topic.DOCTOR, None, "no session of Spark could be opened", "what the finding says"
     CHECK_LOGIN = Topic.DOCTOR, None, "the job is not authenticated", "`kinit`, or configure a keytab"
     CHECK_FILE_SYSTEM = Topic.DOCTOR, None, "the default file system does not answer", "look at the NameNode and `fs.defaultFS`"
     CHECK_SAFE_MODE = Topic.DOCTOR, None, "HDFS is in safe mode", "wait until it has left it"

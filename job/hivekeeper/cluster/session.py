@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple
 
 from hivekeeper.errors import Unusable, UsageError
+from hivekeeper.reasons import Code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -158,11 +159,13 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
         return builder.enableHiveSupport().getOrCreate()
     except CALL_ERRORS as error:
         trouble = explain_unusable(java_causes(error))
-        kind = UsageError if trouble.configured else Unusable
-        raise kind(f"Spark did not start: {trouble.what}", next=trouble.next, code=trouble.code) from error
+        what = f"Spark did not start: {trouble.what}"
+        if trouble.configured:
+            raise UsageError(what, next=trouble.next) from error
+        raise Unusable(what, next=trouble.next, code=trouble.code or Code.SPARK_NOT_STARTED) from error
     except (RuntimeError, OSError) as error:
-        # PySpark starts Java through a shell script and sees only that it ended.
-        raise Unusable(f"Spark's Java process did not start ({error})", next=_NEXT_JAVA) from error
+        # PySpark starts Java through a shell script and sees no more than that it ended.
+        raise Unusable(f"Spark's Java process did not start ({error})", code=Code.SPARK_NOT_STARTED, next=_NEXT_JAVA) from error
 
 
 def _find_defaults(settings: Mapping[str, str]) -> Dict[str, str]:

@@ -97,6 +97,10 @@ CODES: Mapping[str, Code] = {
     "room": Code.CHECK_ROOM,
 }
 
+# Causes that say no more than the check that met them.
+_OF_SERVICES = (Code.CLUSTER_UNUSABLE, Code.SPARK_NOT_STARTED, Code.FILE_SYSTEM_UNUSABLE, Code.METASTORE_UNUSABLE)
+GENERAL = ("", *(code.code for code in _OF_SERVICES))
+
 # Kerberos fails at five minutes; the log compares times of the NameNode with its own.
 MOST_CLOCK_DIFFERENCE_MS = 60_000
 
@@ -118,8 +122,7 @@ class Check:
         """A code of the catalogue where there is something to do, else ""."""
         if self.level in (OK, SKIP):
             return ""
-        general = ("", Code.CLUSTER_UNUSABLE.code)
-        return self.cause if self.cause not in general or self.name not in CODES else CODES[self.name].code
+        return CODES[self.name].code if self.cause in GENERAL and self.name in CODES else self.cause
 
 
 class ProbeFailed(Exception):

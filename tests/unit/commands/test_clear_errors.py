@@ -65,7 +65,7 @@ def test_a_full_disk_under_the_records_is_a_matter_of_space_and_the_next_run_goe
 )
 def test_a_missing_ticket_has_a_code_of_its_own(desk, error):
     desk.world.files.fail_next("write_new", error)
-    assert problem_of(desk.compact()) == (Code.NO_TICKET if isinstance(error, NoTicket) else Code.CLUSTER_UNUSABLE, Exit.UNUSABLE)
+    assert problem_of(desk.compact()) == (Code.NO_TICKET if isinstance(error, NoTicket) else Code.FILE_SYSTEM_UNUSABLE, Exit.UNUSABLE)
     assert MetastoreNoTicket.code is Code.NO_TICKET
 
 

@@ -131,4 +131,4 @@ def test_every_check_has_a_code_and_only_what_is_to_be_done_shows_one():
 
 def test_an_error_behind_a_finding_gives_its_own_code_unless_it_says_no_more_than_the_check():
     assert Check("metastore", FIX, "x", cause=Code.NO_TICKET.code).code == "no-ticket"
-    assert Check("metastore", FIX, "x", cause=Code.CLUSTER_UNUSABLE.code).code == "check-metastore"
+    assert Check("metastore", FIX, "x", cause=Code.METASTORE_UNUSABLE.code).code == "check-metastore"
