@@ -13,7 +13,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Tuple
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.report.results import CommandResult
 from hivekeeper.runlog import store

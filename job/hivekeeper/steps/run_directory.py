@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import __version__, names
-from hivekeeper.errors import Locked, NeedsInvestigation, Refused
+from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
@@ -193,10 +193,10 @@ def require_own_directory(run: Run) -> None:
         raise fenced(run)
 
 
-def fenced(run: Run) -> Fenced:
+def fenced(run: Run) -> HivekeeperError:
     """The error of a run whose directory is gone: another run took it over, or it went with the whole table."""
     if _is_gone(run, run.control.log):
-        return Fenced(
+        return NeedsInvestigation(
             f"{run.table.full_name}: {run.control.top} is gone: the table was dropped, or renamed with its directory",
             code=Code.CONTROL_GONE,
             state="where it was renamed, readers may miss a partition until the run is recovered; its rows went along",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
-from hivekeeper.errors import Exit
+from hivekeeper.codes import Exit
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store

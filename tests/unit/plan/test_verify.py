@@ -155,7 +155,7 @@ def test_a_file_that_came_into_a_backup_late_is_named_and_is_no_arrival():
 
 
 def test_a_file_that_a_later_run_found_with_another_length_was_replaced_although_its_backup_is_gone():
-    changed = replace(B, before=tuple(replace(file, length=9) if file.name == "A.new" else file for file in B.before))
+    changed = replace(B, before=tuple(file._replace(length=9) if file.name == "A.new" else file for file in B.before))
     found = plan(("a1", "a2"), [A, changed], a_snapshot(*entries("B.new")), [a_snapshot(*entries("a1", "a2")), GONE])
     assert found.broken.code is Code.OVERWRITTEN_SINCE
     assert "run B (A.new " in found.broken.what

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Exit
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
