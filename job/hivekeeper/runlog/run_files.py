@@ -311,7 +311,8 @@ def partition_from(node: Node, columns: Sequence[str]) -> str:
     pairs = [part.partition("=") for part in text.split("/")] if text else []
     told = [quoting.unescape(column).lower() if equals else "" for column, equals, _ in pairs]
     is_named = told == [column.lower() for column in columns] and all(value for _, _, value in pairs)
-    node.refuse_where(not is_named, f"{node.quoted()} is no partition by {', '.join(columns) or 'nothing'}")
+    if not is_named:
+        node.refuse(f"{node.quoted()} is no partition by {', '.join(columns[:5])[:200] or 'nothing'}")
     return text
 
 

@@ -22,8 +22,8 @@ MOST_LINE = 2**28
 MOST_ITEMS = 100_000
 MOST_DEPTH = 4
 
-# Only where it stands in a text can one half of a pair have come in; to look at every string would cost more than to read them.
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# Half of a pair, written as an escape or as itself.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 class UnreadableRecord(Exception):
@@ -46,7 +46,7 @@ def parse(text: str, where: str) -> Any:
     """What a JSON text holds; `where` names its file. Raises UnreadableRecord, ForeignRecord."""
     try:
         found = _DECODER.decode(text)
-        if _SURROGATE.search(text):
+        if ("\\u" in text or not text.isascii()) and _SURROGATE.search(text):
             _refuse_surrogates(found)
         return found
     except _StrangeError as strange:

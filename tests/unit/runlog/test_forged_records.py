@@ -276,8 +276,9 @@ def test_a_message_names_the_file_the_field_and_why():
         ('{"version": 1, "version": 1}', "a key stands twice"),
         ('{"version": 1, "run": "\\ud800"}', "half a character"),
         ('{"\\udfff": 1}', "half a character"),
+        ('{"version": 1, "run": "\ud800"}', "half a character"),
     ],
-    ids=["lists", "objects", "NaN", "Infinity", "1e999", "digits", "twice", "surrogate", "surrogate key"],
+    ids=["lists", "objects", "NaN", "Infinity", "1e999", "digits", "twice", "surrogate", "surrogate key", "bare surrogate"],
 )
 @pytest.mark.parametrize("read", [records.read_plan, records.read_certificates, records.read_entry])
 def test_what_json_allows_and_we_never_write_ends_nothing_but_its_table(text, why, read):
