@@ -13,11 +13,14 @@ from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import (
+    OWNER_ONLY,
     Attributes,
     Differences,
     Digest,
+    Exposed,
     FileInfo,
     FooterGroup,
+    Guard,
     Partition,
     Room,
     Snapshot,
@@ -156,9 +159,9 @@ class JailedFiles:
     def read_pieces(self, path: str) -> Iterator[str]:
         return self.inner.read_pieces(path)
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
+    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         self.jail.require(path)
-        self.inner.write_new(path, text)
+        self.inner.write_new(path, text, mode)
 
     def hold(self, path: str, holder: str) -> Lock:
         self.jail.require(path)
@@ -171,6 +174,14 @@ class JailedFiles:
         for path in wanted:
             self.jail.require(path)
         self.inner.dress(wanted)
+
+    def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
+        return self.inner.exposed(top, levels)
+
+    def guard(self, wanted: Mapping[str, Guard]) -> None:
+        for path in wanted:
+            self.jail.require(path)
+        self.inner.guard(wanted)
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         return self.inner.ties(directories)

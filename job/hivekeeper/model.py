@@ -11,6 +11,9 @@ from typing import Mapping, Optional, Tuple
 
 from hivekeeper.names import RunId, UnitNumber
 
+# Mode of a new file that only its owner may read.
+OWNER_ONLY = 0o600
+
 
 @dataclass(frozen=True)
 class FileInfo:
@@ -60,6 +63,35 @@ class Attributes:
     ec_policy: Optional[str] = None
     own_storage_policy: bool = False
     own_ec_policy: bool = False
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """A file or directory that belongs to another user, or that others may write to.
+
+    `is_ours`: this user owns it. `acl` is as in Attributes, read only where others may write.
+    """
+
+    path: str
+    is_dir: bool
+    owner: str
+    group: str
+    mode: int
+    is_ours: bool
+    acl: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Mode, group ("" for as it is) and the whole access ACL of a directory; default entries are taken off.
+
+    `file_mode` is for the files in it, which get no ACL; None leaves them as they are.
+    """
+
+    mode: int
+    file_mode: Optional[int] = None
+    group: str = ""
+    acl: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,14 +208,15 @@ class Unit:
 class Snapshot:
     """The state of a unit's directory at one moment.
 
-    `file_id` and `mtime_ms` are the directory's own, read before its listing. `entries` is the raw
-    listing, hidden names included; empty if the directory is missing (`exists` is False then).
+    `file_id`, `mtime_ms` and `mode` are the directory's own, read before its listing. `entries` is the raw
+    listing, hidden names included; empty where the directory is missing (`exists` is False then).
     """
 
     exists: bool
     file_id: int = 0
     mtime_ms: int = 0
     entries: Tuple[FileInfo, ...] = ()
+    mode: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)

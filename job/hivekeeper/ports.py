@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 from hivekeeper.model import (
+    OWNER_ONLY,
     Attributes,
     Differences,
     Digest,
+    Exposed,
     FileInfo,
     FooterGroup,
+    Guard,
     Partition,
     Room,
     Snapshot,
@@ -115,7 +118,7 @@ class Files(Protocol):
         """The status of a path; None if it does not exist."""
 
     def make_directory(self, path: str) -> None:
-        """Like mkdir -p; no error if it exists."""
+        """Like mkdir -p, for this user alone (mode 700) whatever umask and default ACLs say; no error where it exists."""
 
     def rename_exact(self, source: str, target: str) -> None:
         """Rename, never over an existing target and never into one, not even an empty directory.
@@ -153,16 +156,19 @@ class Files(Protocol):
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         """The texts of many small files in one gateway call; a missing file is left out."""
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
-        """Create, write, sync to disk, close. Not atomic: a kill may leave a part of the file. Of a text that comes in pieces, no more is
-        held in memory than one call takes; a long one takes several.
+    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+        """Create with a mode, of which a umask may take more, write, sync to disk, close. Not atomic: a kill may leave a partial file. Of a
+        text that comes in pieces, no more is held in memory than one call takes; a long one takes several.
 
         Raises TargetExists, and SourceMissing if the parent is missing: a run whose directory was taken
         over must not re-create it (FileSystem.createNonRecursive).
         """
 
     def hold(self, path: str, holder: str) -> Lock:
-        """Take the lock file and keep it, creating its parent. Raises LockHeld. Never breaks a live holder's lock."""
+        """Take the lock file and keep it; what is missing is made for this user alone, with its parent. Raises LockHeld.
+
+        Never breaks a living holder's lock.
+        """
 
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         """Attributes of existing directories in bulk (file attributes from their first data file)."""
@@ -171,6 +177,18 @@ class Files(Protocol):
         """Give each directory and the files in it these attributes, in bulk; raises NoPermission if that is not allowed.
 
         Storage policy and erasure coding apply when a file is created, so call it before a write too. Not atomic.
+        """
+
+    def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
+        """What belongs to another user, or may be written by others: of a directory and what lies below it, down to so many levels.
+
+        () where the directory is missing. What lies in a directory that may not be read is left out. One gateway call.
+        """
+
+    def guard(self, wanted: Mapping[str, Guard]) -> None:
+        """Give directories, and the files in them, their mode, group and ACL, in bulk; or a file. Not atomic.
+
+        Raises NoPermission, and SourceMissing.
         """
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:

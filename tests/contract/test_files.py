@@ -15,7 +15,7 @@ import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
-from hivekeeper.model import Snapshot, Ties
+from hivekeeper.model import Guard, Snapshot, Ties
 from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 from support.fakes.files import TRASH, FakeFiles, Killed
 
@@ -659,6 +659,98 @@ def test_acls_extended_attributes_and_policies_are_carried_over(files_world):
     bare = dataclasses.replace(wanted, acl=(), file_acl=(), storage_policy="HOT", own_storage_policy=False)
     files_world.files.dress({new: bare})
     assert files_world.files.attributes([new]) == {new: bare}
+
+
+def mode_of(world, *below):
+    return world.files.stat(world.path(*below)).mode
+
+
+def test_what_is_made_is_its_makers_alone(files_world):
+    files_world.files.make_directory(files_world.path("a", "b"))
+    files_world.files.write_new(files_world.path("a", "private"), "x")
+    files_world.files.write_new(files_world.path("a", "for the group"), "x", 0o640)
+    files_world.files.hold(files_world.path("c", "lock"), "run one").release()
+    assert [mode_of(files_world, *place) for place in (["a"], ["a", "b"], ["c"])] == [0o700] * 3
+    assert [mode_of(files_world, *place) for place in (["a", "private"], ["a", "for the group"], ["c", "lock"])] == [0o600, 0o640, 0o600]
+
+
+def test_a_directory_that_is_there_keeps_its_mode_when_it_is_made_again(files_world):
+    files_world.files.make_directory(files_world.path("a"))
+    files_world.files.guard({files_world.path("a"): Guard(0o755)})
+    files_world.files.make_directory(files_world.path("a", "b"))
+    files_world.files.make_directory(files_world.path("a"))
+    assert [mode_of(files_world, "a"), mode_of(files_world, "a", "b")] == [0o755, 0o700]
+
+
+def test_what_others_may_write_to_is_told_down_to_a_level(files_world):
+    wide = [["c"], ["c", "runs"], ["c", "runs", "r", "plan"], ["c", "runs", "r", "d", "deeper"]]
+    files_world.files.make_directory(files_world.path("c", "runs", "r", "d"))
+    files_world.files.write_new(files_world.path("c", "runs", "r", "plan"), "x")
+    files_world.files.write_new(files_world.path("c", "runs", "r", "d", "deeper"), "x")
+    top = files_world.path("c")
+    assert files_world.files.exposed(top, 9) == ()
+    files_world.files.guard({files_world.path(*place): Guard(0o775 if len(place) < 3 else 0o664) for place in wide})
+    found = {one.path: one for one in files_world.files.exposed(top, 3)}
+    assert sorted(found) == [files_world.path(*place) for place in wide[:3]]
+    assert {(one.is_dir, one.mode) for one in found.values()} == {(True, 0o775), (False, 0o664)}
+    assert all(one.is_ours and one.owner == files_world.files.stat(one.path).owner for one in found.values())
+    assert [one.path for one in files_world.files.exposed(top, 0)] == [top]
+    assert len(files_world.files.exposed(top, 4)) == 4
+    assert files_world.files.exposed(files_world.path("missing"), 3) == ()
+
+
+def test_rights_are_given_to_a_directory_and_the_files_in_it_and_to_nothing_else(files_world):
+    files_world.files.make_directory(files_world.path("c", "sub"))
+    files_world.files.write_new(files_world.path("c", "f"), "x")
+    files_world.files.guard({files_world.path("c"): Guard(0o750, 0o640)})
+    assert [mode_of(files_world, *place) for place in (["c"], ["c", "f"], ["c", "sub"])] == [0o750, 0o640, 0o700]
+    files_world.files.guard({files_world.path("c"): Guard(0o711), files_world.path("c", "f"): Guard(0o604)})
+    assert [mode_of(files_world, *place) for place in (["c"], ["c", "f"])] == [0o711, 0o604]
+    with pytest.raises(SourceMissing):
+        files_world.files.guard({files_world.path("missing"): Guard(0o700)})
+
+
+def test_an_acl_is_taken_off_with_its_default_entries_and_given_without_any(files_world):
+    files_world.skip_on("local", "local files have none in Hadoop")
+    directory, sample = files_world.path("d"), files_world.path("sample")
+    files_world.writer.add(directory + "/f", "x")
+    files_world.writer.add(sample + "/f", "x")
+    acl = ("default:group::rwx", "default:mask::rwx", "default:other::---", "default:user::rwx", "default:user:bob:rwx")
+    access = ("group::rwx", "mask::rwx", "other::---", "user::rwx", "user:bob:rwx")
+    file_acl = ("group::rw-", "mask::rw-", "other::---", "user::rw-", "user:bob:rw-")
+    known = files_world.files.attributes([sample])[sample]
+    wide = dataclasses.replace(known, mode=0o770, file_mode=0o660, acl=tuple(sorted(acl + access)), file_acl=file_acl)
+    files_world.files.dress({directory: wide})
+    shown = {one.path: one.acl for one in files_world.files.exposed(directory, 1)}
+    assert set(access) <= set(shown[directory])
+    assert shown[directory + "/f"] == file_acl
+    read_only = ("group::r-x", "mask::r-x", "other::---", "user::rwx", "user:bob:r-x")
+    files_world.files.guard({directory: Guard(0o750, 0o640, acl=read_only)})
+    found = files_world.files.attributes([directory])[directory]
+    assert (found.mode, found.file_mode, found.acl, found.file_acl) == (0o750, 0o640, read_only, ())
+    files_world.files.guard({directory: Guard(0o700, 0o600)})
+    assert files_world.files.attributes([directory])[directory].acl == ()
+    assert files_world.files.exposed(directory, 1) == ()
+
+
+def test_a_default_acl_gives_nobody_anything_in_what_is_made(files_world):
+    files_world.skip_on("local", "local files have none in Hadoop")
+    files_world.skip_on("fake", "nothing is inherited there")
+    top = files_world.path("top")
+    files_world.files.make_directory(top)
+    acl = ("default:group::rwx", "default:mask::rwx", "default:other::rwx", "default:user::rwx", "default:user:bob:rwx")
+    access = ("group::r-x", "other::r-x", "user::rwx")
+    known = files_world.files.attributes([top])[top]
+    files_world.files.dress({top: dataclasses.replace(known, mode=0o755, acl=tuple(sorted(acl + access)))})
+    files_world.files.make_directory(top + "/a/b")
+    files_world.files.hold(top + "/a/lock", "run one").release()
+    files_world.files.write_new(top + "/a/plan", "x")
+    assert {entry.path[len(top) :]: entry.mode for entry in files_world.files.tree(top)} == {
+        "/a": 0o700,
+        "/a/b": 0o700,
+        "/a/lock": 0o600,
+        "/a/plan": 0o600,
+    }
 
 
 def test_a_policy_of_its_own_stays_when_a_directory_leaves_a_parent_that_has_the_same(files_world):

@@ -11,6 +11,7 @@ from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_classes import CORE, JavaPackage, JavaSource, compiled, read_sources
 from hivekeeper.cluster.java_errors import first_line, java_causes
 from hivekeeper.errors import Unusable
+from hivekeeper.model import Guard
 from support.storage import open_storage
 
 # A file costs milliseconds on HDFS.
@@ -40,7 +41,7 @@ def calls_of(gateway, act):
     return gateway.calls - before
 
 
-@pytest.mark.parametrize("method", ["look", "tree", "attributes", "dress", "read_texts", "qualify"])
+@pytest.mark.parametrize("method", ["look", "tree", "attributes", "dress", "read_texts", "qualify", "exposed", "guard"])
 def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
     files = HadoopFiles(gateway)
     files.qualify(directories[FEW][0])
@@ -55,6 +56,12 @@ def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
             assert len(files.attributes(paths)) == len(paths)
         elif method == "dress":
             files.dress(dict.fromkeys(paths, files.attributes(paths[:1])[paths[0]]))
+        elif method == "exposed":
+            for mode in (0o666, 0o600):
+                files.guard(dict.fromkeys(paths, Guard(0o700, mode)))
+                assert len(files.exposed(paths[0].rpartition("/")[0], 2)) == (lot if mode == 0o666 else 0)
+        elif method == "guard":
+            files.guard(dict.fromkeys(paths, Guard(0o755, 0o644)))
         elif method == "read_texts":
             names = [f"{path}/f{number}" for path in paths for number in range(lot // len(paths))]
             assert len(files.read_texts(names)) == lot
@@ -63,7 +70,7 @@ def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
 
     few, many = (calls_of(gateway, lambda lot=lot: act(lot)) for lot in (FEW, MANY))
     assert few == many
-    assert many <= 2
+    assert many <= (4 if method == "exposed" else 2)
 
 
 def test_an_array_of_strings_costs_the_same_calls_whatever_its_length(gateway):

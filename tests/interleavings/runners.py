@@ -16,7 +16,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import FileInfo, Selection, Snapshot
+from hivekeeper.model import Exposed, FileInfo, Guard, Selection, Snapshot
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
 from support import step_by_step
@@ -52,7 +52,7 @@ class Call:
         """The paths in a call to the files; none for other calls."""
         found: List[str] = []
         for argument in self.arguments if self.port == "files" else ():
-            found += [argument] if isinstance(argument, str) else list(argument)
+            found += [argument] if isinstance(argument, str) else [] if isinstance(argument, int) else list(argument)
         return [path for path in found if path.startswith("hdfs://")]
 
 
@@ -109,6 +109,13 @@ class SteppedFiles:
             return Snapshot(exists=False)
         listed: Optional[Tuple[FileInfo, ...]] = _ask("files", "list", directory)
         return Snapshot(exists=False) if listed is None else Snapshot(True, own.file_id, own.mtime_ms, listed)
+
+    def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:  # noqa: ARG002
+        """All is one user's here, so rights are neither looked at nor given (tests/unit/commands/test_whose_records.py)."""
+        return ()
+
+    def guard(self, wanted: Mapping[str, Guard]) -> None:
+        pass
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)

@@ -37,7 +37,7 @@ class CountingNamespace(Namespace):
         self.coarse_ms: Optional[int] = None
         super().__init__(clock=lambda: 0)
 
-    def new_node(self, is_dir: bool) -> Node:
+    def new_node(self, is_dir: bool, group: str) -> Node:  # noqa: ARG002
         number = self._next_number()
         mtime_ms = 0 if is_dir and self.coarse_ms is None else number if self.coarse_ms is None else self.coarse_ms
         return Node(number, is_dir, mtime_ms, attributes=PLAIN)

@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 from hivekeeper import names
 
-FILES = ("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress")
+FILES = ("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress", "guard")
 METASTORE = (
     "update_sizes",
     "add_partition",
@@ -37,6 +37,8 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
         return method.replace("_", " ")
     if method in ROWS:
         return "write stage"
+    if method == "guard":
+        return "give rights"
     place = name_place(paths[0], root)
     if method == "delete_tree":
         return f"{place} → nothing"
@@ -74,7 +76,7 @@ def paths_of(method: str, arguments: Sequence[Any]) -> Tuple[str, ...]:
     """The paths among the arguments of a real call."""
     if method in METASTORE or method in ROWS:
         return ()
-    if method == "dress":
+    if method in ("dress", "guard"):
         return tuple(arguments[0])[:1]
     return tuple(arguments[: 2 if method == "rename_exact" else 1])
 

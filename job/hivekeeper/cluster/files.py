@@ -18,7 +18,7 @@ from hivekeeper import names
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
-from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
+from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
@@ -43,8 +43,8 @@ class HadoopFiles:
             gateway.helper(name, gateway.hadoop_conf)
             for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
         )
-        self._placement, self._room = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room"))
-        # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
+        self._placement, self._room, self._rights = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights"))
+        # The NameNode keeps milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
 
@@ -111,17 +111,17 @@ class HadoopFiles:
             return {}
         return dict(json.loads(_ask(self._texts.readAll, json.dumps(list(paths)))))
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
+    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Local files are as durable as Hadoop's own local file system makes them: flushed, not synced."""
         pieces = _pieces_of([text] if isinstance(text, str) else text)
         first, second = next(pieces, ""), next(pieces, None)
         if second is None:
-            _ask(self._texts.writeNew, path, first)
+            _ask(self._texts.writeNew, path, first, mode)
         else:
-            self._write_pieces(path, itertools.chain([first, second], pieces))
+            self._write_pieces(path, itertools.chain([first, second], pieces), mode)
 
-    def _write_pieces(self, path: str, pieces: Iterable[str]) -> None:
-        number, is_whole = int(_ask(self._texts.begin, path)), False
+    def _write_pieces(self, path: str, pieces: Iterable[str], mode: int) -> None:
+        number, is_whole = int(_ask(self._texts.begin, path, mode)), False
         try:
             for piece in pieces:
                 _ask(self._texts.append, number, piece)
@@ -182,6 +182,13 @@ class HadoopFiles:
         if wanted:
             _ask(self._attributes.give, json.dumps({path: _as_json(attributes) for path, attributes in wanted.items()}))
 
+    def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
+        return tuple(Exposed(**{**one, "acl": tuple(one["acl"])}) for one in json.loads(_ask(self._rights.exposed, top, levels)))
+
+    def guard(self, wanted: Mapping[str, Guard]) -> None:
+        if wanted:
+            _ask(self._rights.give, json.dumps({path: {**vars(guard), "group": guard.group or None} for path, guard in wanted.items()}))
+
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         if not directories:
             return {}
@@ -212,7 +219,7 @@ class _LocalLock:
 
     def __init__(self, path: str, line: str) -> None:
         self._path = path
-        self._file = open(path, "a+", encoding="utf-8")  # noqa: SIM115  (it stays open as long as the lock is held)
+        self._file = open(path, "a+", encoding="utf-8", opener=_for_owner_only)  # noqa: SIM115  (open as long as the lock is held)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -265,6 +272,10 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
         raise files_error(java_causes(error)) from None
 
 
+def _for_owner_only(path: str, flags: int) -> int:
+    return os.open(path, flags, OWNER_ONLY)
+
+
 def _local(path: str) -> str:
     return path[len("file:") :]
 
@@ -278,7 +289,7 @@ def _snapshot(found: Mapping[str, Any]) -> Snapshot:
         name = entry.pop("name")
         uri_name = entry.pop("uri_name") or name
         infos.append(FileInfo(below + name, uri=uri_below + uri_name, **entry))
-    return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos))
+    return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos), found["mode"])
 
 
 def _found(answer: str) -> Optional[FileInfo]:

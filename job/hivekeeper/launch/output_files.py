@@ -16,6 +16,9 @@ from hivekeeper.ports import Files, FilesError, FilesUnavailable
 
 log = logging.getLogger(__name__)
 
+# A report is for whoever may read the directory that it is written to; the umask applies.
+READABLE = 0o666
+
 
 def is_remote(path: str) -> bool:
     """Whether Hadoop opens a path; a path without a scheme is local."""
@@ -76,7 +79,7 @@ def write(files: Files, path: str, text: str, lost: str = "") -> None:
         target = files.qualify(path)
         aside = _aside(target)
         files = confine_files(files, aside, target)
-        files.write_new(aside, text + "\n")
+        files.write_new(aside, text + "\n", READABLE)
         forget_remote(files, path)
         files.rename_exact(aside, target)
     except (FilesError, UsageError) as error:

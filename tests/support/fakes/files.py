@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from urllib.parse import quote
 
 from hivekeeper import names
-from hivekeeper.model import Attributes, FileInfo, Quota, Room, Snapshot, Ties
+from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
 from support import step_by_step
 
@@ -104,7 +104,7 @@ class Namespace:
         for depth, name in enumerate(components):
             if name not in node.children:
                 self._require_names(names.join(ROOT, *components[: depth + 1]))
-                self._put(node, name, self.new_node(is_dir=True))
+                self._put(node, name, self.new_node(is_dir=True, group=node.attributes.group))
             node = node.children[name]
             if not node.is_dir:
                 last = depth == len(components) - 1
@@ -116,7 +116,7 @@ class Namespace:
         self.make_directory(names.parent(path))
         self._require_names(path)
         self.require_disk(path, length)
-        node = self.new_node(is_dir=False)
+        node = self.new_node(is_dir=False, group=self.directory(names.parent(path)).attributes.group)
         node.content, node.length, node.is_open = content, length, is_open
         self._put(self.directory(names.parent(path)), names.base(path), node)
         return node
@@ -188,9 +188,12 @@ class Namespace:
             yield from below
             level = [(path, node) for path, node in below if node.is_dir]
 
-    def new_node(self, is_dir: bool) -> Node:
+    def new_node(self, is_dir: bool, group: str) -> Node:
+        """The group is that of the directory that it is made in."""
         self._last_id += 1
-        return Node(self._last_id, is_dir, self.now())
+        node = Node(self._last_id, is_dir, self.now())
+        node.attributes = dataclasses.replace(node.attributes, group=group)
+        return node
 
     def _put(self, parent: Node, name: str, node: Node) -> None:
         parent.children[name] = node
@@ -206,6 +209,8 @@ class FakeFiles:
     """
 
     clock_grain_ms = 1
+    # The user that this client runs as.
+    user = "hive"
 
     def __init__(self, files: Optional[Mapping[str, Any]] = None, namespace: Optional[Namespace] = None) -> None:
         self.namespace = namespace or Namespace()
@@ -305,7 +310,7 @@ class FakeFiles:
 
     def make_directory(self, path: str) -> None:
         path = self.qualify(path)
-        self._change("make_directory", [path], lambda: self.namespace.make_directory(path))
+        self._change("make_directory", [path], lambda: self._make_directory(path))
 
     def rename_exact(self, source: str, target: str) -> None:
         source, target = self.qualify(source), self.qualify(target)
@@ -348,10 +353,10 @@ class FakeFiles:
         found = {path: self.namespace.find(self.qualify(path)) for path in paths}
         return {path: node.content for path, node in found.items() if node is not None and not node.is_dir}
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]]) -> None:
+    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         text = "".join(text)
         path, half = self.qualify(path), text[: len(text) // 2]
-        self._change("write_new", [path], lambda: self._begin(path, half))
+        self._change("write_new", [path], lambda: self._begin(path, half, mode))
         self.namespace.require_disk(path, size(text))
         self._fitting(text, size(text) - size(half))
         self._change("write_new.close", [path], lambda: self._complete(path, text))
@@ -370,6 +375,19 @@ class FakeFiles:
         for directory, attributes in wanted.items():
             path = self.qualify(directory)
             self._change("dress", [path], lambda path=path, attributes=attributes: self._dress(path, attributes))
+
+    def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
+        self._require_alive()
+        top = self.qualify(top)
+        found = self.namespace.find(top)
+        below = [] if found is None else [(top, found), *self.namespace.walk(top)]
+        shown = [(path, node) for path, node in below if len(parts(path)) - len(parts(top)) <= levels]
+        return tuple(self._exposed(path, node) for path, node in shown if node.attributes.owner != self.user or node.mode & 0o022)
+
+    def guard(self, wanted: Mapping[str, Guard]) -> None:
+        for directory, guard in wanted.items():
+            path = self.qualify(directory)
+            self._change("guard", [path], lambda path=path, guard=guard: self._guard(path, guard))
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         self._require_alive()
@@ -423,7 +441,7 @@ class FakeFiles:
         if node is None or not node.is_dir:
             return Snapshot(exists=False)
         entries = (info(names.join(path, name), child) for name, child in sorted(node.children.items()))
-        return Snapshot(True, node.id, node.mtime_ms, tuple(entries))
+        return Snapshot(True, node.id, node.mtime_ms, tuple(entries), node.mode)
 
     def _fitting(self, content: Any, length: Optional[int]) -> int:
         """The length, if there is room for it."""
@@ -442,9 +460,45 @@ class FakeFiles:
         self.namespace.make_directory(names.parent(target))
         self.namespace.rename(path, target)
 
-    def _begin(self, path: str, text: str) -> None:
+    def _make_directory(self, path: str) -> None:
+        """Each that was missing for its owner alone."""
+        components, present = parts(path), self.namespace.root
+        depth = 0
+        while depth < len(components) and present.is_dir and components[depth] in present.children:
+            present, depth = present.children[components[depth]], depth + 1
+        self.namespace.make_directory(path)
+        for length in range(depth + 1, len(components) + 1):
+            self._own(self.namespace.directory(names.join(ROOT, *components[:length])), 0o700)
+
+    def _own(self, node: Node, mode: int) -> Node:
+        node.attributes = dataclasses.replace(node.attributes, owner=self.user, mode=mode, file_mode=mode & 0o666)
+        return node
+
+    def _exposed(self, path: str, node: Node) -> Exposed:
+        known = node.attributes
+        acl = (known.acl if node.is_dir else known.file_acl) if node.mode & 0o022 else ()
+        return Exposed(path, node.is_dir, known.owner, known.group, node.mode, known.owner == self.user, acl)
+
+    def _guard(self, path: str, guard: Guard) -> None:
+        node = self.namespace.find(path)
+        if node is None:
+            raise SourceMissing(path)
+        if node.attributes.owner != self.user:
+            raise NoPermission(f"{path}: belongs to {node.attributes.owner}")
+        self._give(node, guard, guard.mode, guard.acl)
+        for child in node.children.values():
+            if not child.is_dir and guard.file_mode is not None:
+                self._give(child, guard, guard.file_mode, ())
+
+    def _give(self, node: Node, guard: Guard, mode: int, acl: Tuple[str, ...]) -> None:
+        known = dataclasses.replace(node.attributes, group=guard.group or node.attributes.group)
+        dressed = {"mode": mode, "acl": acl} if node.is_dir else {"file_mode": mode, "file_acl": acl}
+        node.attributes = dataclasses.replace(known, **dressed)
+
+    def _begin(self, path: str, text: str, mode: int) -> None:
         self.namespace.directory(names.parent(path))
-        self.namespace.leases[self.namespace.create(path, text, size(text), is_open=True)] = None
+        node = self._own(self.namespace.create(path, text, size(text), is_open=True), mode)
+        self.namespace.leases[node] = None
 
     def _complete(self, path: str, text: str) -> None:
         node = self.namespace.file(path)
@@ -455,7 +509,8 @@ class FakeFiles:
     def _hold(self, path: str, line: str) -> FakeLock:
         node = self.namespace.find(path)
         if node is None:
-            node = self.namespace.create(path, "", 0)
+            self._make_directory(names.parent(path))
+            node = self._own(self.namespace.create(path, "", 0), OWNER_ONLY)
         if node.is_open:
             lines = str(node.content).splitlines()
             raise LockHeld(path, lines[-1] if lines else "")

@@ -81,8 +81,8 @@ public class Attributes {
     return null;
   }
 
-  /** All entries, including those that repeat the mode; [] without an extended ACL. */
-  private static List<String> aclOf(FileSystem fs, Path path) throws IOException {
+  /** All entries, those that repeat the mode included; [] without an extended ACL. */
+  static List<String> aclOf(FileSystem fs, Path path) throws IOException {
     if (!(fs instanceof DistributedFileSystem) || !fs.getFileStatus(path).hasAcl()) return Collections.emptyList();
     AclStatus status = fs.getAclStatus(path);
     List<String> printed = new ArrayList<String>();

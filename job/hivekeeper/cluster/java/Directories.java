@@ -6,19 +6,28 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.Trash;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.security.AccessControlException;
 
 /** Creates and deletes directories. */
 public class Directories {
+  private static final FsPermission OWNER_ONLY = new FsPermission((short) 0700);
+
   private final Configuration conf;
 
   public Directories(Configuration conf) {
     this.conf = conf;
   }
 
+  /** For this user alone, whatever a default ACL of the parent says: its mask is what the mode lets the group do, nothing. */
   public void make(String text) throws IOException {
     Path path = new Path(text);
-    if (!path.getFileSystem(conf).mkdirs(path)) throw new IOException(text + ": the directory could not be made");
+    FileSystem fs = path.getFileSystem(conf);
+    if (LocalFiles.holds(fs)) {
+      LocalFiles.makeDirectory(LocalFiles.path(fs.makeQualified(path)));
+      return;
+    }
+    if (!fs.mkdirs(path, OWNER_ONLY)) throw new IOException(text + ": the directory could not be made");
   }
 
   /** False if it is not empty or does not exist. */

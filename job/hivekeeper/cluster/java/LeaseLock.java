@@ -18,6 +18,8 @@ import org.apache.hadoop.ipc.RemoteException;
  * Locks on HDFS: a file kept open for append. HDFS refuses any other create or append while this client renews its lease.
  */
 public class LeaseLock {
+  private static final int OWNER_ONLY = 0600;
+
   private final Configuration conf;
   private final Map<Integer, Held> locks = new HashMap<Integer, Held>();
   private int lastNumber = 0;
@@ -70,7 +72,7 @@ public class LeaseLock {
     try {
       return fs.append(path);
     } catch (FileNotFoundException absent) {
-      return TextFiles.create(fs, path);
+      return TextFiles.create(fs, path, OWNER_ONLY);
     }
   }
 

@@ -31,6 +31,7 @@ public class Listing {
     public String uri;
     public long fileId;
     public long mtimeMs;
+    public int mode;
     public List<FileEntry> entries;
   }
 
@@ -111,6 +112,7 @@ public class Listing {
     found.uri = place.uri();
     found.fileId = own.fileId;
     found.mtimeMs = own.mtimeMs;
+    found.mode = own.mode;
     try {
       found.entries = hiddenOnly ? hiddenEntries(place) : allEntries(place);
     } catch (FileNotFoundException removedMeanwhile) {

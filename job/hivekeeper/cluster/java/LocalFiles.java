@@ -1,7 +1,9 @@
 package hivekeeper;
 
+import com.sun.security.auth.module.UnixSystem;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.CopyOption;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileSystemException;
@@ -9,7 +11,9 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.nio.file.attribute.UserPrincipalLookupService;
 import java.nio.file.attribute.UserPrincipalNotFoundException;
 import java.util.ArrayList;
@@ -19,6 +23,7 @@ import java.util.TreeMap;
 import org.apache.hadoop.fs.ChecksumFileSystem;
 import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.security.AccessControlException;
 
@@ -120,6 +125,42 @@ class LocalFiles {
     giveToOne(place, directory, wanted, wanted.mode);
     for (FileEntry entry : entries(place)) {
       if (!entry.isDir) giveToOne(place, directory.resolve(entry.name), wanted, wanted.fileMode);
+    }
+  }
+
+  /** The same for group and mode alone; of a file too. */
+  static void give(Place place, Rights.Guard wanted) throws IOException {
+    DirectoryAttributes group = new DirectoryAttributes();
+    group.group = wanted.group;
+    java.nio.file.Path path = path(place.real);
+    if (!Files.exists(path, FOLLOW)) throw new FileNotFoundException(path + ": no such file or directory");
+    giveToOne(place, path, group, wanted.mode);
+    if (wanted.fileMode == null || !Files.isDirectory(path, FOLLOW)) return;
+    for (FileEntry entry : entries(place)) {
+      if (!entry.isDir) giveToOne(place, path.resolve(entry.name), group, wanted.fileMode);
+    }
+  }
+
+  /** By number: a user of a container may have no name. */
+  static boolean isOurs(Path path) throws IOException {
+    try {
+      return ((Number) Files.getAttribute(path(path), "unix:uid", FOLLOW)).longValue() == new UnixSystem().getUid();
+    } catch (NoSuchFileException absent) {
+      return true;
+    }
+  }
+
+  /** For this user alone from the moment when it is there; parents too. */
+  static void makeDirectory(java.nio.file.Path path) throws IOException {
+    try {
+      Files.createDirectories(path, new FileAttribute[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))});
+    } catch (java.nio.file.FileAlreadyExistsException file) {
+      throw new FileAlreadyExistsException(path + ": exists and is not a directory");
+    } catch (AccessDeniedException denied) {
+      throw new AccessControlException(path + ": permission denied");
+    } catch (FileSystemException refused) {
+      if (!String.valueOf(refused.getReason()).contains("Not a directory")) throw refused;
+      throw new ParentNotDirectoryException(path + ": " + refused.getReason());
     }
   }
 

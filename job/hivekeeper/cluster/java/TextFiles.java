@@ -95,9 +95,9 @@ public class TextFiles {
     return filled == most ? bytes : Arrays.copyOf(bytes, filled);
   }
 
-  /** Never over a file; on the disks of DataNodes when it returns. */
-  public void writeNew(String text, String content) throws IOException {
-    int number = begin(text);
+  /** Never over a file; with this mode or less before its first byte; on the disks of DataNodes when it returns. */
+  public void writeNew(String text, String content, int mode) throws IOException {
+    int number = begin(text, mode);
     boolean written = false;
     try {
       append(number, content);
@@ -108,12 +108,12 @@ public class TextFiles {
     finish(number);
   }
 
-  /** Creates a file to be written in pieces; its number. Never over a file. */
-  public int begin(String text) throws IOException {
+  /** Creates a file with this mode or less, to be written in pieces; its number. Never over a file. */
+  public int begin(String text, int mode) throws IOException {
     Path path = new Path(text);
     Place parent = Place.of(conf, path.getParent().toString());
     parent.requireReal();
-    FSDataOutputStream out = create(parent.fs, new Path(parent.real, path.getName()));
+    FSDataOutputStream out = create(parent.fs, new Path(parent.real, path.getName()), mode);
     synchronized (begun) {
       lastNumber++;
       begun.put(lastNumber, out);
@@ -162,8 +162,8 @@ public class TextFiles {
    * Never over a file and never with parents: a run whose directory was taken over must not re-create it. Replicated even if
    * the directory is erasure coded: an erasure coded file can neither be synced nor appended to.
    */
-  static FSDataOutputStream create(FileSystem fs, Path path) throws IOException {
-    FsPermission permission = FsPermission.getFileDefault();
+  static FSDataOutputStream create(FileSystem fs, Path path, int mode) throws IOException {
+    FsPermission permission = new FsPermission((short) mode);
     short replication = fs.getDefaultReplication(path);
     long blockSize = fs.getDefaultBlockSize(path);
     if (!(fs instanceof DistributedFileSystem)) {

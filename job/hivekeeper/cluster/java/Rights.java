@@ -1,0 +1,183 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.NoSuchFileException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.AclEntry;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.security.AccessControlException;
+import org.apache.hadoop.security.UserGroupInformation;
+
+/** Whose the upper levels of a tree are and who else may write there; and mode, group and ACL of single directories. */
+public class Rights {
+  /** Under an extended ACL the group's bits are the mask: without its w no entry but the owner's lets anybody write. */
+  private static final int WRITE_OF_OTHERS = 0022;
+
+  private final Configuration conf;
+
+  public Rights(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** One file or directory that is not this user's alone; `model.Exposed`. */
+  public static class Exposed {
+    public String path;
+    public boolean isDir;
+    public String owner;
+    public String group;
+    public int mode;
+    public boolean isOurs;
+    public List<String> acl = Collections.emptyList();
+  }
+
+  /** `model.Guard` as it travels; a null fileMode leaves the files in the directory as they are. */
+  public static class Guard {
+    public int mode;
+    public Integer fileMode;
+    public String group;
+    public List<String> acl = Collections.emptyList();
+  }
+
+  /** What of top, and of what lies below it down to so many levels, is another user's or may be written by others. */
+  public String exposed(String top, final int levels) throws Exception {
+    List<Object> found = new ArrayList<Object>();
+    Place place = Place.of(conf, top);
+    FileEntry own = place.real == null ? null : FileEntry.at(place);
+    if (own == null) return "[]";
+    addExposed(found, place, own, place.real);
+    List<String> level = Collections.singletonList(top);
+    for (int depth = 1; depth <= levels && own.isDir; depth++) {
+      List<String> below = new ArrayList<String>();
+      for (Object each : WorkerPool.map(level, new Listed())) {
+        found.addAll(((Children) each).exposed);
+        below.addAll(((Children) each).directories);
+      }
+      level = below;
+    }
+    return Json.write(found);
+  }
+
+  /** What one listing tells. */
+  private static class Children {
+    final List<Object> exposed = new ArrayList<Object>();
+    final List<String> directories = new ArrayList<String>();
+  }
+
+  /** A directory that may not be read, or is gone meanwhile, shows nothing below it: its own owner and mode are known already. */
+  private class Listed implements WorkerPool.Task {
+    public Object of(Object directory) throws Exception {
+      Children found = new Children();
+      Place place = Place.of(conf, (String) directory);
+      if (place.real == null) return found;
+      try {
+        for (FileEntry entry : list(place)) {
+          addExposed(found.exposed, place, entry, new Path(place.real, entry.name));
+          if (entry.isDir) found.directories.add(place.path + "/" + entry.name);
+        }
+      } catch (FileNotFoundException gone) {
+        return found;
+      } catch (NoSuchFileException gone) {
+        return found;
+      } catch (AccessControlException denied) {
+        return found;
+      } catch (AccessDeniedException denied) {
+        return found;
+      }
+      return found;
+    }
+  }
+
+  private static List<FileEntry> list(Place place) throws IOException {
+    if (place.isLocal()) return LocalFiles.entries(place);
+    List<FileEntry> entries = new ArrayList<FileEntry>();
+    for (FileStatus status : place.fs.listStatus(place.real)) entries.add(FileEntry.of(status));
+    return entries;
+  }
+
+  /** `place` is the entry itself or the directory that it lies in, `real` the entry. */
+  private static void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
+    boolean ours = place.isLocal() ? LocalFiles.isOurs(real) : currentUser().equals(entry.owner);
+    if (ours && (entry.mode & WRITE_OF_OTHERS) == 0) return;
+    Exposed exposed = new Exposed();
+    exposed.path = real.equals(place.real) ? place.path.toString() : place.path + "/" + entry.name;
+    exposed.isDir = entry.isDir;
+    exposed.owner = entry.owner;
+    exposed.group = entry.group;
+    exposed.mode = entry.mode;
+    exposed.isOurs = ours;
+    if ((entry.mode & WRITE_OF_OTHERS) != 0) exposed.acl = Attributes.aclOf(place.fs, real);
+    found.add(exposed);
+  }
+
+  private static String currentUser() throws IOException {
+    return UserGroupInformation.getCurrentUser().getShortUserName();
+  }
+
+  /** {path: guard}: gives these to directories, and to the files in them, or to a file. Changes nothing that is so already. */
+  public void give(String wanted) throws Exception {
+    final Map<String, Object> all = Json.readMapOf(Guard.class, wanted);
+    WorkerPool.map(new ArrayList<String>(all.keySet()), new WorkerPool.Task() {
+      public Object of(Object path) throws Exception {
+        Place place = Place.of(conf, (String) path);
+        place.requireReal();
+        giveTo(place, (Guard) all.get(path));
+        return null;
+      }
+    });
+  }
+
+  private static void giveTo(Place place, Guard wanted) throws IOException {
+    if (place.isLocal()) {
+      LocalFiles.give(place, wanted);
+      return;
+    }
+    FileStatus status = place.fs.getFileStatus(place.real);
+    giveToOne(place.fs, status, wanted, wanted.mode, wanted.acl);
+    if (wanted.fileMode == null || !status.isDirectory()) return;
+    for (FileStatus child : place.fs.listStatus(place.real)) {
+      if (!child.isDirectory()) giveToOne(place.fs, child, wanted, wanted.fileMode, Collections.<String>emptyList());
+    }
+  }
+
+  private static void giveToOne(FileSystem fs, FileStatus status, Guard wanted, int mode, List<String> acl) throws IOException {
+    Path path = status.getPath();
+    FsPermission permission = new FsPermission((short) mode);
+    String act = "give it to the group " + wanted.group;
+    try {
+      if (wanted.group != null && !wanted.group.equals(status.getGroup())) fs.setOwner(path, null, wanted.group);
+      act = "set the ACL";
+      if (giveAcl(fs, status, permission, acl)) status = fs.getFileStatus(path);
+      act = "set the mode " + permission;
+      if (status.getPermission().toShort() != permission.toShort()) fs.setPermission(path, permission);
+    } catch (AccessControlException denied) {
+      throw new AccessControlException(path + ": may not " + act + ": " + Messages.firstLine(denied));
+    }
+  }
+
+  /**
+   * Whether anything was set. Where no ACL is wanted, one of three entries takes the place of what is there in one step: removeAcl
+   * would bring back what the group might do before its entry was masked.
+   */
+  private static boolean giveAcl(FileSystem fs, FileStatus status, FsPermission permission, List<String> wanted) throws IOException {
+    if (!(fs instanceof DistributedFileSystem)) return false;
+    Path path = status.getPath();
+    List<String> present = Attributes.aclOf(fs, path);
+    if (present.equals(wanted)) return false;
+    if (status.isDirectory() && !present.isEmpty()) fs.removeDefaultAcl(path);
+    String bare = "user::" + permission.getUserAction().SYMBOL
+        + ",group::" + permission.getGroupAction().SYMBOL
+        + ",other::" + permission.getOtherAction().SYMBOL;
+    fs.setAcl(path, AclEntry.parseAclSpec(wanted.isEmpty() ? bare : String.join(",", wanted), true));
+    return true;
+  }
+}
