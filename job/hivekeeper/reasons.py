@@ -380,6 +380,19 @@ class Code(Coded):
         "a record names a file or table that is not this table's own; nothing outside the table is ever changed",
         _INVESTIGATE,
     )
+    RECORDS_OF_ANOTHER = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a record, the lock or a directory of Hivekeeper's belongs to a user who is not trusted "
+        "([permissions.md](permissions.md#whose-records))",
+        "find out who made it; then `chown`, `trusted_owners`, or move it away",
+    )
+    RECORDS_WRITABLE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a record may be written by others than its owner ([permissions.md](permissions.md#whose-records))",
+        "find out whether somebody changed it; then `chmod go-w`",
+    )
     NOT_AS_PROVED = Topic.COMMAND, Exit.INVESTIGATE, "somebody else writes below the control directory", _INVESTIGATE
     RENAME_KEEPS_FAILING = Topic.COMMAND, Exit.INVESTIGATE, "the file system refuses a rename again and again", _INVESTIGATE
     RE_CREATED_AGAIN = Topic.COMMAND, Exit.INVESTIGATE, "a job re-creates the unit's directory over and over", _INVESTIGATE

@@ -13,6 +13,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
+from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import observe_table
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
     """Mark the units that compact-swap would skip because they keep failing. If the log cannot be read, all units are still shown."""
     if not observed.has_control or not observed.settings.quarantine_after:
         return observed
+    ownership.require_own_records(cluster, observed.table, observed.control, observed.settings.trusted_owners)
     try:
         history = store.read_history(cluster, observed.control)
     except HivekeeperError as error:

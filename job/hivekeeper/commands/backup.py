@@ -10,6 +10,7 @@ from hivekeeper.commands.open_table import Recovered, settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.plan import ownership
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -34,7 +35,7 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
         return per_table.refused(table, observed.reason, observed)
     if not observed.has_control:
         identity.refuse_left_behind(cluster, observed.table)
-    with table_lock.hold_table(cluster, observed.table, observed.control, context.run) as lock:
+    with table_lock.hold_table(cluster, observed.table, observed.control, context.run, settings) as lock:
         recovered = settle_table(cluster, observed.table, observed.control, lock, context.run)
         observed = observe_table(cluster, observed.table, settings, wanted)
         if observed.reason:
@@ -49,7 +50,8 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
-    run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP)
+    group_reads = all(ownership.is_seen_by_group(judged.snapshot) for judged in there)
+    run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP, settings, group_reads)
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         plan = replace(plan, backup_table=backup_tables.make_table(run, plan))

@@ -20,7 +20,7 @@ from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
-from hivekeeper.steps import cleanup, finish, identity, run_directory, table_lock
+from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock
 from hivekeeper.steps.observe import find_units
 
 
@@ -36,10 +36,11 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
         return TableOutcome(table.full_name)
     settings = context.settings_for(table.full_name)
     if context.dry_run:
+        ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts = judge(cluster, history, settings)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
-    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts = judge(cluster, history, settings)
@@ -67,7 +68,7 @@ def carry_out(
     """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts)
-    run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(context.settings_for(table.full_name), plan)

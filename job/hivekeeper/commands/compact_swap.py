@@ -20,6 +20,7 @@ from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
 from hivekeeper.plan.engine import Engine
+from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -28,7 +29,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, identity, places, run_directory, swap, table_lock
+from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, swap, table_lock
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -64,7 +65,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
         refuse_without_room(cluster, observed, settings)
     control = control or ControlPaths.of(table.location, table.partitioned)
-    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         if observed is None or history.runs:
@@ -87,6 +88,8 @@ def observe_lifted(cluster: Cluster, table: Table, history: History, settings: S
 
 
 def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> TableOutcome:
+    if observed.has_control:
+        ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
     observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
@@ -181,8 +184,8 @@ def carry_out(
     cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
     """Write the plan durably first, then work batch by batch, and write the log entry last."""
-    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP)
-    run = replace(run, leftover_ms=settings.leftover_age_ms)
+    group_reads = all(map(is_read_by_group, plan.attributes.values()))
+    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads)
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
         units = places.confirm(run, compact_batches(run, plan, known, settings))
@@ -197,7 +200,9 @@ def carry_out(
 def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
     """Write the plan durably, then create the backup table over the units about to be swapped."""
     try:
-        attributes.rehearse(run.files, run.paths.stages, plan.attributes.values(), settings.owner)
+        # Not on the directory of all stages itself, which is closed to others whatever the units allow.
+        run.files.make_directory(run.paths.stage(0))
+        attributes.rehearse(run.files, run.paths.stage(0), plan.attributes.values(), settings.owner)
     except Refused:
         run.files.delete_tree(run.paths.top)
         raise

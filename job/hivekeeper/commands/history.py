@@ -8,7 +8,7 @@ from typing import Optional, Protocol, Sequence, Tuple, TypeVar
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control
+from hivekeeper.commands.open_table import find_records
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
@@ -33,7 +33,7 @@ def show_history(context: Context, files_of: Optional[RunId] = None, at: Optiona
 
 def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Optional[int]) -> TableOutcome:
     cluster = context.cluster
-    table, control = find_control(cluster, table)
+    table, control = find_records(cluster, table, context.settings_for(table.full_name))
     wanted = selection.wanted_in(table, context.selection.where)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name

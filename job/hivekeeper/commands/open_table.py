@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence, Tuple
 
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
@@ -13,7 +14,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import identity
+from hivekeeper.steps import identity, ownership
 from hivekeeper.steps.observe import qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
@@ -36,6 +37,14 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
     require_no_file(cluster.files, table, control)
     identity.refuse_left_behind(cluster, table)
     return table, None
+
+
+def find_records(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:
+    """As find_control, for a command that reads records without the lock. Raises NeedsInvestigation if others may have written them."""
+    table, control = find_control(cluster, table)
+    if control is not None:
+        ownership.require_own_records(cluster, table, control, settings.trusted_owners)
+    return table, control
 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:

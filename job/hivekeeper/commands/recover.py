@@ -23,7 +23,7 @@ def recover_table(context: Context, table: Table) -> TableOutcome:
     table, control = find_control(cluster, table)
     if control is None:
         return TableOutcome(table.full_name)
-    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, context.settings_for(table.full_name)) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         lift_in_swapped(cluster, observe_table(cluster, table, context.settings_for(table.full_name)), store.read_history(cluster, control))
     return TableOutcome(table.full_name, recovered=recovered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -21,7 +20,7 @@ from hivekeeper.runlog.entries import UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan
-from hivekeeper.steps import finish, identity, places, run_directory, table_lock
+from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.rollback import roll_back_units
 
@@ -42,8 +41,9 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
             raise per_table.unknown_run(table.full_name, undo)
         return TableOutcome(table.full_name)
     if context.dry_run:
+        ownership.require_own_records(cluster, table, control, context.settings_for(table.full_name).trusted_owners)
         return _planned(table, plan_rollback(context, table, control, undo))
-    with table_lock.hold_table(cluster, table, control, context.run) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, context.settings_for(table.full_name)) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:
@@ -132,8 +132,7 @@ def carry_out(
     cluster = context.cluster
     plan = RunPlan(context.run, ROLLBACK, table, undoing.units)
     settings = context.settings_for(table.full_name)
-    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK)
-    run = replace(run, leftover_ms=settings.leftover_age_ms)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings)
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))

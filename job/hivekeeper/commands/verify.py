@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control
+from hivekeeper.commands.open_table import find_records
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId
@@ -51,7 +51,7 @@ def verify(context: Context, against: Optional[RunId] = None, level: str = DIGES
 
 def verify_table(context: Context, table: Table, against: Optional[RunId], level: str) -> TableOutcome:
     cluster = context.cluster
-    table, control = find_control(cluster, table)
+    table, control = find_records(cluster, table, context.settings_for(table.full_name))
     history = store.read_history(cluster, control) if control else History()
     if control is None or not history.runs:
         if against:

@@ -169,6 +169,12 @@ class Settings:
         "Database of the backup tables. Without it they are in the database of their table.",
         per_table=True,
     )
+    trusted_owners: Tuple[str, ...] = setting(
+        "trusted_owners",
+        WORDS,
+        "",
+        "Other users whose records are believed, such as the one who ran Hivekeeper before. The user of the run is always trusted.",
+    )
     min_age_ms: int = setting(
         "min_age",
         DURATION,

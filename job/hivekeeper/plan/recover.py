@@ -45,6 +45,8 @@ STATES = {
     "pin": (),
     "unpin": (),
 }
+# Those that a backup table may show: what lies in the others is nobody's but the run's.
+SHOWN_STATES = ("retired", "backup_table")
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "clock"])
 
 

@@ -196,8 +196,8 @@ def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
         }
 
 
-def write_durably(files: Files, path: str, text: str) -> None:
-    """Write a file atomically: it exists complete or not at all."""
-    # A kill between the two calls leaves a .part, which nothing reads and which is deleted with its run.
-    files.write_new(path + ".part", text)
+def write_durably(files: Files, path: str, text: str, mode: int) -> None:
+    """A file that is there whole or not at all."""
+    # Killed between the two, a .part is left, which nobody reads and which goes with its run.
+    files.write_new(path + ".part", text, mode)
     files.rename_exact(path + ".part", path)

@@ -65,6 +65,7 @@ def make_table(run: Run, plan: RunPlan) -> str:
 
     def create() -> None:
         run.files.make_directory(shown)
+        run.files.guard({shown: run.rights})
         run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, _marks(run.table), places)
 
     is_made = _attempt(run.table, "make", plan.backup_table, create) or _may_be_there(run, plan.backup_table)

@@ -15,6 +15,7 @@ from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import recover
+from hivekeeper.plan.ownership import OWNER_AND_GROUP
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
@@ -28,6 +29,7 @@ from hivekeeper.steps import (
     exchange,
     finish,
     identity,
+    ownership,
     places,
     rollback,
     run_directory,
@@ -51,14 +53,18 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
     Returns (run, results of its units) for each run that had a plan.
     """
     settled: List[Settled] = []
-    for directory in run_directory.fence(cluster, control):
+    unfinished = run_directory.fence(cluster, control)
+    rights = ownership.CLOSED
+    if unfinished and not ownership.is_log_closed(cluster.files, control):
+        rights = replace(rights, file_mode=OWNER_AND_GROUP)
+    for directory in unfinished:
         paths = control.run(directory)
         plan = store.read_plan(cluster.files, table, paths)
         if plan is None:
             # Without a plan nothing was changed: the directory holds at most a stage.
             cluster.files.delete_tree(paths.top)
             continue
-        run = Run(cluster, table, control, paths, lock)
+        run = Run(cluster, table, control, paths, lock, rights=rights)
         settled.append((plan.run, settle_run(run, plan, by)))
     finish.tidy_up(cluster, table, control)
     return settled

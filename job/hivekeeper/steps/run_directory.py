@@ -6,12 +6,13 @@ Never touches live data.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Iterator, List, Optional
 
 from hivekeeper import __version__, names
+from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import Table
+from hivekeeper.model import OWNER_ONLY, Guard, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, SourceMissing, TargetExists
@@ -19,6 +20,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines, longest_entry
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_to_text
+from hivekeeper.steps import ownership
 
 MOST_COMMIT_TRIES = 1000
 # HDFS can still be read in safe mode, so reading the log would succeed on every try.
@@ -42,6 +44,12 @@ class Run:
     paths: RunPaths
     lock: Lock
     leftover_ms: Optional[int] = None
+    # Of the directories that readers of a backup pass; and of records.
+    rights: Guard = ownership.CLOSED
+
+    @property
+    def record_mode(self) -> int:
+        return self.rights.file_mode or OWNER_ONLY
 
     @property
     def files(self) -> Files:
@@ -76,17 +84,33 @@ def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
     return [directory for directory in moved if store.run_of(directory) not in finished]
 
 
-def open_run(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, name: RunId, operation: str) -> Run:
-    """Create a run's directories, so that every later step is a rename into an existing parent. Raises Fenced.
+def open_run(
+    cluster: Cluster,
+    table: Table,
+    control: ControlPaths,
+    lock: Lock,
+    name: RunId,
+    operation: str,
+    settings: Settings,
+    group_reads: bool = True,
+) -> Run:
+    """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
 
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked
     afterwards. A later takeover finds the directories and renames them.
+    `group_reads`: whether the group may read all that the run's records will describe.
     """
-    run = Run(cluster, table, control, control.run(name), lock)
+    run = Run(cluster, table, control, control.run(name), lock, settings.leftover_age_ms)
+    group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
-    for state in recover.STATES[operation]:
+    states = recover.STATES[operation]
+    for state in states:
         cluster.files.make_directory(run.paths.state(state))
+    with told_if_taken(run):
+        rights = ownership.find_rights(cluster.files, table, group_reads, settings.trusted_owners)
+        shown = [run.paths.state(state) for state in states if state in recover.SHOWN_STATES]
+        run = replace(run, rights=ownership.open_up(cluster.files, rights, control.log, [control.top, control.runs, run.paths.top, *shown]))
     require_lock(run)
     return run
 
@@ -133,7 +157,7 @@ def write_plan(run: Run, plan: RunPlan) -> None:
             code=Code.NOT_RECORDABLE,
             next="select fewer units at a time, with --max-units or --where; if one unit is too large alone, leave it out",
         )
-    store.write_durably(run.files, run.paths.plan, text)
+    store.write_durably(run.files, run.paths.plan, text, run.record_mode)
 
 
 def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
@@ -150,7 +174,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
         target = names.join(run.control.log, names.log_entry(history.next_version))
         try:
             files.delete_tree(paths.entry)
-            files.write_new(paths.entry, text)
+            files.write_new(paths.entry, text, run.record_mode)
             files.rename_exact(paths.entry, target)
         except SourceMissing as gone:
             # A directory that was made after the table had gone took those above it along, but not the log.

@@ -144,7 +144,7 @@ class Stager:
             {_staged_directory(batch, certificate.unit): self.plan.attributes[certificate.unit] for certificate in proved},
             self.owner,
         )
-        write_durably(files, paths.certificates(number), certificates_to_text(proved))
+        write_durably(files, paths.certificates(number), certificates_to_text(proved), self.run.record_mode)
         for certificate in proved:
             files.rename_exact(_staged_directory(batch, certificate.unit), paths.unit("ready", certificate.unit))
 

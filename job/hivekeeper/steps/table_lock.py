@@ -13,6 +13,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
+from hivekeeper.steps import ownership
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -23,8 +24,13 @@ MOST_HOLDER = 500
 
 
 @contextmanager
-def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId) -> Iterator[Lock]:
-    """Hold the table's lock for the body. Raises Locked."""
+def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, settings: Settings) -> Iterator[Lock]:
+    """Keep the table's lock for the body. Raises Locked, and NeedsInvestigation for records that others may have written.
+
+    Somebody who may write to the table's root can put a directory of its own there at any moment: so the control directory is looked at
+    before the lock, which must not be left in another's, and again with it.
+    """
+    ownership.require_own_control(cluster, table, control, settings.trusted_owners)
     since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
     holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id}) since {since:%Y-%m-%d %H:%M:%S} UTC"
     try:
@@ -41,6 +47,7 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
         require_no_file(cluster.files, table, control)
         raise
     try:
+        ownership.tighten(cluster, table, control, settings.trusted_owners)
         yield lock
     finally:
         _release(lock, control)

@@ -1,0 +1,175 @@
+"""Decide whose records are believed, and which rights a control directory has.
+
+Pure. docs/permissions.md has the rules. An ACL is judged by its entries, where there is one: then the group's bits of a mode are its mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from hivekeeper import names
+from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, Guard, Snapshot
+from hivekeeper.names import ControlPaths
+from hivekeeper.reasons import Code, Reason
+
+# Of a control directory: itself; lock, log and runs; log entries and run directories; what lies in those.
+LEVELS = 3
+OWNER_AND_GROUP = 0o640
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Why records are not believed; else what others may write to although it is ours, with the rights that it must have."""
+
+    why_not: Optional[Reason]
+    tighten: Mapping[str, Guard]
+
+
+def judge(control: ControlPaths, exposed: Iterable[Exposed], trusted: Collection[str]) -> Judgement:
+    """Of a file that others may write to, the content may be theirs; of a directory, the owners of what lies in it tell."""
+    tighten: Dict[str, Guard] = {}
+    for one in exposed:
+        if not _is_record(control, one.path):
+            continue
+        if not one.is_ours and one.owner not in trusted:
+            return Judgement(_foreign(one), {})
+        others = writers(one, trusted)
+        if others and one.is_ours and (one.is_dir or one.path == control.lock):
+            tighten[one.path] = _tightened(one, trusted)
+        elif others:
+            return Judgement(_writable(control, one, others), {})
+    return Judgement(None, tighten)
+
+
+def _is_record(control: ControlPaths, path: str) -> bool:
+    """Whether anything is ever believed of what lies there: a doctor's trial, for example, is not."""
+    below = path[len(control.top) :].strip("/").split("/")
+    if below[0] == "runs" and len(below) > 1:
+        return names.RUN_DIRECTORY.fullmatch(below[1]) is not None
+    if below[0] == "log" and len(below) > 1:
+        return len(below) == 2 and names.log_version(below[1]) is not None
+    return below[0] in ("", "lock", "log", "runs")
+
+
+def writers(one: Exposed, trusted: Collection[str]) -> List[str]:
+    """Who may write besides its owner and those who are trusted."""
+    found = ["everybody"] if one.mode & 0o002 else []
+    if one.mode & 0o020 and not one.acl:
+        found.append(f"the group {one.group}")
+    elif one.mode & 0o020:
+        found += [_named(kind, name or one.group) for kind, name, rights in _access(one.acl) if _gives_write(kind, name, rights, trusted)]
+    return found
+
+
+def _gives_write(kind: str, name: str, rights: str, trusted: Collection[str]) -> bool:
+    if kind == "user":
+        return name != "" and name not in trusted and "w" in rights
+    return kind == "group" and "w" in rights
+
+
+def _named(kind: str, name: str) -> str:
+    return f"the {kind} {name}"
+
+
+def _access(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
+    """(kind, name, rights) of each entry that is not a default one: `user:etl:rwx`, `mask::r-x`."""
+    found = []
+    for entry in acl:
+        kind, name, rights = entry.rsplit(":", 2)
+        if not entry.startswith("default:"):
+            found.append((kind, name, rights))
+    return found
+
+
+def _foreign(one: Exposed) -> Reason:
+    return Reason(
+        Code.RECORDS_OF_ANOTHER,
+        f"{one.path} belongs to {one.owner} (mode {one.mode:04o}), so what it says may not be what a run of ours has recorded",
+        f"find out who made it and why; if it is right, give it to the user of the runs (chown), or add {one.owner} to trusted_owners; "
+        "else move it away",
+    )
+
+
+def _writable(control: ControlPaths, one: Exposed, others: List[str]) -> Reason:
+    return Reason(
+        Code.RECORDS_WRITABLE,
+        f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}",
+        "find out whether somebody changed it; if not, take the right to write from all but the owner: hdfs dfs -chmod go-w "
+        f"{control.top} '{control.top}/{{lock,log,runs,log/*,runs/*,runs/*/*}}'",
+    )
+
+
+def _tightened(one: Exposed, trusted: Collection[str]) -> Guard:
+    return _without_write(one.mode, one.acl, trusted)
+
+
+def _without_write(mode: int, acl: Iterable[str], trusted: Collection[str]) -> Guard:
+    """Mode and access ACL without the right to write for anybody but the owner and named users who are trusted."""
+    kept = []
+    for kind, name, rights in _access(acl):
+        if kind == "mask":
+            continue
+        is_allowed = kind == "user" and (name == "" or name in trusted)
+        kept.append((kind, name, rights if is_allowed else rights.replace("w", "-")))
+    if not any(name for _, name, _ in kept):
+        group = next((rights for kind, _, rights in kept if kind == "group"), None)
+        bits = mode >> 3 & 0o5 & (0o7 if group is None else _bits(group))
+        return Guard(mode & ~0o072 | bits << 3)
+    # The mask lets through what it did, and nobody's write where nobody may.
+    mask = mode >> 3 & 0o7
+    if not any("w" in rights for kind, name, rights in kept if name or kind == "group"):
+        mask &= ~0o2
+    entries = [f"{kind}:{name}:{rights}" for kind, name, rights in kept] + [f"mask::{_symbols(mask)}"]
+    return Guard(mode & ~0o072 | mask << 3, acl=tuple(sorted(entries)))
+
+
+def _bits(rights: str) -> int:
+    return sum(bit for bit, letter in zip((4, 2, 1), rights) if letter != "-")
+
+
+def _symbols(bits: int) -> str:
+    return "".join(letter if bits & bit else "-" for bit, letter in zip((4, 2, 1), "rwx"))
+
+
+def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guard:
+    """The rights of the directories that lead to backups: those of the table itself without anybody else's write, so that whoever may
+    read the table finds its old files, which keep their own rights, and nobody else does.
+
+    Records are for the owner; and for the group where it may read the table, and all that was ever recorded of it (`group_reads`).
+    """
+    guard = _without_write(root.mode | 0o700, root.acl, trusted)
+    acl = tuple(sorted("user::rwx" if entry.startswith("user::") else entry for entry in guard.acl))
+    is_open = group_reads and is_read_by_group(root)
+    return replace(guard, mode=guard.mode & 0o777, file_mode=OWNER_AND_GROUP if is_open else OWNER_ONLY, group=root.group, acl=acl)
+
+
+def without_group(guard: Guard) -> Guard:
+    """For a directory whose group cannot be the table's: then its group is anybody, and gets what everybody has."""
+    return Guard(guard.mode & 0o707 | (guard.mode & 0o007) << 3, OWNER_ONLY)
+
+
+def of_log(guard: Guard) -> Guard:
+    """The log's directory is closed to the group together with its entries, which is also how a later run knows."""
+    return guard if guard.file_mode == OWNER_AND_GROUP else replace(guard, mode=0o700, acl=())
+
+
+def is_closed(mode: int) -> bool:
+    """Whether a directory is closed to its group."""
+    return mode & 0o050 != 0o050
+
+
+def is_read_by_group(attributes: Attributes) -> bool:
+    """Whether the group may list a directory and read its data files."""
+    directory = _group_bits(attributes.mode, attributes.acl)
+    return directory & 0o5 == 0o5 and bool(_group_bits(attributes.file_mode, attributes.file_acl) & 0o4)
+
+
+def is_seen_by_group(snapshot: Snapshot) -> bool:
+    """The same from modes alone. Those of files with an ACL are masks, which may say more than the group's own entry."""
+    return not is_closed(snapshot.mode) and all(entry.mode & 0o040 for entry in snapshot.entries if not entry.is_dir)
+
+
+def _group_bits(mode: int, acl: Iterable[str]) -> int:
+    own = [_bits(rights) for kind, name, rights in _access(acl) if kind == "group" and not name]
+    return mode >> 3 & 0o7 & (own[0] if own else 0o7)

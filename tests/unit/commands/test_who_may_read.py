@@ -1,0 +1,148 @@
+"""Nothing below a control directory is ever readable by a user who could not read the rows that it tells of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from support.builders import a_table
+from support.desk import Desk
+from support.fakes.files import ROOT, parts
+from support.fakes.rows import DataFile
+from support.world import World
+
+# The table's group, and nobody's.
+USERS = {"analyst": {"data"}, "stranger": set()}
+TABLES = {
+    "files for the owner alone, in directories for all": ({"": (0o755, 0o600)}, 0o755),
+    "partitions for the group and for nobody, in a root for all": ({"dt=1": (0o750, 0o640), "dt=2": (0o755, 0o600)}, 0o755),
+    "partitions that cannot be entered, in a root for all": ({"dt=1": (0o700, 0o644), "dt=2": (0o755, 0o644)}, 0o775),
+    "a table for the group": ({"": (0o770, 0o660)}, 0o770),
+    "partitions for the group": ({"dt=1": (0o750, 0o640), "dt=2": (0o770, 0o660)}, 0o770),
+    "a table for all": ({"dt=1": (0o775, 0o644), "dt=2": (0o777, 0o666)}, 0o775),
+}
+CLOSED = [name for name in TABLES if name != "a table for all"]
+
+
+def a_desk(units, root_mode):
+    world = World()
+    partitioned = "" not in units
+    world.add_table(a_table(["dt"] if partitioned else []), {name: [1000] * 3 for name in units})
+    desk = Desk(world)
+    dress(world, desk.live(), root_mode, 0o644)
+    for name, (mode, file_mode) in units.items():
+        dress(world, desk.live(name), mode, file_mode)
+    return desk
+
+
+def dress(world, directory, mode, file_mode):
+    top = world.files.namespace.find(directory)
+    for node in (top, *(child for child in top.children.values() if not child.is_dir)):
+        node.attributes = replace(node.attributes, group="data", mode=mode, file_mode=file_mode)
+
+
+def may(node, user, bit):
+    shift = 3 if node.attributes.group in USERS[user] else 0
+    return bool(node.mode >> shift & bit)
+
+
+def readable_below(world, top, user):
+    """Paths of files that a user can open: execute on the way, and read."""
+    found = []
+    for path, node in world.files.namespace.walk(top):
+        way = [world.files.namespace.find(names.join(ROOT, *parts(path)[:depth])) for depth in range(1, len(parts(path)))]
+        if not node.is_dir and may(node, user, 4) and all(may(directory, user, 1) for directory in way):
+            found.append((path, node.content))
+    return found
+
+
+def unit_of(row):
+    """Rows are named by table, unit and file."""
+    return row.partition("/")[2].rpartition("/")[0]
+
+
+class Watched:
+    """Looks with all users at everything below the control directory, before each step of a command and at its end."""
+
+    def __init__(self, desk):
+        self.desk, self.seen = desk, set()
+        live = {user: readable_below(desk.world, desk.live(), user) for user in USERS}
+        self.rows = {user: {row for _, content in found for row in content.rows} for user, found in live.items()}
+        self.all_rows = set(desk.world.rows_of(desk.table))
+
+    def __call__(self, step=""):
+        for user in USERS:
+            for path, content in readable_below(self.desk.world, self.desk.control.top, user):
+                rows = set(content.rows) if isinstance(content, DataFile) else self.all_rows
+                assert rows <= self.rows[user], f"{user} reads {path} before {step or 'the end'}"
+                self.seen.add((user, path))
+
+    def act(self, command):
+        self.desk.world.files.before_step = self
+        result = command()
+        self.desk.world.files.before_step = None
+        self()
+        return result
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_step_of_any_command_shows_more_than_the_table_does(name):
+    desk = a_desk(*TABLES[name])
+    watched = Watched(desk)
+    for command in (desk.backup, desk.compact, desk.rollback, desk.compact, lambda: desk.pin(desk.runs[-1]), desk.cleanup, desk.history):
+        assert watched.act(command).code is Exit.DONE
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_step_of_a_killed_compaction_and_its_recovery_shows_more_than_the_table_does(name):
+    for words in (["write_new.close", "certificates"], ["rename_exact", "/ready/", "/events"], ["write_new", "entry.json"]):
+        desk = a_desk(*TABLES[name])
+        watched = Watched(desk)
+        desk.kill_before(words, desk.compact)
+        watched()
+        assert watched.act(desk.recover).code is Exit.DONE
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_old_files_can_be_read_in_the_backup_by_those_who_could_read_the_table_and_records_by_the_group(name):
+    desk = a_desk(*TABLES[name])
+    watched = Watched(desk)
+    desk.compact()
+    watched()
+    in_backup = {
+        user: {row for path, content in readable_below(desk.world, desk.control.top, user) if "/retired/" in path for row in content.rows}
+        for user in USERS
+    }
+    assert in_backup == watched.rows
+    # A backup table's readers list its own directory too, which is empty.
+    run = desk.control.run(desk.runs[0])
+    assert desk.world.files.stat(run.state("backup_table")).mode == desk.world.files.stat(run.state("retired")).mode
+    sees_all = watched.rows["analyst"] == watched.all_rows
+    records = {names.base(path) for user, path in watched.seen if user == "analyst"} & {"plan.json", "lock", names.log_entry(0)}
+    assert records == ({"plan.json", "lock", names.log_entry(0)} if sees_all else set())
+    assert not any(path.endswith((".json", ".jsonl", "lock")) for user, path in watched.seen if user == "stranger")
+
+
+def test_a_log_that_was_closed_to_the_group_stays_closed():
+    desk = a_desk({"dt=1": (0o750, 0o640), "dt=2": (0o750, 0o600)}, 0o750)
+    desk.compact()
+    desk.append("dt=1", "events/dt=1/8", "events/dt=1/9")
+    dress(desk.world, desk.live("dt=1"), 0o750, 0o640)
+    desk.compact(where="dt = '1'")
+    modes = {entry.name: entry.mode for entry in desk.world.files.look([desk.control.log])[desk.control.log].entries}
+    assert set(modes.values()) == {0o600}
+    assert desk.world.files.stat(desk.control.log).mode == 0o700
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_is_live_after_a_compaction_has_the_rights_that_it_had(name):
+    units, root_mode = TABLES[name]
+    desk = a_desk(units, root_mode)
+    desk.compact()
+    for unit, (mode, file_mode) in units.items():
+        seen = desk.world.files.look([desk.live(unit)])[desk.live(unit)]
+        assert seen.mode == mode
+        assert {entry.mode for entry in seen.entries if not entry.is_dir} == {file_mode}

@@ -1,0 +1,153 @@
+"""Records that others may have written are believed by no command, and nothing is touched because of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.commands import compact_swap
+from hivekeeper.codes import Exit
+from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk, outcomes
+from support.world import World
+
+
+def discarding_all(desk):
+    return replace(desk.settings, min_age_ms=0)
+
+
+COMMANDS = {
+    "compact-swap": lambda desk: desk.compact(),
+    "compact-swap --dry-run": lambda desk: desk.compact(dry_run=True),
+    "rollback": lambda desk: desk.rollback(),
+    "rollback --dry-run": lambda desk: desk.rollback(dry_run=True),
+    "cleanup": lambda desk: desk.cleanup(discarding_all(desk)),
+    "cleanup --dry-run": lambda desk: desk.cleanup(discarding_all(desk), dry_run=True),
+    "recover": lambda desk: desk.recover(),
+    "history": lambda desk: desk.history(),
+    "verify": lambda desk: desk.verify(),
+    "analyze": lambda desk: desk.analyze(),
+    "backup": lambda desk: desk.backup(),
+    "pin": lambda desk: desk.pin(desk.runs[0]),
+}
+READERS = {name for name in COMMANDS if "dry" in name or name in ("history", "verify", "analyze")}
+RECORDS = ["", "log", "runs", "log/ENTRY", "runs/RUN", "runs/RUN/plan.json", "runs/RUN/certificates-1.jsonl", "runs/RUN/retired", "lock"]
+FILES = [record for record in RECORDS if "." in record or "ENTRY" in record]
+
+
+@pytest.fixture
+def desk():
+    """A table of which a run has a backup, and that has new small files."""
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    desk = Desk(world)
+    assert desk.compact().code is Exit.DONE
+    desk.append("dt=1", "a", "b", "c")
+    return desk
+
+
+def node_of(desk, record):
+    place = record.replace("ENTRY", names.log_entry(0)).replace("RUN", desk.runs[0])
+    path = names.join(desk.control.top, place) if place else desk.control.top
+    node = desk.world.files.namespace.find(path)
+    assert node is not None, path
+    return node
+
+
+def give(node, **attributes):
+    node.attributes = replace(node.attributes, **attributes)
+
+
+def picture(desk):
+    """Every file but the lock, which says who held it, and the rights of everything."""
+    nodes = desk.world.files.namespace.walk(names.parent(desk.live()))
+    return {path: (node.attributes, node.content) for path, node in nodes if path != desk.control.lock}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_belongs_to_another_user_is_believed_by_no_command(desk, command, record):
+    give(node_of(desk, record), owner="loader")
+    before = picture(desk)
+    result = COMMANDS[command](desk)
+    (outcome,) = result.tables
+    assert result.code is Exit.INVESTIGATE
+    assert outcome.problem.code is Code.RECORDS_OF_ANOTHER
+    assert "loader" in outcome.problem.what
+    assert picture(desk) == before
+
+
+@pytest.mark.parametrize("record", FILES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_record_that_the_group_may_write_to_is_believed_by_no_command(desk, command, record):
+    give(node_of(desk, record), file_mode=0o664)
+    before = picture(desk)
+    result = COMMANDS[command](desk)
+    assert result.code is Exit.INVESTIGATE
+    assert result.tables[0].problem.code is Code.RECORDS_WRITABLE
+    assert picture(desk) == before
+
+
+@pytest.mark.parametrize("record", [record for record in RECORDS if record not in FILES])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_directory_of_ours_is_tightened_by_those_that_write_and_passed_by_those_that_read(desk, command, record):
+    node = node_of(desk, record)
+    give(node, mode=0o775, file_mode=0o664)
+    assert COMMANDS[command](desk).code is Exit.DONE
+    assert bool(node.mode & 0o022) is (command in READERS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_records_of_a_trusted_owner_are_believed(desk, command):
+    for record in RECORDS:
+        give(node_of(desk, record), owner="hive-before")
+    trusting = Desk(desk.world, trusted_owners=("hive-before",))
+    trusting.runs = desk.runs
+    result = COMMANDS[command](trusting)
+    # What is another's a run cannot open up; what it makes beside it is its own.
+    assert result.tables[0].problem is None, result.tables[0].problem
+
+
+def test_a_control_directory_that_somebody_made_beforehand_gets_no_lock_and_no_other_table_waits(desk):
+    world = desk.world
+    world.add_table(a_table(name="orders"), {"": [1000] * 3})
+    top = Desk(world, "sales.orders").control.top
+    world.files.make_directory(f"{top}/runs/20260101t000000z-0000/retired")
+    for _, node in [("", world.files.namespace.find(top)), *world.files.namespace.walk(top)]:
+        give(node, owner="loader", mode=0o777)
+    selected = Selection(tables=("sales.orders", desk.table))
+    result = compact_swap.compact_swap(a_context(world.cluster, selected, "20260103t000000z-0000"))
+    refused, done = result.tables
+    assert refused.problem.code is Code.RECORDS_OF_ANOTHER
+    assert world.files.stat(f"{top}/lock") is None
+    assert done.problem is None
+    assert {unit.outcome.code for unit in done.units if unit.name == "dt=1"} == {"swapped"}
+
+
+def test_a_control_directory_that_is_replaced_while_the_lock_is_taken_is_not_believed(desk):
+    world, top = desk.world, desk.control.top
+
+    def replace_it(step):
+        if step.startswith("hold ") and world.files.stat(top + ".ours") is None:
+            world.files.writer.rename_into(top, top + ".ours")
+            world.files.writer.make_directory(f"{top}/log")
+            give(world.files.namespace.find(top), owner="loader", mode=0o777)
+
+    world.files.before_step = replace_it
+    result = desk.compact()
+    assert result.tables[0].problem.code is Code.RECORDS_OF_ANOTHER
+    assert world.files.stat(f"{top}/runs") is None
+
+
+def test_without_the_control_directory_there_is_no_history_and_the_table_is_compacted_as_a_new_one(desk):
+    before = desk.world.rows_of(desk.table)
+    desk.world.files.writer.rename_into(desk.control.top, names.join(desk.live(), "taken"))
+    desk.world.files.writer.rename_into(names.join(desk.live(), "taken"), names.join(names.parent(desk.live()), "taken"))
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    assert desk.world.rows_of(desk.table) == before
+    assert [entry.run for entry in desk.log().runs] == desk.runs[1:]
