@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Set
 
 import pytest
 
 from cluster.servers.hadoop import ZONE_KEY
+from cluster.servers.kerberos import get_ticket
+from cluster.servers.layout import Layout
 from hivekeeper.cluster.connect import assemble
+from hivekeeper.cluster.java_errors import java_causes
 from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
 from support.desk import Desk
 
 DAYS = ("dt=1", "dt=2", "dt=3")
@@ -157,6 +164,160 @@ def test_a_table_that_has_snapshots_is_compacted_and_the_snapshot_keeps_its_file
     assert count(spark, f"{database}.events") == 120
     hdfs.dfs.deleteSnapshot(hdfs.path(), "before")
     hdfs.dfs.disallowSnapshot(hdfs.path())
+
+
+@pytest.fixture
+def analyst(layout: Layout, gateway: Any, tmp_path: Path) -> Iterator[Any]:
+    """A client of HDFS as a user who has no rights."""
+    conf, user = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf), "analyst"
+    if layout.secure:
+        get_ticket(layout, user, tmp_path / "ticket")
+        conf.set("hadoop.security.kerberos.ticket.cache.path", str(tmp_path / "ticket"))
+    client = gateway.jvm.org.apache.hadoop.fs.FileSystem.newInstance(gateway.jvm.java.net.URI(layout.namenode), conf, user)
+    yield client
+    client.close()
+
+
+class Looker:
+    """Somebody who lists and opens everything below a directory, again and again, in a thread."""
+
+    def __init__(self, gateway: Any, client: Any, top: str) -> None:
+        self._path, self._client, self._top = gateway.jvm.org.apache.hadoop.fs.Path, client, top
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look_on)
+        self.opened: Set[str] = set()
+        self.denied: Counter = Counter()
+
+    def __enter__(self) -> Looker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look_on(self) -> None:
+        while not self._ended.is_set():
+            self._look_below(self._path(self._top))
+
+    def _look_below(self, directory: Any) -> None:
+        for status in self._attempt(self._client.listStatus, directory) or ():
+            path = status.getPath()
+            if status.isDirectory():
+                self._look_below(path)
+            elif self._attempt(self._open, path):
+                self.opened.add(str(path.toUri().getPath()))
+
+    def _open(self, path: Any) -> bool:
+        self._client.open(path).close()
+        return True
+
+    def _attempt(self, act: Callable[[Any], Any], path: Any) -> Any:
+        """None where it is forbidden, or gone meanwhile."""
+        try:
+            return act(path)
+        except Exception as error:
+            (*_, cause) = java_causes(error)
+            if cause.short_name not in ("AccessControlException", "FileNotFoundException", "RemoteException"):
+                raise
+            self.denied[str(path.toUri().getPath())] += cause.short_name != "FileNotFoundException"
+            return None
+
+
+@pytest.fixture
+def open_place(superuser: Any, gateway: Any, database: str) -> str:
+    """A directory of etl that everybody may enter, and below which a default ACL gives everything to everybody."""
+    jvm, place = gateway.jvm, gateway.jvm.org.apache.hadoop.fs.Path(f"/data/{database}-open")
+    superuser.mkdirs(place)
+    superuser.setPermission(place, jvm.org.apache.hadoop.fs.permission.FsPermission("755"))
+    superuser.setOwner(place, "etl", "data")
+    spec = "default:user:analyst:rwx,default:group::rwx,default:other::rwx,default:mask::rwx"
+    superuser.modifyAclEntries(place, jvm.org.apache.hadoop.fs.permission.AclEntry.parseAclSpec(spec, True))
+    return str(place)
+
+
+def guard(gateway: Any, superuser: Any, directory: str, mode: str, file_mode: str) -> None:
+    """A directory and its files get these modes and no ACL."""
+    hadoop = gateway.jvm.org.apache.hadoop.fs
+    for place in (hadoop.Path(directory), *(status.getPath() for status in superuser.listStatus(hadoop.Path(directory)))):
+        superuser.removeAcl(place)
+        is_file = superuser.getFileStatus(place).isFile()
+        superuser.setPermission(place, hadoop.permission.FsPermission(file_mode if is_file else mode))
+
+
+@pytest.mark.parametrize(("mode", "file_mode"), [("755", "600"), ("750", "644")])
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
+def test_a_user_who_may_not_read_a_table_reads_nothing_of_any_run_however_often_they_look(
+    spark, gateway, superuser, analyst, open_place, database, partitioned, mode, file_mode
+):
+    root = f"{open_place}/guarded"
+    units = [f"{root}/{day}" for day in DAYS] if partitioned else [root]
+    for unit in units:
+        spark.range(0, 40, 1, 4).write.mode("append").parquet(unit)
+        guard(gateway, superuser, unit, mode, file_mode)
+    by = "PARTITIONED BY (dt STRING) " if partitioned else ""
+    spark.sql(f"CREATE EXTERNAL TABLE {database}.guarded (id BIGINT) {by}STORED AS PARQUET LOCATION '{root}'")
+    for day in DAYS if partitioned else ():
+        spark.sql(f"ALTER TABLE {database}.guarded ADD PARTITION (dt='{day[3:]}')")
+    desk = desk_on(spark, f"{database}.guarded")
+    spark.range(0, 1).write.parquet(f"{open_place}/public")
+    with Looker(gateway, analyst, open_place) as looker:
+        for command in (desk.compact, desk.rollback, desk.compact, desk.cleanup):
+            assert command().code is Exit.DONE
+    top = f"{root}/.hivekeeper" if partitioned else f"{open_place}/.hivekeeper-guarded"
+    assert {path for path in looker.opened if not path.startswith(f"{open_place}/public/")} == set()
+    # They looked while it was written, and what lies open they did read.
+    assert looker.opened
+    closed = top if mode == "750" and not partitioned else "/stage"
+    assert any(seen and path.startswith(top) and path.endswith(closed) for path, seen in looker.denied.items()), looker.denied
+
+
+def rights_below(superuser: Any, gateway: Any, top: str) -> Dict[str, str]:
+    """Owner, mode and + for an ACL, of everything in a control directory that is not of the table itself."""
+    found, jvm = {}, gateway.jvm
+    level = [jvm.org.apache.hadoop.fs.Path(top)]
+    for _ in range(4):
+        statuses = [superuser.getFileStatus(path) for path in level]
+        for status in statuses:
+            plus = "+" if status.hasAcl() else ""
+            found[status.getPath().toUri().getPath()] = f"{status.getOwner()}:{status.getGroup()} {status.getPermission().toOctal()}{plus}"
+        level = [below.getPath() for status in statuses if status.isDirectory() for below in superuser.listStatus(status.getPath())]
+    return found
+
+
+def test_a_control_directory_has_the_tables_group_and_acl_without_anybody_elses_write(spark, hdfs, superuser, gateway, database):
+    for below in ("", *DAYS):
+        hdfs.give(below, "etl", "data", "770")
+    hdfs.set_acl(hdfs.path(), "user:analyst:rwx,default:user:analyst:rwx,default:group:data:rwx")
+    desk = desk_on(spark, f"{database}.events")
+    assert desk.compact().code is Exit.DONE
+    found = rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper")
+    run = f"{hdfs.root}/.hivekeeper/runs/{desk.runs[0]}"
+    assert {place: found[place] for place in (f"{hdfs.root}/.hivekeeper", run, f"{run}/retired")} == {
+        f"{hdfs.root}/.hivekeeper": "etl:data 750+",
+        run: "etl:data 750+",
+        f"{run}/retired": "etl:data 750+",
+    }
+    assert hdfs.acl(hdfs.path(".hivekeeper")) == ["group::r-x", "user:analyst:r-x"]
+    assert hdfs.acl(hdfs.path()) != []
+    assert {rights for place, rights in found.items() if place.endswith(("json", "jsonl", "lock"))} == {"etl:data 640"}
+
+
+def test_a_control_directory_that_a_tenant_made_beforehand_is_refused_and_left_as_it_is(spark, hdfs, superuser, gateway, database):
+    forged = hdfs.path(".hivekeeper/runs/20260101t000000z-0000")
+    superuser.mkdirs(forged)
+    for place in (".hivekeeper", ".hivekeeper/runs", ".hivekeeper/runs/20260101t000000z-0000"):
+        superuser.setOwner(hdfs.path(place), "loader", "loader")
+        superuser.setPermission(hdfs.path(place), hdfs.jvm.org.apache.hadoop.fs.permission.FsPermission("777"))
+    before = rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper")
+    desk = desk_on(spark, f"{database}.events")
+    for command in (desk.compact, desk.recover, desk.history, desk.cleanup, desk.rollback, desk.analyze, desk.backup, desk.verify):
+        (outcome,) = command().tables
+        assert outcome.problem.code is Code.RECORDS_OF_ANOTHER
+        assert "belongs to loader (mode 0777)" in outcome.problem.what
+    assert rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper") == before
+    trusting = desk_on(spark, f"{database}.events", trusted_owners=("loader",))
+    assert trusting.compact().tables[0].problem.code is Code.RECORDS_WRITABLE
 
 
 @pytest.fixture

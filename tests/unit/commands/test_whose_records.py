@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
-from hivekeeper.commands import compact_swap
 from hivekeeper.codes import Exit
+from hivekeeper.commands import compact_swap
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
 from support.builders import a_table
