@@ -7,8 +7,8 @@ require_trusted() {
   local file
   declare -gA LOOKED=()
   TRUSTED=" 0 $EUID "
-  for file in ${HIVEKEEPER_TRUSTED_OWNERS:-}; do
-    TRUSTED+="$(id -u -- "$file" 2>/dev/null) " || die 2 "HIVEKEEPER_TRUSTED_OWNERS names $file, which is not a user of this machine" "correct or unset it"
+  for file in ${HIVEKEEPER_RELEASE_OWNERS:-}; do
+    TRUSTED+="$(id -u -- "$file" 2>/dev/null) " || die 2 "HIVEKEEPER_RELEASE_OWNERS names $file, which is not a user of this machine" "correct or unset it"
   done
   for file in "$@"; do
     require_trusted_file "$file"
@@ -56,7 +56,7 @@ judge_path() {
   fi
   read -r uid gid mode owner group <<<"$found"
   [[ $TRUSTED == *" $uid "* ]] ||
-    refuse_path "$about" "$path belongs to $owner" "have it owned by root or $(id -un), or set HIVEKEEPER_TRUSTED_OWNERS=$owner"
+    refuse_path "$about" "$path belongs to $owner" "have it owned by root or $(id -un), or set HIVEKEEPER_RELEASE_OWNERS=$owner"
   [[ ! -L $path ]] || return 0
   if ((8#$mode & 8#2)); then
     [[ -d $path && -k $path ]] || refuse_path "$about" "everybody may write to $path (mode $mode)" "chmod o-w $path"

@@ -65,18 +65,18 @@ refused() {
   stub evil 'touch "$ARGV"'
   printf 'spark: {submit_command: %s}\n' "$WORLD/stubs/evil" >"$shared/conf/site.yaml"
   "$(PATH=$ORIGINAL_PATH type -P chown)" 4242 "$shared/conf" "$shared/conf/site.yaml"
-  refused "$shared/conf belongs to 4242" "or set HIVEKEEPER_TRUSTED_OWNERS=4242" "$shared/hivekeeper-1/bin/hivekeeper"
+  refused "$shared/conf belongs to 4242" "or set HIVEKEEPER_RELEASE_OWNERS=4242" "$shared/hivekeeper-1/bin/hivekeeper"
   "$(PATH=$ORIGINAL_PATH type -P chown)" 4242 "$shared/hivekeeper-1/bin/lib/log.bash"
-  refused "$shared/hivekeeper-1/bin/lib/log.bash belongs to" "HIVEKEEPER_TRUSTED_OWNERS" "$shared/hivekeeper-1/bin/hivekeeper"
+  refused "$shared/hivekeeper-1/bin/lib/log.bash belongs to" "HIVEKEEPER_RELEASE_OWNERS" "$shared/hivekeeper-1/bin/hivekeeper"
 }
 
 @test "trust: users who install can be named" {
   [[ $EUID -eq 0 ]] || skip "only root can make somebody else's files"
   "$(PATH=$ORIGINAL_PATH type -P chown)" daemon "$WORLD/app/bin" "$WORLD/app/dist/hivekeeper.py"
-  refused "$WORLD/app/bin belongs to daemon" "HIVEKEEPER_TRUSTED_OWNERS=daemon"
-  HIVEKEEPER_TRUSTED_OWNERS="bin daemon" run "$RUN" analyze --database sales
+  refused "$WORLD/app/bin belongs to daemon" "HIVEKEEPER_RELEASE_OWNERS=daemon"
+  HIVEKEEPER_RELEASE_OWNERS="bin daemon" run "$RUN" analyze --database sales
   [ "$status" -eq 0 ]
-  HIVEKEEPER_TRUSTED_OWNERS="no-such-user" run "$RUN" analyze --database sales
+  HIVEKEEPER_RELEASE_OWNERS="no-such-user" run "$RUN" analyze --database sales
   [ "$status" -eq 2 ]
   [[ $output == *"names no-such-user, which is not a user of this machine"* ]]
 }

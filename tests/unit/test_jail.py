@@ -85,6 +85,7 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "write_new", lambda port, path: port.write_new(path, "x")),
     ("files", "hold", lambda port, path: port.hold(path, "us")),
     ("files", "dress", lambda port, path: port.dress({INSIDE: None, path: None})),
+    ("files", "guard", lambda port, path: port.guard({INSIDE: None, path: None})),
     ("metastore", "add_partition", lambda port, path: port.add_partition(TABLE, Partition("dt=1", ("1",), path, PARQUET, {}))),
     ("metastore", "make_backup_table", lambda port, path: port.make_backup_table(TABLE, "b.t", path, OURS, {})),
     ("metastore", "make_backup_table", lambda port, path: port.make_backup_table(TABLE, "b.t", INSIDE, OURS, {"dt=1": path})),

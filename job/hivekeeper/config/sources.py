@@ -20,11 +20,11 @@ CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
 DRIVER_OUTPUT = "HIVEKEEPER_DRIVER_OUTPUT"
 # Users besides root whose files on this machine are trusted; not a setting, as it decides which settings are read.
-TRUSTED_OWNERS = "HIVEKEEPER_TRUSTED_OWNERS"
+RELEASE_OWNERS = "HIVEKEEPER_RELEASE_OWNERS"
 
 # Variables with our prefix that are not settings: they give locations, or belong to a scheduler's script that calls Hivekeeper.
 SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
-RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, TRUSTED_OWNERS, "HIVEKEEPER_PYTHON", *SCRIPTS])
+RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, RELEASE_OWNERS, "HIVEKEEPER_PYTHON", *SCRIPTS])
 
 # What Spark hides in its own logs and pages by default (spark.redaction.regex), in the name of a property or its value.
 SECRET = re.compile(r"secret|password|token|access[.]?key|account[.]?key", re.IGNORECASE)
