@@ -14,7 +14,7 @@ import stat
 from dataclasses import dataclass
 from typing import Callable, FrozenSet, List, Mapping, Optional
 
-from hivekeeper.config.sources import TRUSTED_OWNERS
+from hivekeeper.config.sources import RELEASE_OWNERS
 from hivekeeper.errors import UsageError
 from hivekeeper.reasons import Code
 
@@ -42,7 +42,7 @@ class Trust:
         if found.st_uid not in self.owners:
             owner = _user_name(found.st_uid)
             return Danger(
-                f"{path} belongs to {owner}", f"have it owned by root or {_user_name(os.geteuid())}, or set {TRUSTED_OWNERS}={owner}"
+                f"{path} belongs to {owner}", f"have it owned by root or {_user_name(os.geteuid())}, or set {RELEASE_OWNERS}={owner}"
             )
         if stat.S_ISLNK(found.st_mode):
             return None
@@ -94,11 +94,11 @@ def find_danger(
 
 def find_owners(environ: Mapping[str, str]) -> FrozenSet[int]:
     owners = {0, os.geteuid()}
-    for name in environ.get(TRUSTED_OWNERS, "").split():
+    for name in environ.get(RELEASE_OWNERS, "").split():
         try:
             owners.add(pwd.getpwnam(name).pw_uid)
         except KeyError:
-            raise UsageError(f"{TRUSTED_OWNERS} names {name}, which is not a user of this machine", next="correct or unset it") from None
+            raise UsageError(f"{RELEASE_OWNERS} names {name}, which is not a user of this machine", next="correct or unset it") from None
     return frozenset(owners)
 
 

@@ -7,7 +7,7 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
-from hivekeeper.config.sources import TRUSTED_OWNERS
+from hivekeeper.config.sources import RELEASE_OWNERS
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import trusted_files
 from hivekeeper.launch.trusted_files import Trust, find_danger, find_owners, is_private_group, require_trusted
@@ -117,9 +117,9 @@ def test_a_refusal_has_its_code_and_says_what_to_do(place):
 def test_users_who_install_can_be_trusted_by_name():
     name = trusted_files.pwd.getpwuid(1).pw_name
     assert find_owners({}) == {0, ME}
-    assert find_owners({TRUSTED_OWNERS: f" {name} root "}) == {0, 1, ME}
+    assert find_owners({RELEASE_OWNERS: f" {name} root "}) == {0, 1, ME}
     with pytest.raises(UsageError, match="no-such-user"):
-        find_owners({TRUSTED_OWNERS: "no-such-user"})
+        find_owners({RELEASE_OWNERS: "no-such-user"})
 
 
 def test_a_private_group_is_named_as_its_user_and_has_no_other_member(monkeypatch):
