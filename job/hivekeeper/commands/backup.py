@@ -34,7 +34,7 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
     if observed.reason:
         return per_table.refused(table, observed.reason, observed)
     if not observed.has_control:
-        identity.refuse_left_behind(cluster, observed.table)
+        identity.refuse_left_behind(cluster, observed.table, settings.trusted_owners)
     with table_lock.hold_table(cluster, observed.table, observed.control, context.run, settings) as lock:
         recovered = settle_table(cluster, observed.table, observed.control, lock, context.run)
         observed = observe_table(cluster, observed.table, settings, wanted)

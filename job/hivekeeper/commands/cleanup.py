@@ -30,11 +30,10 @@ def clean_up(context: Context) -> CommandResult:
 
 
 def clean_up_table(context: Context, table: Table) -> TableOutcome:
-    cluster = context.cluster
-    table, control = find_control(cluster, table)
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
+    table, control = find_control(cluster, table, settings)
     if control is None:
         return TableOutcome(table.full_name)
-    settings = context.settings_for(table.full_name)
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))

@@ -53,7 +53,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
     unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version)
     if unfit:
         return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
-    table, control = find_control(cluster, table)
+    table, control = find_control(cluster, table, settings)
     observed = observe_table(cluster, table, settings, wanted) if context.dry_run or control is None else None
     if observed is not None:
         if observed.reason:

@@ -22,7 +22,7 @@ from hivekeeper.steps.table_lock import require_no_file
 Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 
 
-def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[ControlPaths]]:
+def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:
     """The table with its location qualified, and its control directory, None where we never worked on it.
 
     Raises Refused, and NeedsInvestigation where the control directory stayed at the table's former name.
@@ -35,13 +35,13 @@ def find_control(cluster: Cluster, table: Table) -> Tuple[Table, Optional[Contro
     if cluster.files.look([control.top])[control.top].exists:
         return table, control
     require_no_file(cluster.files, table, control)
-    identity.refuse_left_behind(cluster, table)
+    identity.refuse_left_behind(cluster, table, settings.trusted_owners)
     return table, None
 
 
 def find_records(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:
     """As find_control, for a command that reads records without the lock. Raises NeedsInvestigation if others may have written them."""
-    table, control = find_control(cluster, table)
+    table, control = find_control(cluster, table, settings)
     if control is not None:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
     return table, control

@@ -27,17 +27,17 @@ def pin(context: Context, backup: RunId, pinned: bool) -> CommandResult:
 
 
 def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> TableOutcome:
-    cluster = context.cluster
-    table, control = find_control(cluster, table)
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
+    table, control = find_control(cluster, table, settings)
     if control is None:
         raise _unknown(table, backup)
-    with table_lock.hold_table(cluster, table, control, context.run, context.settings_for(table.full_name)) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         found = _find_backup(store.read_history(cluster, control), table, backup)
         if found.pinned is pinned:
             return TableOutcome(table.full_name, recovered=recovered, backups=(BackupOutcome(found, BackupState.THERE),))
         operation = PIN if pinned else UNPIN
-        run = run_directory.open_run(cluster, table, control, lock, context.run, operation, context.settings_for(table.full_name))
+        run = run_directory.open_run(cluster, table, control, lock, context.run, operation, settings)
         now_ms = cluster.clock.now_ms()
         entry = LogEntry(context.run, run.directory, operation, now_ms, pin=(backup, pinned))
         version = run_directory.commit(run, entry, {})

@@ -19,11 +19,11 @@ def recover(context: Context) -> CommandResult:
 
 def recover_table(context: Context, table: Table) -> TableOutcome:
     """Take the lock and settle unfinished runs. Leaves no trace in a table that was never worked on."""
-    cluster = context.cluster
-    table, control = find_control(cluster, table)
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
+    table, control = find_control(cluster, table, settings)
     if control is None:
         return TableOutcome(table.full_name)
-    with table_lock.hold_table(cluster, table, control, context.run, context.settings_for(table.full_name)) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
-        lift_in_swapped(cluster, observe_table(cluster, table, context.settings_for(table.full_name)), store.read_history(cluster, control))
+        lift_in_swapped(cluster, observe_table(cluster, table, settings), store.read_history(cluster, control))
     return TableOutcome(table.full_name, recovered=recovered)

@@ -34,16 +34,16 @@ def rollback(context: Context, undo: Optional[RunId] = None) -> CommandResult:
 
 
 def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> TableOutcome:
-    cluster = context.cluster
-    table, control = find_control(cluster, table)
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
+    table, control = find_control(cluster, table, settings)
     if control is None:
         if undo:
             raise per_table.unknown_run(table.full_name, undo)
         return TableOutcome(table.full_name)
     if context.dry_run:
-        ownership.require_own_records(cluster, table, control, context.settings_for(table.full_name).trusted_owners)
+        ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         return _planned(table, plan_rollback(context, table, control, undo))
-    with table_lock.hold_table(cluster, table, control, context.run, context.settings_for(table.full_name)) as lock:
+    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:

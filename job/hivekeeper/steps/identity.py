@@ -7,7 +7,7 @@ created at the same second and no table of that name and time is left. The recor
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Dict, Iterator
+from typing import Collection, Dict, Iterator
 
 from hivekeeper import names
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
@@ -18,6 +18,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History, known_as
+from hivekeeper.steps import ownership
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
@@ -51,15 +52,15 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
     return known_as(history, former) if former else history
 
 
-def refuse_left_behind(cluster: Cluster, table: Table) -> None:
+def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str]) -> None:
     """Raise NeedsInvestigation where the control directory of an unpartitioned table lies beside its former directory: Hive moves the
-    directory of a managed table that is renamed, and nothing else.
+    directory of a managed table that is renamed, and nothing else. Records of others, which anybody may put there, are not believed.
     """
     if table.partitioned or not follows_its_name(table):
         return
     own = ControlPaths.of(table.location, partitioned=False)
     for control in _find_orphans(cluster, table, own):
-        if table.create_time and table.create_time in set(_creation_times(cluster, table, control)):
+        if table.create_time and table.create_time in set(_creation_times(cluster, table, control, trusted)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
@@ -82,8 +83,12 @@ def _find_orphans(cluster: Cluster, table: Table, own: ControlPaths) -> Iterator
     return (ControlPaths(path) for place, path in places.items() if not touching.get(place))
 
 
-def _creation_times(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[int]:
+def _creation_times(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Iterator[int]:
     """Of the tables that the records of a control directory are about; what cannot be read says nothing."""
+    try:
+        ownership.require_own_records(cluster, table, control, trusted)
+    except NeedsInvestigation:
+        return
     with suppress(HivekeeperError):
         for run in store.read_history(cluster, control).runs:
             created = run.table_id.rpartition("@")[2]

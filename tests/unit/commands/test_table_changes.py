@@ -318,6 +318,19 @@ def test_a_control_directory_that_a_rename_left_behind_is_said_and_how_to_bring_
     assert desk.world.rows_of(RENAMED) == before
 
 
+def test_a_control_directory_of_another_user_beside_is_not_taken_for_one_that_was_left_behind():
+    """With records about a table that was created in the same second: whoever may write beside the table can put them there."""
+    desk = make_desk("MANAGED_TABLE", columns=())
+    desk.compact()
+    top = desk.control.top
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    for _, node in [(top, desk.world.files.namespace.directory(top)), *desk.world.files.namespace.walk(top)]:
+        node.attributes = replace(node.attributes, owner="loader")
+    desk.table = RENAMED
+    desk.append("", "late1", "late2", "late3")
+    assert outcomes(desk.compact()) == {"": "swapped"}
+
+
 def test_the_control_directory_of_another_table_beside_is_none_of_ours():
     desk = make_desk("MANAGED_TABLE", columns=())
     desk.compact()
