@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
-from hivekeeper.plan.eligibility import BACKUP_OF
+from hivekeeper.names import BACKUP_OF
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed

@@ -87,7 +87,9 @@ def judge_end(world: World) -> Iterator[str]:
 
 
 def _judge_log(world: World) -> Iterator[str]:
-    entries = [read_entry(node.content, names.log_version(names.base(path)) or 0) for path, node in world.files_below(LOG)]
+    entries = [
+        read_entry(node.content.splitlines(), names.log_version(names.base(path)) or 0, path) for path, node in world.files_below(LOG)
+    ]
     finished = [entry.run for entry in entries if entry.finished]
     if len(set(finished)) < len(finished):
         yield "a run is twice in the log"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from greenlet import getcurrent, greenlet
 
@@ -16,7 +16,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Exposed, FileInfo, Guard, Selection, Snapshot
+from hivekeeper.model import OWNER_ONLY, Exposed, FileInfo, Guard, Selection, Snapshot
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
 from support import step_by_step
@@ -116,6 +116,10 @@ class SteppedFiles:
 
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         pass
+
+    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+        """Pieces are joined here: the explorer makes a step again in every order, and an iterator gives them once."""
+        _ask("files", "write_new", path, "".join(text), mode)
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
