@@ -6,7 +6,7 @@ Pure and total: every combination has one answer. docs/swap.md has the table.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Dict, Iterable, List, Mapping, Set, Tuple
+from typing import Container, Dict, Iterable, List, Mapping, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
@@ -63,9 +63,29 @@ def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
     return tuple(unit for unit in acted_on if unit.live != (names.join(root, unit.name) if unit.name else root))
 
 
-def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str]) -> List[PlannedUnit]:
-    """Those of find_elsewhere whose directory is not where the metastore has the partition; `lives` are locations by its name."""
-    return [unit for unit in units if lives.get(unit.name) != unit.live]
+def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str], nowhere: Container[UnitNumber]) -> List[PlannedUnit]:
+    """Those of find_elsewhere whose directory cannot be this partition's; `lives` are the locations of all partitions by name.
+
+    A partition that was dropped, renamed or moved while the run was interrupted is not foreign: its former directory is nobody's now,
+    or that of the new name. Foreign is what is another partition's while this one is elsewhere, what lies around or inside another's,
+    and what was never there: `nowhere` are the units that lie neither in live nor where they left it for.
+    """
+    taken = set(lives.values())
+    around = {above for live in taken for above in _above(live)}
+
+    def is_foreign(unit: PlannedUnit) -> bool:
+        overlaps = unit.live in around or not taken.isdisjoint(_above(unit.live))
+        return overlaps or (unit.live in taken and unit.name in lives) or unit.number in nowhere
+
+    return [unit for unit in units if lives.get(unit.name) != unit.live and is_foreign(unit)]
+
+
+def _above(path: str) -> List[str]:
+    found = []
+    while "/" in path.strip("/"):
+        path = names.parent(path)
+        found.append(path)
+    return found
 
 
 def find_strangers(top: str, tree: Iterable[FileInfo], units: Set[UnitNumber], operation: str) -> List[str]:

@@ -71,6 +71,19 @@ def finish_run(
     recovered_by: Optional[RunId] = None,
 ) -> int:
     """The run's last log entry; then its directory keeps the backup and the evidence, or goes, and backup tables follow."""
+    version = record_run(run, plan, units, parameters, recovered_by)
+    tidy_up(run.cluster, run.table, run.control)
+    return version
+
+
+def record_run(
+    run: Run,
+    plan: RunPlan,
+    units: Sequence[UnitResult],
+    parameters: Dict[str, object],
+    recovered_by: Optional[RunId] = None,
+) -> int:
+    """The run's last log entry."""
     entry = LogEntry(
         run=store.run_of(run.directory),
         directory=run.directory,
@@ -82,9 +95,7 @@ def finish_run(
         records=plan.records,
         pin=_pin_only_copies(plan, units),
     )
-    version = run_directory.commit(run, entry, parameters)
-    tidy_up(run.cluster, run.table, run.control)
-    return version
+    return run_directory.commit(run, entry, parameters)
 
 
 def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:

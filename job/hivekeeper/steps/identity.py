@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.ports import Cluster
+from hivekeeper.ports import Cluster, NoPermission
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -39,6 +39,11 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
             next=f"find out who moved them, and move them back to {name}; two tables on one directory cannot both be compacted",
         )
     return create_time == table.create_time != 0
+
+
+def is_alike(one: Table, other: Table) -> bool:
+    """Whether two definitions can be one table's under two names: a rename changes neither kind nor columns."""
+    return (one.kind, one.columns, one.partition_columns) == (other.kind, other.columns, other.partition_columns)
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:
@@ -87,13 +92,14 @@ def _creation_times(cluster: Cluster, table: Table, control: ControlPaths, trust
     """Of the tables that the records of a control directory are about; what cannot be read says nothing."""
     try:
         ownership.require_own_records(cluster, table, control, trusted)
-    except NeedsInvestigation:
+        directories = store.find_runs(cluster.files, control)
+    except (NeedsInvestigation, NoPermission):
         return
-    with suppress(HivekeeperError):
+    with suppress(HivekeeperError, NoPermission):
         for run in store.read_history(cluster, control).runs:
             created = run.table_id.rpartition("@")[2]
             yield from [int(created)] if created.isdigit() else []
-    for directory in store.find_runs(cluster.files, control):
-        with suppress(HivekeeperError):
+    for directory in directories:
+        with suppress(HivekeeperError, NoPermission):
             plan = store.read_plan(cluster.files, table, control.run(directory))
-            yield from [plan.table.create_time] if plan else []
+            yield from [plan.table.create_time] if plan and is_alike(table, plan.table) else []

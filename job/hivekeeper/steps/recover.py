@@ -14,7 +14,7 @@ from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequenc
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import recover
+from hivekeeper.plan import eligibility, recover
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.reasons import Code, Reason
@@ -71,21 +71,47 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
 
 
 def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
-    """Finish or undo one run that was taken over."""
+    """Finish or undo one run that was taken over.
+
+    The lock is checked first: a control directory that somebody put at this place since its owner was checked does not hold it.
+    """
+    run_directory.require_lock(run)
     refuse_strangers(run, plan)
-    refuse_foreign_places(run, plan)
     if plan.operation == BACKUP:
         # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
             run.files.delete_tree(run.paths.top)
         return ()
-    if not identity.is_same(run.cluster, run.table, plan.table.full_name, plan.table.create_time):
+    if not _is_of_this_table(run, plan):
         return _settle_of_former(run, plan, by)
+    refuse_foreign_places(run, plan)
     units = _settle_units(run, plan, _leave_dropped(run, plan, _find_settler(run, plan)))
     finish.finish_units(run, units)
     units = places.confirm(run, units) if plan.operation in EXCHANGES else units
     finish.finish_run(run, plan, units, {}, by)
     return tuple(units)
+
+
+def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
+    """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
+    the same definition, and no unit whose live holds files of which the plan knows none.
+    """
+    if not identity.is_same(run.cluster, run.table, plan.table.full_name, plan.table.create_time):
+        return False
+    return plan.table.full_name == run.table.full_name or (identity.is_alike(run.table, plan.table) and _knows_live(run, plan))
+
+
+def _knows_live(run: Run, plan: RunPlan) -> bool:
+    certificates = store.read_certificates(run.files, run.paths)
+    seen = look_at(run.files.look, [unit.live for unit in plan.units])
+    for unit in plan.units:
+        proved = certificates.get(unit.number)
+        known = {(file.name, file.length) for file in (*unit.manifest, *unit.expected)}
+        known.update(proved.files.items() if proved else ())
+        files = {(file.name, file.length) for file in eligibility.data_files(seen[unit.live])}
+        if files and not files & known:
+            return False
+    return True
 
 
 def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
@@ -100,7 +126,7 @@ def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, .
     else:
         plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
         units = _settle_units(run, plan, _find_settler(run, plan))
-    finish.finish_run(replace(run, table=plan.table), plan, units, {}, by)
+    finish.record_run(replace(run, table=plan.table), plan, units, {}, by)
     return tuple(units)
 
 
@@ -194,9 +220,11 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
     units = recover.find_elsewhere(plan)
     if not units:
         return
-    known = run.cluster.metastore.partitions_named(run.table, [unit.name for unit in units])
-    lives = {name: run.files.qualify(partition.location) for name, partition in known.items()}
-    foreign = recover.find_foreign(units, lives)
+    lives = {partition.name: run.files.qualify(partition.location) for partition in run.cluster.metastore.partitions(run.table)}
+    aside = {unit.number: run.paths.unit("retired", unit.number) for unit in units}
+    seen = look_at(run.files.look, [*(unit.live for unit in units), *aside.values()])
+    nowhere = {unit.number for unit in units if not seen[unit.live].exists and not seen[aside[unit.number]].exists}
+    foreign = recover.find_foreign(units, lives, nowhere)
     if foreign:
         field, live = f"units[{plan.units.index(foreign[0])}].live", foreign[0].live
         raise NeedsInvestigation(
