@@ -102,14 +102,16 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:
+    """Whether live is empty, or holds a file of the manifest or of the proof, for each unit."""
     certificates = store.read_certificates(run.files, run.paths)
     seen = look_at(run.files.look, [unit.live for unit in plan.units])
     for unit in plan.units:
+        files = eligibility.data_files(seen[unit.live])
         proved = certificates.get(unit.number)
-        known = {(file.name, file.length) for file in (*unit.manifest, *unit.expected)}
-        known.update(proved.files.items() if proved else ())
-        files = {(file.name, file.length) for file in eligibility.data_files(seen[unit.live])}
-        if files and not files & known:
+        known = {(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
+        # A certificate does not know the ids of its files; their names are unique (Spark puts a UUID into each).
+        written = set(proved.files.items()) if proved else set()
+        if files and not any((one.name, one.length, one.file_id) in known or (one.name, one.length) in written for one in files):
             return False
     return True
 

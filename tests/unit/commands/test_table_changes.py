@@ -9,10 +9,11 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.model import Column
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from support.builders import a_table
+from support.builders import a_partition, a_table
 from support.desk import Desk, outcomes
 from support.fakes.rows import DataFile
 from support.hive_statements import Hive
@@ -373,3 +374,84 @@ def test_runs_on_a_table_that_was_created_again_are_not_passed_over_in_silence()
     verified = desk.verify()
     assert (verified.code, verified.tables[0].problem.code) == (Exit.REFUSED, Code.TABLE_CREATED_AGAIN)
     assert store.read_history(desk.world.cluster, ControlPaths.of(stored.location, True)).standing
+
+
+# ---- a partition at a place of its own
+
+
+def make_desk_elsewhere(kind, **parameters):
+    """dt=1 lies where its name does not say, as after a rename of an external partition."""
+    world = World()
+    table = a_table(["dt"], kind=kind, parameters=parameters, create_time=5)
+    world.add_table(table, {"dt=2": [1000] * 2})
+    live = f"{table.location}/2026/01"
+    world.catalog.add_partition(TABLE, a_partition("dt=1", live, table.storage))
+    for number in range(3):
+        world.add_file(f"{live}/part-{number}.parquet", [f"events/dt=1/{number}"])
+    world.files.namespace.advance(3_600_000)
+    return Desk(world, backup_table=False)
+
+
+STATEMENTS = {
+    "rename partition": lambda hive: hive.rename_partition(TABLE, "dt=1", "dt=9"),
+    "drop partition": lambda hive: hive.drop_partition(TABLE, "dt=1"),
+    "set location": lambda hive: hive.set_location(TABLE, "dt=1", "hdfs://nn/elsewhere"),
+    "drop and create": lambda hive: hive.drop_and_create(TABLE),
+}
+
+
+@pytest.mark.parametrize("kind", ["EXTERNAL_TABLE", "MANAGED_TABLE"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_run_killed_over_a_partition_at_its_own_place_is_settled_whatever_changed_in_the_outage(statement, kind):
+    desk = make_desk_elsewhere(kind)
+    kill_in_the_gap(desk)
+    rows = desk.world.rows_anywhere().keys()
+    carry_out(STATEMENTS[statement](Hive(desk.world)))
+    first = desk.recover()
+    assert first.tables[0].problem is None or first.tables[0].problem.code is Code.CHANGED_IN_OUTAGE
+    assert desk.recover().code is Exit.DONE
+    if (statement, kind) != ("drop and create", "MANAGED_TABLE"):
+        assert rows == desk.world.rows_anywhere().keys()
+
+
+def test_a_partition_at_its_own_place_that_discovery_dropped_in_the_gap_is_put_back():
+    desk = make_desk_elsewhere("EXTERNAL_TABLE", **{"discover.partitions": "true"})
+    kill_in_the_gap(desk)
+    desk.world.catalog.drop_partition(TABLE, "dt=1")
+    assert desk.recover().code is Exit.DONE
+    assert rows_in("dt=1") - desk.world.rows_of(TABLE) == Counter()
+
+
+# ---- tables that were created in the same second
+
+
+@pytest.mark.parametrize("more_columns", [(), (Column("b", "string"),)], ids=["alike", "of other columns"])
+def test_the_interrupted_run_of_a_dropped_table_of_the_same_second_is_not_recovered_into_another(more_columns):
+    """Also where an operator moves its records there."""
+    world = World()
+    table, other = (a_table((), kind="MANAGED_TABLE", name=name, create_time=5) for name in ("events", "other"))
+    world.add_table(table, {"": [1000] * 3})
+    world.add_table(replace(other, columns=(*other.columns, *more_columns)), {"": [1000] * 3})
+    former = Desk(world, "sales.other", backup_table=False)
+    former.kill_before(["rename_exact", f"/ready/u00001 {other.location}"], former.compact)
+    world.catalog.drop_table("sales.other")
+    desk = Desk(world, backup_table=False)
+    desk.runs = former.runs
+    before = world.rows_of(TABLE)
+    world.files.writer.rename_into(ControlPaths.of(other.location, False).top, desk.control.top)
+    for command in (desk.recover, desk.compact, desk.rollback, desk.recover):
+        command()
+        assert world.rows_of(TABLE) == before
+
+
+@pytest.mark.parametrize("backup_table", [False, True])
+def test_a_table_created_at_the_place_of_a_dropped_one_is_told_of_its_interrupted_run(backup_table):
+    desk = make_desk()
+    desk.settings = replace(desk.settings, backup_table=backup_table)
+    kill_in_the_gap(desk)
+    table, partitions = desk.world.table(TABLE), desk.world.partitions(TABLE).values()
+    carry_out(Hive(desk.world).drop_table(TABLE))
+    desk.world.catalog.add_table(replace(table, name="events2", create_time=104), partitions)
+    desk.table = RENAMED
+    problem = desk.recover().tables[0].problem
+    assert problem.code is Code.CHANGED_IN_OUTAGE

@@ -144,6 +144,30 @@ def test_a_control_directory_that_is_replaced_while_the_lock_is_taken_is_not_bel
     assert world.files.stat(f"{top}/runs") is None
 
 
+def test_a_control_directory_that_is_put_in_place_after_the_look_at_its_owner_is_not_followed(desk):
+    """A tenant keeps one ready, with an interrupted run, and renames it there at the right moment: our lock is not in it."""
+    world, away = desk.world, "hdfs://nn/warehouse/sales/away"
+    desk.kill_before(["rename_exact", "retired", f" {desk.live('dt=1')}"], desk.rollback)
+    forged = f"{away}/forged"
+    world.files.writer.make_directory(away)
+    world.files.writer.rename_into(desk.control.top, forged)
+    world.files.make_directory(desk.control.log)
+    before = [path for path in world.picture() if path.startswith(desk.live("dt="))]
+    exposed = world.files.exposed
+
+    def then_swap(top, levels):
+        found = exposed(top, levels)
+        if levels:
+            world.files.exposed = exposed
+            world.files.writer.rename_into(desk.control.top, f"{away}/honest")
+            world.files.writer.rename_into(forged, desk.control.top)
+        return found
+
+    world.files.exposed = then_swap
+    assert desk.recover().code is Exit.LOCKED
+    assert [path for path in world.picture() if path.startswith(desk.live("dt="))] == before
+
+
 def test_without_the_control_directory_there_is_no_history_and_the_table_is_compacted_as_a_new_one(desk):
     before = desk.world.rows_of(desk.table)
     desk.world.files.writer.rename_into(desk.control.top, names.join(desk.live(), "taken"))
