@@ -42,7 +42,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def load_config(parsed: argparse.Namespace) -> Config:
-    """The merged configuration that a command line asks for."""
+    """The merged configuration for a command line."""
     for path in files.find_files(os.environ, parsed.config_file):
         require_trusted(path, os.environ)
     config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)

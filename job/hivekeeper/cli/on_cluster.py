@@ -48,7 +48,7 @@ def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) 
             output_files.forget_remote(cluster.files, parsed.properties_out)
         confirm = partial(ask_for_rollback, parsed)
         result = dispatch.run_command(parsed, config, cluster, command_line.read_selection(parsed), confirm)
-        # Files on a cluster that can no longer be called are not written; what was done is still said here.
+        # If the cluster can no longer be reached, files on it are not written; the result is still printed.
         lost = cluster.lost() if remote else ""
         if parsed.report_file:
             output_files.write(cluster.files, parsed.report_file, document.to_json(document.build(result)), lost)

@@ -107,7 +107,7 @@ def find_stderr() -> TextIO:
 
 
 class OneLine(logging.Formatter):
-    """One line for each record, whatever names it holds; of a stack the lines stand in from the margin, where no record begins."""
+    """One line per record, whatever names it contains. Lines of a stack trace are indented; records are not."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (its name in logging)
         record.message = text.clean_text(record.message)

@@ -20,7 +20,7 @@ def read_files(environ: Mapping[str, str], named: Sequence[str]) -> List[Source]
 
 
 def find_files(environ: Mapping[str, str], named: Sequence[str]) -> List[str]:
-    """All files of this machine that decide how a run is started: those that are read, and the site's log4j2.properties."""
+    """All local files that decide how a run is started: the configuration files, and the site's log4j2.properties."""
     if environ.get(CARRIED):
         return []
     directory = environ.get(CONF_DIR)

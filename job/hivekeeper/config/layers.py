@@ -81,9 +81,9 @@ def _refuse_alias_beside_key(layer: Sequence[Entry]) -> None:
 
 
 def carry(config: Config) -> str:
-    """What was given beside the defaults, for CARRIED: letters, digits, `+`, `/` and `=`, so that no shell minds.
+    """The values that differ from the defaults, encoded for CARRIED in letters, digits, `+`, `/` and `=`, which no shell interprets.
 
-    YARN and Spark show it to whoever may see the application, so it holds no secrets: spark-submit has set those by then.
+    YARN and Spark show it to anyone who may see the application, so it contains no secrets; spark-submit has already set those.
     """
     given = [[e.path, e.value, e.origin, e.layer] for e in (entry.masked for entry in config.entries) if e.layer > 0]
     return base64.b64encode(json.dumps(given).encode()).decode()

@@ -19,18 +19,18 @@ from hivekeeper.reasons import Code
 CONF_DIR = "HIVEKEEPER_CONF_DIR"
 CARRIED = "HIVEKEEPER_CARRIED"
 DRIVER_OUTPUT = "HIVEKEEPER_DRIVER_OUTPUT"
-# Users besides root whose files on this machine are trusted; not a setting, as it decides which settings are read.
+# Users besides root whose local files are trusted. Not a setting, because it decides which settings are read.
 RELEASE_OWNERS = "HIVEKEEPER_RELEASE_OWNERS"
 
 # Variables with our prefix that are not settings: they give locations, or belong to a scheduler's script that calls Hivekeeper.
 SCRIPTS = ("HIVEKEEPER_HOME", "HIVEKEEPER_DELAY", "HIVEKEEPER_TRIES", "HIVEKEEPER_PAUSE")
 RESERVED = frozenset([CONF_DIR, CARRIED, DRIVER_OUTPUT, RELEASE_OWNERS, "HIVEKEEPER_PYTHON", *SCRIPTS])
 
-# What Spark hides in its own logs and pages by default (spark.redaction.regex), in the name of a property or its value.
+# What Spark hides by default in its logs and pages (spark.redaction.regex), in the name or value of a property.
 SECRET = re.compile(r"secret|password|token|access[.]?key|account[.]?key", re.IGNORECASE)
 MASK = "*********(redacted)"
 
-# In a tree of keys: any name is allowed here.
+# In a key tree: any name is allowed here.
 ANY = "*"
 
 TABLES = "tables"
@@ -63,7 +63,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """The value as a configuration file takes it; a secret is masked."""
+        """The value as written in a configuration file; a secret is masked."""
         return self._setting.type.write(self.masked.value)
 
     @property
@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def masked(self) -> Entry:
-        """The same without a secret. Only properties of Spark can hold one: a keytab is a path."""
+        """The entry with a secret masked. Only Spark properties can hold one: a keytab is a path."""
         secret = self._setting.is_map and (SECRET.search(self.path[-1]) or SECRET.search(str(self.value)))
         return replace(self, value=MASK) if secret else self
 

@@ -20,7 +20,7 @@ from hivekeeper.launch.klist import read_ticket
 from hivekeeper.launch.shipped_files import HIVE_SITE
 from hivekeeper.plan.edge_node import CORE, HDFS, YARN, ClientConf, JavaFacts, KeytabFacts, SparkFacts, TicketFacts, asks_for_ticket
 
-# Where Oozie and other launchers put delegation tokens, which stand in for a ticket.
+# Where Oozie and other launchers put delegation tokens, which replace a ticket.
 TOKENS = "HADOOP_TOKEN_FILE_LOCATION"
 
 CONF_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
@@ -87,7 +87,7 @@ class ThisMachine:
         )
 
     def needs_own_ticket(self, keytab: Optional[str]) -> bool:
-        """Whether a run must find a ticket of the user's: there is no keytab, no token, and the cluster asks for one."""
+        """Whether a run needs the user's own ticket: there is no keytab and no token, and the cluster requires Kerberos."""
         return keytab is None and not self._environ.get(TOKENS) and asks_for_ticket(self.client_conf(""))
 
     def keytab(self, path: str) -> KeytabFacts:

@@ -16,7 +16,7 @@ from hivekeeper.ports import Files, FilesError, FilesUnavailable
 
 log = logging.getLogger(__name__)
 
-# A report is for whoever may read the directory that it is written to; the umask applies.
+# Anyone who may read the directory may read a report in it; the umask applies.
 READABLE = 0o666
 
 
@@ -66,7 +66,7 @@ def _aside(path: str) -> str:
 
 
 def write(files: Files, path: str, text: str, lost: str = "") -> None:
-    """The file is replaced whole. A path without scheme is local. `lost`: why the cluster's files cannot be written, "" where they can."""
+    """Replace the whole file. A path without scheme is local. `lost`: why the cluster's files cannot be written, "" if they can."""
     if not is_remote(path):
         write_local(path, text)
         return

@@ -30,16 +30,16 @@ FIXED = {
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
     "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
     "spark.ui.showConsoleProgress": "false",
-    # A page that anybody may open who reaches the port shows plans, with values, and stops jobs.
+    # Anyone who reaches the UI's port could see plans, with values, and stop jobs.
     "spark.ui.enabled": "false",
 }
 
 
 def launch_words(config: Config, python: str, log4j2: Path, run: str, shipped: Sequence[str] = (), own_ticket: bool = False) -> List[str]:
-    """All that the launcher has to know: NAME=VALUE words, END, then the options of spark-submit.
+    """Everything the launcher needs: NAME=VALUE words, END, then the options of spark-submit.
 
-    `own_ticket`: the user's own ticket has to be there. `run` names the output of a driver in cluster mode; `shipped` are the files of
-    this machine that such a driver needs.
+    `own_ticket`: the user must have a ticket. `run` names the output of a driver in cluster mode; `shipped` are the local files that such a
+    driver needs.
     """
     spark, kerberos = config.spark, config.kerberos
     known = {
@@ -96,7 +96,8 @@ def _properties(config: Config, python: str, log4j2: Path) -> Dict[str, str]:
     """The Spark properties that depend on the configuration."""
     spark = config.spark
     if spark.master != "yarn":
-        # In one process Spark makes the secret itself. On YARN the site decides: a shuffle service of the NodeManagers has to know it, too.
+        # In local mode Spark creates the secret itself. On YARN the site decides, because the NodeManagers' shuffle service must know it
+        # too.
         return {"spark.pyspark.driver.python": python, "spark.authenticate": "true", **_log4j2(log4j2.absolute().as_uri())}
     properties = {
         "spark.executor.memoryOverhead": spark.executor_memory_overhead,

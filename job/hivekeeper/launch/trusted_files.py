@@ -1,8 +1,8 @@
-"""Sees that nobody else can change a file that decides what a run starts: its owner and mode, and those of all directories above it.
+"""Checks that nobody else can change a file that decides what a run starts, by owner and mode of the file and all directories above it.
 
-The rule is that of ssh's StrictModes, but a group may write where it is its owner's private one (who else has it as the primary group
-cannot be asked of a directory service), and a sticky directory such as /tmp may lie on the way: nobody can rename what another one
-owns in it. A file directly in one is refused, as anybody can put another one beside it. docs/install.md has the whole rule.
+The rule is that of ssh's StrictModes, with two exceptions. A group may write if it is the owner's private one (a directory service cannot
+say who else has it as primary group). A sticky directory such as /tmp may be on the path, because nobody can rename another user's files in
+it. A file directly in one is refused, because anyone can put another file beside it. docs/install.md has the full rule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ACL = "system.posix_acl_access"
 
 @dataclass(frozen=True)
 class Danger:
-    """Why a path is not trusted, and what makes it so."""
+    """Which path is not trusted, and why."""
 
     what: str
     remedy: str
@@ -32,13 +32,13 @@ class Danger:
 
 @dataclass(frozen=True)
 class Trust:
-    """Whose files are trusted. `is_private`: whether a group (first) is the private one of a user."""
+    """Whose files are trusted. `is_private`: whether a group (first argument) is a user's private one."""
 
     owners: FrozenSet[int]
     is_private: Callable[[int, int], bool]
 
     def judge(self, path: str, found: os.stat_result, is_last_directory: bool, has_acl: bool) -> Optional[Danger]:
-        """None where nobody but the trusted can change what is at this path."""
+        """None if only trusted users can change what is at this path."""
         if found.st_uid not in self.owners:
             owner = _user_name(found.st_uid)
             return Danger(
@@ -59,7 +59,7 @@ class Trust:
 
 
 def require_trusted(path: str, environ: Mapping[str, str]) -> None:
-    """Raise UsageError where somebody else could change a file. One that is not there, or not to be seen, is left to its reader."""
+    """Raise UsageError if somebody else could change a file. A missing or invisible file is left to its reader."""
     danger = find_danger(path, Trust(find_owners(environ), is_private_group), os.lstat, _has_acl)
     if danger is not None:
         raise UsageError(
@@ -70,7 +70,7 @@ def require_trusted(path: str, environ: Mapping[str, str]) -> None:
 def find_danger(
     path: str, trust: Trust, look: Callable[[str], os.stat_result], has_acl: Callable[[str], bool] = lambda _: False
 ) -> Optional[Danger]:
-    """The first thing from the root downwards that makes a file unsafe; links are followed one by one, each looked at itself."""
+    """The first unsafe thing on the path, from the root down. Links are followed one by one, and each is checked itself."""
     waiting, at, links = _parts(os.path.abspath(path)), "/", 0
     while True:
         try:
