@@ -60,7 +60,7 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
 
 
 def _stop(spark: SparkSession) -> None:
-    """A session that has ended already must not hide what was done with it."""
+    """Stop Spark. If the session has already ended, this must not hide the command's result."""
     from hivekeeper.cluster.java_errors import ALL_ERRORS
 
     try:

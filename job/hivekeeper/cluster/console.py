@@ -14,7 +14,7 @@ from typing import Any, Iterator, Optional, TextIO, Tuple, Type, cast
 
 
 class _JvmStream(io.TextIOBase):
-    """A Java PrintStream as a Python text stream; one gateway call per write. `gone`: what a call raises where Java has ended."""
+    """A Java PrintStream as a Python text stream; one gateway call per write. `gone`: what a call raises once Java has ended."""
 
     def __init__(self, stream: Any, copy: Optional[str], gone: Tuple[Type[Exception], ...]) -> None:
         self._stream = stream
@@ -25,7 +25,7 @@ class _JvmStream(io.TextIOBase):
         try:
             self._stream.print(text)
         except self._gone:
-            # This is what is left to be said.
+            # Java has ended; stderr is the only stream left.
             sys.stderr.write(text)
         if self._copy:
             with open(self._copy, "a", encoding="utf-8") as file:

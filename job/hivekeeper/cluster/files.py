@@ -25,13 +25,13 @@ from hivekeeper.reasons import Code
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
 
-# What one call brings or takes of a long text. Py4J holds it several times, as text and in lines of its own.
+# The size of one call when a long text is read or written. Py4J holds several copies of it, as text and in its own lines.
 PIECE_BYTES = 4 * 2**20
 PIECE_CHARACTERS = 2**20
-# Of a lock file, whose last line is about a hundred bytes long.
+# How much of the end of a lock file is read; its last line is about a hundred bytes long.
 LAST_BYTES = 4096
 
-# HDFS closes a dead holder's file at the first question after its lease; DataNodes hear of it with their next heartbeat (3 s).
+# HDFS recovers the lease on the first request after it expires; DataNodes learn of it with their next heartbeat (3 s).
 RECOVERY_S = 10.0
 
 
@@ -44,7 +44,7 @@ class HadoopFiles:
             for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
         )
         self._placement, self._room, self._rights = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights"))
-        # The NameNode keeps milliseconds; a local kernel stamps files with its last clock tick.
+        # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
 
@@ -112,7 +112,7 @@ class HadoopFiles:
         return dict(json.loads(_ask(self._texts.readAll, json.dumps(list(paths)))))
 
     def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
-        """Local files are as durable as Hadoop's own local file system makes them: flushed, not synced."""
+        """Write a new file. Local files are only as durable as in Hadoop's local file system: flushed, not synced."""
         pieces = _pieces_of([text] if isinstance(text, str) else text)
         first, second = next(pieces, ""), next(pieces, None)
         if second is None:
@@ -166,7 +166,7 @@ class HadoopFiles:
                 raise files_error(causes)
 
     def _last_line(self, path: str) -> str:
-        """Of a file that may be of any length: it has a line for each holder, and whoever may write to it may write anything."""
+        """The last line of a file of any length: each holder adds a line, and anyone who may write to the file may write anything."""
         try:
             return last_line(bytes(_ask(self._texts.readEnd, path, LAST_BYTES)))
         except FilesError:
@@ -239,7 +239,7 @@ class _LocalLock:
 
 
 def last_line(end: bytes) -> str:
-    """Of the end of a file, which may begin within a line or a character."""
+    """The last line in the end of a file, which may start in the middle of a line or a character."""
     lines = end.decode("utf-8", "replace").splitlines()
     return lines[-1] if lines else ""
 
@@ -251,7 +251,7 @@ def _end_of_local(path: str) -> str:
 
 
 def _pieces_of(texts: Iterable[str]) -> Iterator[str]:
-    """The same text in pieces of about a size: short ones put together, long ones cut."""
+    """Regroup a text into pieces of about the same size: short ones are joined, long ones cut."""
     waiting: List[str] = []
     length = 0
     for text in texts:

@@ -43,7 +43,7 @@ class Gateway:
         return self._mapper.readValue(json.dumps(list(items)), self.jvm.java.lang.Class.forName("[Ljava.lang.String;"))
 
     def find_end(self) -> str:
-        """Why nothing can be asked of this session again, "" where it runs."""
+        """Why this session can no longer be used, "" while it runs."""
         from hivekeeper.cluster.java_errors import ALL_ERRORS
 
         try:

@@ -24,8 +24,8 @@ from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# How long the locations of all tables and databases are cached. A table that shares a directory is found by its own location, which is
-# read each time, so only tables and databases that were created since are missed.
+# How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
+# directory is found; only tables and databases created since the cache was filled are missed.
 KEEP_ROOTS_S = 3600.0
 
 

@@ -47,7 +47,7 @@ def _int96_has_nanoseconds(column: str) -> str:
 
 
 def _orc_checks(form: Form) -> NanosecondChecks:
-    """Timestamps read as text: the fraction's digits are those that the file has."""
+    """Checks on timestamps read as text, whose fraction has the digits in the file."""
     root, _ = parse_orc(form.schema)
     found = [name for name, kind in zip(root.names, root.children) if kind.kind == "timestamp"]
     if any(_has_timestamp(kind) for kind in root.children if kind.children):

@@ -100,15 +100,15 @@ GUARDS = (
 )
 
 
-# What a session takes unless it is set otherwise: no guard, as no row hangs on it.
+# Defaults of a session. They are not guards, because no row depends on them.
 DEFAULTS = {
-    # A task that runs out of memory or stack over one file would end the whole process, in local mode the driver's own; YARN still kills
-    # an executor that ran out of memory.
+    # A task that runs out of memory or stack on one file would end the whole process (in local mode the driver's own). YARN still kills an
+    # executor that runs out of memory.
     "spark.executor.killOnFatalError.depth": "0",
-    # As bin/hivekeeper has it.
+    # The same as in bin/hivekeeper.
     "spark.ui.enabled": "false",
 }
-# In one process, where Spark makes the secret itself.
+# Local mode is one process, in which Spark creates the secret itself.
 LOCAL_DEFAULTS = {"spark.authenticate": "true"}
 
 
@@ -164,12 +164,12 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
             raise UsageError(what, next=trouble.next) from error
         raise Unusable(what, next=trouble.next, code=trouble.code or Code.SPARK_NOT_STARTED) from error
     except (RuntimeError, OSError) as error:
-        # PySpark starts Java through a shell script and sees no more than that it ended.
+        # PySpark starts Java through a shell script and sees only that it ended.
         raise Unusable(f"Spark's Java process did not start ({error})", code=Code.SPARK_NOT_STARTED, next=_NEXT_JAVA) from error
 
 
 def _find_defaults(settings: Mapping[str, str]) -> Dict[str, str]:
-    """Those of the defaults that nothing sets: not the caller, spark-submit or spark-defaults.conf. Java must run."""
+    """The defaults that nothing overrides: not the caller, spark-submit or spark-defaults.conf. Java must be running."""
     from pyspark import SparkConf
 
     given = SparkConf().setAll(list(settings.items()))

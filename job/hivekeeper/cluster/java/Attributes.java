@@ -81,7 +81,7 @@ public class Attributes {
     return null;
   }
 
-  /** All entries, those that repeat the mode included; [] without an extended ACL. */
+  /** All entries, including those that repeat the mode; [] without an extended ACL. */
   static List<String> aclOf(FileSystem fs, Path path) throws IOException {
     if (!(fs instanceof DistributedFileSystem) || !fs.getFileStatus(path).hasAcl()) return Collections.emptyList();
     AclStatus status = fs.getAclStatus(path);

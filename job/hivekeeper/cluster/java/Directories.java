@@ -19,7 +19,7 @@ public class Directories {
     this.conf = conf;
   }
 
-  /** For this user alone, whatever a default ACL of the parent says: its mask is what the mode lets the group do, nothing. */
+  /** For this user alone, whatever the parent's default ACL says: the mode's empty group bits become the mask of the new ACL. */
   public void make(String text) throws IOException {
     Path path = new Path(text);
     FileSystem fs = path.getFileSystem(conf);

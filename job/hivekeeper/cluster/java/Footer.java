@@ -11,9 +11,9 @@ class Footer {
   /** Prefix of Spark's own keys. */
   static final String SPARK = "org.apache.spark.";
 
-  /** More of a file is not read to learn what the file holds: a footer of a thousand columns takes less than one MiB for each row group. */
+  /** Longer footers are not read: a thousand columns take less than one MiB for each row group. */
   static final long MOST_BYTES = 64L << 20;
-  /** Columns that lie deeper are not read: whoever handles their schema calls itself once for each level. */
+  /** Deeper columns are not read, because code that handles schemas recurses once for each level. */
   static final int MOST_LEVELS = 100;
   static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
   private static final int MOST_REASON = 300;
@@ -44,7 +44,7 @@ class Footer {
     if (levels > MOST_LEVELS) throw new IllegalStateException("its columns are nested deeper than " + MOST_LEVELS + " levels");
   }
 
-  /** In one short line: what a library says may quote the file. */
+  /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
     String message = error.getMessage() == null ? "" : ": " + error.getMessage().trim();
     String line = (error instanceof OutOfMemoryError ? STARVED : error.getClass().getSimpleName() + message).split("\n")[0];

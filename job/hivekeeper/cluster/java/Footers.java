@@ -16,7 +16,7 @@ public class Footers {
   }
 
   /**
-   * `units` is {unit: [[path, length], …]}. The answer is {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
+   * `units` is {unit: [[path, length], …]}. Returns {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
    * {form, rows: {path: n}, columns: {name: {values, nulls, low, high}}}.
    */
   public String read(final String format, String units) throws Exception {
@@ -39,7 +39,7 @@ public class Footers {
     return Json.write(answer);
   }
 
-  /** One by one: the memory may have been taken by another file that was read at the same time. */
+  /** One by one, because another file that was read at the same time may have taken the memory. */
   private void readStarvedAgain(String format, List<Object> footers) {
     for (int i = 0; i < footers.size(); i++) {
       Footer footer = (Footer) footers.get(i);
@@ -53,7 +53,7 @@ public class Footers {
       if (format.equals("orc")) OrcFooters.read(conf, footer);
       else ParquetFooters.read(conf, footer);
     } catch (Throwable error) {
-      // Whatever a damaged file makes a library throw, memory and stack included, the file is unreadable; only the JVM's own trouble goes on.
+      // A damaged file may make a library throw anything, even for memory or stack. The file is then unreadable; other JVM errors propagate.
       boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
       if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
       footer.refuse(error);

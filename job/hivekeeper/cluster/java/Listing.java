@@ -43,7 +43,7 @@ public class Listing {
     }));
   }
 
-  /** As look(), of the entries only those that names.is_listed_above_units knows. */
+  /** Like look(), but returns only entries for which names.is_listed_above_units is true. */
   public String lookHidden(String directories) throws Exception {
     return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
@@ -142,9 +142,9 @@ public class Listing {
   }
 
   /**
-   * A NameNode lists names in the order of their bytes, so many at a time: what lies between those that begin with +, - or a dot and
-   * those that begin with an underscore is passed over, and so is what comes after. A root of ten thousand partitions costs two calls.
-   * With the blocks of the files, which say whether one is open.
+   * A NameNode lists names in byte order, a limited number per call. Names between those starting with +, - or a dot and those starting
+   * with an underscore are skipped, and so are names after these. A root of ten thousand partitions costs two calls. Reads the files'
+   * blocks too, which show whether a file is open.
    */
   private List<FileEntry> hiddenEntriesOfHdfs(Place place) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();

@@ -128,7 +128,7 @@ class LocalFiles {
     }
   }
 
-  /** The same for group and mode alone; of a file too. */
+  /** The same for group and mode only; also for a file. */
   static void give(Place place, Rights.Guard wanted) throws IOException {
     DirectoryAttributes group = new DirectoryAttributes();
     group.group = wanted.group;
@@ -141,7 +141,7 @@ class LocalFiles {
     }
   }
 
-  /** By number: a user of a container may have no name. */
+  /** Compares user ids, because a container's user may have no name. */
   static boolean isOurs(Path path) throws IOException {
     try {
       return ((Number) Files.getAttribute(path(path), "unix:uid", FOLLOW)).longValue() == new UnixSystem().getUid();
@@ -150,7 +150,7 @@ class LocalFiles {
     }
   }
 
-  /** For this user alone from the moment when it is there; parents too. */
+  /** For this user alone from the moment it exists; parents too. */
   static void makeDirectory(java.nio.file.Path path) throws IOException {
     try {
       Files.createDirectories(path, new FileAttribute[] {PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))});

@@ -29,8 +29,8 @@ public class Locations {
   }
 
   /**
-   * The canonical spelling: that of the default file system, also where it is named by another name or port; that of a nameservice
-   * where one of its NameNodes is named by its address.
+   * The canonical spelling: that of the default file system, even if the URI uses another name or port for it; that of the nameservice
+   * if the URI has the address of one of its NameNodes.
    */
   static String qualify(Configuration conf, String text) throws IOException {
     Path path = new Path(text);
@@ -45,7 +45,7 @@ public class Locations {
     }
   }
 
-  /** The configured nameservice that has a NameNode at the authority of a URI, null where none has. */
+  /** The configured nameservice with a NameNode at the authority of a URI, or null. */
   private static String nameserviceAt(Configuration conf, URI uri) {
     if (!"hdfs".equalsIgnoreCase(uri.getScheme()) || uri.getHost() == null) return null;
     int port = uri.getPort() < 0 ? DEFAULT_PORT : uri.getPort();

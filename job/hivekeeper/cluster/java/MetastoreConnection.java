@@ -65,7 +65,7 @@ public class MetastoreConnection {
     return find(name) != null;
   }
 
-  /** Null where the database has none, or does not exist. */
+  /** Null if the database has none or does not exist. */
   String databaseLocation(String name) throws Exception {
     Database found = find(name);
     return found == null ? null : found.getLocationUri();

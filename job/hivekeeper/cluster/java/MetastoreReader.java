@@ -46,7 +46,7 @@ public class MetastoreReader {
     return Json.write(found);
   }
 
-  /** Qualified location of each of these databases that has one. One that was dropped meanwhile is left out. */
+  /** Qualified locations of these databases. Databases without one, or dropped meanwhile, are left out. */
   public String databaseLocations(String names) throws Exception {
     Map<String, String> found = new LinkedHashMap<String, String>();
     for (String name : Json.readStrings(names)) {

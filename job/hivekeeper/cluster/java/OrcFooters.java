@@ -43,7 +43,7 @@ class OrcFooters {
     }
   }
 
-  /** Footer and statistics as the postscript counts them, whose own length is the last byte. */
+  /** The length of footer and statistics, from the postscript, whose own length is the last byte. */
   private static long tailBytes(Configuration conf, Path path, long length) throws Exception {
     byte[] end = new byte[256];
     FSDataInputStream in = path.getFileSystem(conf).open(path);

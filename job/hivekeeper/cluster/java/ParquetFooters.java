@@ -38,7 +38,7 @@ class ParquetFooters {
     }
   }
 
-  /** What the end of a file says: four bytes, the lowest first, before the last four. A shorter file's own reader sees that it fits. */
+  /** The length at the end of a file: four bytes, little-endian, before the last four. The reader checks that it fits a shorter file. */
   private static long footerBytes(Configuration conf, Path path, long length) throws Exception {
     byte[] end = new byte[4];
     FSDataInputStream in = path.getFileSystem(conf).open(path);
@@ -82,7 +82,7 @@ class ParquetFooters {
     footer.form.put("blooms", new ArrayList<String>(blooms));
   }
 
-  /** A reader takes the memory for a whole chunk before it reads any of it. */
+  /** A reader allocates memory for a whole chunk before it reads any of it. */
   private static void requireInside(ColumnChunkMetaData chunk, long length) {
     long start = chunk.getStartingPos();
     long size = chunk.getTotalSize();
@@ -91,7 +91,7 @@ class ParquetFooters {
     }
   }
 
-  /** Without the message's name, `required` taken for `optional`. */
+  /** The schema without the message's name, with `required` treated as `optional`. */
   private static String schemaText(ParquetMetadata metadata) {
     String text = metadata.getFileMetaData().getSchema().toString();
     int end = text.indexOf('\n');
@@ -124,7 +124,7 @@ class ParquetFooters {
     return name.startsWith("parquet-cpp") ? "arrow" : name;
   }
 
-  /** Spark's own keys say which calendar ancient dates are in; other writers do not say. */
+  /** Spark's own keys give the calendar of ancient dates; other writers do not record it. */
   private static String calendar(ParquetSchemaText schema, Map<String, String> keys) {
     if (!schema.hasInt96 && !schema.hasDates) return "none";
     String version = (String) keys.get(Footer.SPARK + "version");

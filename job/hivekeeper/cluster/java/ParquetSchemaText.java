@@ -9,13 +9,13 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
 
 /**
- * A schema as `schemas.py` reads it back: as parquet-mr prints it, without the message's name, `required` taken for `optional`. A name
- * that is not plain is a JSON string: in parquet-mr's own text a column called `x = 5`, or one with a line end, passes for something else.
+ * A schema in the text that `schemas.py` reads back: like parquet-mr's, without the message's name, with `required` treated as `optional`.
+ * A name that is not plain becomes a JSON string; in parquet-mr's text, `x = 5` or a name with a line end looks like something else.
  */
 class ParquetSchemaText {
   private static final Pattern PLAIN = Pattern.compile("[A-Za-z0-9_]+");
 
-  /** Whether a column is stored as INT96; whether one is a date or a timestamp of another kind. */
+  /** Whether any column is stored as INT96, and whether any is a date or another kind of timestamp. */
   boolean hasInt96;
   boolean hasDates;
   private final StringBuilder out = new StringBuilder("message schema {\n");

@@ -18,9 +18,9 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 
-/** Whose the upper levels of a tree are and who else may write there; and mode, group and ACL of single directories. */
+/** Reads who owns the upper levels of a tree and who else may write there; sets mode, group and ACL of directories and files. */
 public class Rights {
-  /** Under an extended ACL the group's bits are the mask: without its w no entry but the owner's lets anybody write. */
+  /** With an extended ACL the group bits are its mask: without w in it, only the owner can write. */
   private static final int WRITE_OF_OTHERS = 0022;
 
   private final Configuration conf;
@@ -29,7 +29,7 @@ public class Rights {
     this.conf = conf;
   }
 
-  /** One file or directory that is not this user's alone; `model.Exposed`. */
+  /** A file or directory that another user owns or others may write to; `model.Exposed`. */
   public static class Exposed {
     public String path;
     public boolean isDir;
@@ -40,7 +40,7 @@ public class Rights {
     public List<String> acl = Collections.emptyList();
   }
 
-  /** `model.Guard` as it travels; a null fileMode leaves the files in the directory as they are. */
+  /** `model.Guard` in JSON; a null fileMode leaves the files in the directory as they are. */
   public static class Guard {
     public int mode;
     public Integer fileMode;
@@ -48,7 +48,7 @@ public class Rights {
     public List<String> acl = Collections.emptyList();
   }
 
-  /** What of top, and of what lies below it down to so many levels, is another user's or may be written by others. */
+  /** What another user owns or others may write to: top itself, and entries down to `levels` levels below it. */
   public String exposed(String top, final int levels) throws Exception {
     List<Object> found = new ArrayList<Object>();
     Place place = Place.of(conf, top);
@@ -67,13 +67,13 @@ public class Rights {
     return Json.write(found);
   }
 
-  /** What one listing tells. */
+  /** The result of one listing. */
   private static class Children {
     final List<Object> exposed = new ArrayList<Object>();
     final List<String> directories = new ArrayList<String>();
   }
 
-  /** A directory that may not be read, or is gone meanwhile, shows nothing below it: its own owner and mode are known already. */
+  /** Nothing below a directory that is unreadable or has disappeared; its own owner and mode are known already. */
   private class Listed implements WorkerPool.Task {
     public Object of(Object directory) throws Exception {
       Children found = new Children();
@@ -104,7 +104,7 @@ public class Rights {
     return entries;
   }
 
-  /** `place` is the entry itself or the directory that it lies in, `real` the entry. */
+  /** `place` is the entry itself or its directory, `real` is the entry. */
   private static void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
     boolean ours = place.isLocal() ? LocalFiles.isOurs(real) : currentUser().equals(entry.owner);
     if (ours && (entry.mode & WRITE_OF_OTHERS) == 0) return;
@@ -123,7 +123,7 @@ public class Rights {
     return UserGroupInformation.getCurrentUser().getShortUserName();
   }
 
-  /** {path: guard}: gives these to directories, and to the files in them, or to a file. Changes nothing that is so already. */
+  /** {path: guard}: applies these to directories and the files in them, or to a file. Changes nothing that is right already. */
   public void give(String wanted) throws Exception {
     final Map<String, Object> all = Json.readMapOf(Guard.class, wanted);
     WorkerPool.map(new ArrayList<String>(all.keySet()), new WorkerPool.Task() {
@@ -165,8 +165,8 @@ public class Rights {
   }
 
   /**
-   * Whether anything was set. Where no ACL is wanted, one of three entries takes the place of what is there in one step: removeAcl
-   * would bring back what the group might do before its entry was masked.
+   * Whether anything was set. If no ACL is wanted, a minimal one of three entries replaces the present one in one step: removeAcl would
+   * restore the rights that the group had before the mask limited them.
    */
   private static boolean giveAcl(FileSystem fs, FileStatus status, FsPermission permission, List<String> wanted) throws IOException {
     if (!(fs instanceof DistributedFileSystem)) return false;

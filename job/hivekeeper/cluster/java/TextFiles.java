@@ -18,7 +18,7 @@ import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.client.HdfsDataInputStream;
 import org.apache.hadoop.io.IOUtils;
 
-/** Reads and writes files of text, in UTF-8: small ones at once, long ones in pieces. */
+/** Reads and writes text files in UTF-8: small ones at once, long ones in pieces. */
 public class TextFiles {
   private static final int READ_BYTES = 65536;
   private static final int WRITE_BYTES = 4096;
@@ -50,7 +50,7 @@ public class TextFiles {
     }));
   }
 
-  /** At most so many bytes from an offset, fewer only where the file ends. */
+  /** At most this many bytes from an offset; fewer only at the end of the file. */
   public byte[] readPiece(String text, long offset, int most) throws IOException {
     FSDataInputStream in = open(text);
     try {
@@ -61,7 +61,7 @@ public class TextFiles {
     }
   }
 
-  /** The last bytes of a file, at most so many, of one too that is being written. */
+  /** At most this many bytes from the end of a file, even while it is being written. */
   public byte[] readEnd(String text, int most) throws IOException {
     FSDataInputStream in = open(text);
     try {
@@ -77,7 +77,7 @@ public class TextFiles {
     return path.getFileSystem(conf).open(path);
   }
 
-  /** Of an open file the NameNode knows only what was there when its last block was begun. */
+  /** For an open file, the NameNode knows only the length at the start of its last block. */
   private long lengthOf(String text, FSDataInputStream in) throws IOException {
     if (in instanceof HdfsDataInputStream) return ((HdfsDataInputStream) in).getVisibleLength();
     Path path = new Path(text);
@@ -95,7 +95,7 @@ public class TextFiles {
     return filled == most ? bytes : Arrays.copyOf(bytes, filled);
   }
 
-  /** Never over a file; with this mode or less before its first byte; on the disks of DataNodes when it returns. */
+  /** Never overwrites. The file has this mode, or less, before its first byte; when this returns, it is on the disks of DataNodes. */
   public void writeNew(String text, String content, int mode) throws IOException {
     int number = begin(text, mode);
     boolean written = false;
@@ -108,7 +108,7 @@ public class TextFiles {
     finish(number);
   }
 
-  /** Creates a file with this mode or less, to be written in pieces; its number. Never over a file. */
+  /** Creates a file with this mode or less, to write in pieces; returns its number. Never overwrites. */
   public int begin(String text, int mode) throws IOException {
     Path path = new Path(text);
     Place parent = Place.of(conf, path.getParent().toString());
@@ -125,7 +125,7 @@ public class TextFiles {
     find(number).write(content.getBytes("UTF-8"));
   }
 
-  /** The file is whole; on the disks of DataNodes when this returns. */
+  /** Completes the file; when this returns, it is on the disks of DataNodes. */
   public void finish(int number) throws IOException {
     FSDataOutputStream out = find(number);
     boolean written = false;
@@ -139,7 +139,7 @@ public class TextFiles {
     }
   }
 
-  /** What was written stays, in part. */
+  /** Leaves a partial file. */
   public void abandon(int number) {
     FSDataOutputStream out = find(number);
     forget(number);
