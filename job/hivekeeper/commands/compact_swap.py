@@ -200,7 +200,7 @@ def carry_out(
 def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
     """Write the plan durably, then create the backup table over the units about to be swapped."""
     try:
-        # Not on the directory of all stages itself, which is closed to others whatever the units allow.
+        # Not on the parent of all stages, which is closed to others whatever the units allow.
         run.files.make_directory(run.paths.stage(0))
         attributes.rehearse(run.files, run.paths.stage(0), plan.attributes.values(), settings.owner)
     except Refused:

@@ -22,7 +22,7 @@ from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 MOST_UNITS = 2000
 SCRATCH = "doctor"
 NEEDED_FOR_TABLES = ("file-system", "safe-mode", "metastore")
-# A table that nobody has: a server looks it up all the same, unless it speaks another protocol version.
+# A table that does not exist: a server still looks it up, unless it speaks another protocol version.
 NO_TABLE = ("default", ("hivekeeper_doctor",))
 
 

@@ -25,7 +25,7 @@ Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, Optional[ControlPaths]]:
     """The table with its location qualified, and its control directory, None where we never worked on it.
 
-    Raises Refused, and NeedsInvestigation where the control directory stayed at the table's former name.
+    Raises Refused, and NeedsInvestigation if the control directory stayed behind under the table's former name.
     """
     reason = eligibility.refuse_kind(table)
     if reason:
@@ -55,7 +55,7 @@ def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lo
 
 
 def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
-    """Raise NeedsInvestigation where readers may not see rows that an interrupted run had in hand. All of it is in the log by now."""
+    """Raise NeedsInvestigation if an interrupted run left rows that readers may not see. The log already has all of them."""
     found = [(run, unit) for run, units in settled for unit in units if unit.outcome is Outcome.MISPLACED]
     if found:
         run, unit = found[0]

@@ -1,6 +1,7 @@
-"""Run one command on each selected table; one that fails does not stop the others.
+"""Run one command on each selected table; a failure of one does not stop the others.
 
-This is the one place where an error of a table becomes part of a result: a bug that one table shows is an error of that table.
+This is the one place that turns an error of a table into part of a result. It catches every exception, so a bug that shows on one table
+costs only that table.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hivekeeper.report.results import CommandResult, TableOutcome
 
 log = logging.getLogger(__name__)
 
-# Gets a context whose cluster changes nothing but this table.
+# The context's cluster can change only this table.
 Work = Callable[[Context, Table], TableOutcome]
 
 
@@ -60,7 +61,7 @@ def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[Tabl
         began = cluster.clock.monotonic_ms()
         outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)
         lost = lost or (cluster.lost() if outcome.problem else "")
-        # A database may have thousands of tables, each with a log of its own.
+        # A database may have thousands of tables, each with its own log.
         cluster.log_entries.clear()
         outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
@@ -80,7 +81,7 @@ def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
         return TableOutcome(table.full_name, problem=_not_allowed(table, error).reason)
     except (FilesError, MetastoreUnavailable, RowsError) as error:
         why = cluster.stopping.why() if isinstance(error, RowsError) else ""
-        # A signal cancels the jobs that read files before anything is begun.
+        # A signal cancels the jobs that read files; at that point nothing has been changed.
         return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(cluster, table, error)).reason)
     except Exception as error:
         return TableOutcome(table.full_name, problem=_unexpected(cluster, table, error))
@@ -119,7 +120,7 @@ def _unusable(cluster: Cluster, table: Table, error: Exception) -> Unusable:
 
 
 def _unexpected(cluster: Cluster, table: Table, error: Exception) -> Reason:
-    """Of an error that nobody foresaw: what it is called, with its stack in the log. Where Spark has gone, that is why."""
+    """The reason for an unforeseen error, whose stack goes to the log. If Spark has ended, that is the reason instead."""
     if cluster.lost():
         return _unusable(cluster, table, error).reason
     log.exception("table=%s step=table failed", table.full_name)

@@ -95,7 +95,7 @@ def compare(
 
 
 def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:
-    """What to compare: the units of the run that is named, else each unit's newest run in force."""
+    """What to compare: the units of the named run, else each unit's newest run not undone."""
     wanted = selection.wanted_in(table, context.selection.where)
     if against is None:
         stacks = rollback.read_stacks(history, table_id(table))
@@ -108,7 +108,7 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
         if entry is None:
             raise per_table.unknown_run(table.full_name, against)
         is_record = entry.operation == BACKUP
-        # What lies between this run and live may have been discarded since.
+        # Backups between this run and live may have been discarded since.
         history = store.read_whole(context.cluster, control, history, entry.version)
         entry, stacks = history.runs[entry.version], rollback.read_stacks(history, table_id(table))
         found = _of_record(context.cluster, table, control, entry, history) if is_record else _of_run(table, entry, stacks)

@@ -54,7 +54,7 @@ class UnitOutcome:
 
     @property
     def exit(self) -> Exit:
-        """That of the outcome; a unit that is refused only until a writer is done is to be tried again."""
+        """The exit code of the outcome; a unit refused only because a writer is at work should be retried."""
         refused = self.outcome is Outcome.REFUSED
         return self.why.exit if refused and self.why and self.why.waits_for_writer else self.outcome.exit
 
@@ -120,7 +120,7 @@ class TableOutcome:
     def code(self) -> Exit:
         if self.problem:
             return self.problem.exit
-        # What readers may miss of an interrupted run is said now or never.
+        # Readers may miss rows of an interrupted run, and no later run reports them again.
         astray = worst_of(outcome.exit for _, counts in self.recovered for outcome in counts if outcome.is_astray)
         of_backups = worst_of(backup.state.exit for backup in self.backups)
         own = of_backups if of_backups is not Exit.DONE else code_of_units(self.units)
@@ -128,7 +128,7 @@ class TableOutcome:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether a run over a database passes it over without an error: it is not fit, or a writer is at work in it."""
+        """Whether a run over a database skips the table without an error: it is not eligible, or a writer is at work in it."""
         locked = self.code is Exit.LOCKED and (self.problem is None or self.problem.waits_for_writer)
         return (self.code is Exit.REFUSED and not self.declined) or locked
 
@@ -146,7 +146,7 @@ def worst_of(codes: Iterable[Exit]) -> Exit:
 
 
 def code_of_units(units: Iterable[UnitOutcome]) -> Exit:
-    """The code of one table without a problem of its own: a refusal beside something that was done is no refusal of the table."""
+    """The code of a table without a problem of its own: if other units were done, a refused unit does not make the table refused."""
     units = tuple(units)
     worst = worst_of(unit.exit for unit in units)
     softened = worst in (Exit.LOCKED, Exit.REFUSED)
@@ -181,7 +181,7 @@ class CommandResult:
 
 
 def code_of_tables(tables: Iterable[TableOutcome], named: bool) -> Exit:
-    """The worst of all; 6 where some tables were done and some were not; what is left alone inside a database is no error."""
+    """The worst code of all tables; 6 if some were done and some were not. Tables skipped in a run over a database are no error."""
     tables = tuple(tables)
     counted = tables if named else [table for table in tables if not table.is_left_alone] or tables
     worst = worst_of(table.code for table in counted)

@@ -49,12 +49,12 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
 
 
 def render_planned_rollback(planned: TableOutcome) -> str:
-    """What a rollback asks about."""
+    """The plan shown before a rollback is confirmed."""
     return "\n".join(command_text.render_rollback(text.clean_names(planned), 0))
 
 
 def render_problem(problem: Reason) -> str:
-    """Three lines, whatever stands in the names that they hold."""
+    """Three lines, whatever the names in them contain."""
     what, state, following = (text.clean_text(said) for said in (problem.what, problem.state, problem.next))
     return f"hivekeeper: {what} [{problem.code.code}]\n  state: {state}\n  next:  {following}"
 
@@ -207,7 +207,7 @@ def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
 
 
 def render_check(check: Check) -> str:
-    """One finding, in the columns of bin/lib/doctor.bash, whose lines stand above ours."""
+    """One finding, in the same columns as bin/lib/doctor.bash, whose lines come first."""
     check = text.clean_names(check)
     about = f"{check.table}: " if check.table else ""
     line = f"{check.level.code:<5} {check.name:<16} {about}{check.what}"

@@ -81,9 +81,9 @@ def clean_text(text: str) -> str:
 
 
 def clean_names(value: Any) -> Any:
-    """A result with every text in it cleaned, so that a name with a line end cannot make a line of its own wherever it is printed.
+    """A result with every text cleaned, so that a name with a line end cannot start a line of its own wherever it is printed.
 
-    Files of a listing are left out: there may be very many, and no text shows one.
+    Files of listings are left out: there may be very many, and no output shows them.
     """
     if isinstance(value, str):
         return value if value.isprintable() or isinstance(value, Enum) else clean_text(value)
