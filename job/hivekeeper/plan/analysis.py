@@ -139,10 +139,10 @@ class ObservedTable:
 class SeenTable:
     """The observations of a table, before anything is judged. Locations are qualified.
 
-    `touching` are tables of any database on the same directory, an outer or an inner one; `homes` are the databases' directories by
-    name. `units` are the selected units, `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are
-    keyed by the units' directories. `above` are the hidden entries of the directories above the units, where committers work, and
-    `inside` what is in those that writers have made.
+    `touching` are tables of any database on the same, an outer or an inner directory; `homes` are the databases' directories by name.
+    `units` are the selected units, `all_units` all of them. `snapshots` and `unreadable` (why a directory may not be read) are keyed by the
+    units' directories. `above` are the hidden entries of the directories above the units, where committers work, and `inside` holds what is
+    inside the directories created by writers.
     """
 
     table: Table
@@ -174,7 +174,7 @@ def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTab
 
 
 def _passed(seen: SeenTable, unit: Unit) -> Snapshot:
-    """What was seen of a unit, without what is no part of it."""
+    """The snapshot of a unit without the leftovers in it."""
     snapshot = seen.snapshots[unit.live]
     return replace(snapshot, entries=eligibility.without_empty_staging(snapshot.entries, seen.inside))
 

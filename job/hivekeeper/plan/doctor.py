@@ -55,7 +55,7 @@ CLUSTER_CHECKS = (
 # All checks of one table, in order.
 TABLE_CHECKS = ("table", "control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy", "units", "room")
 
-# What a finding that is not fine has as its code, where its cause has none of its own.
+# The code of a finding that is not ok, if its cause has no code of its own.
 CODES: Mapping[str, Code] = {
     "bash": Code.CHECK_BASH,
     "archive": Code.CHECK_ARCHIVE,
@@ -97,7 +97,7 @@ CODES: Mapping[str, Code] = {
     "room": Code.CHECK_ROOM,
 }
 
-# Causes that say no more than the check that met them.
+# Causes that say no more than the check that found them.
 _OF_SERVICES = (Code.CLUSTER_UNUSABLE, Code.SPARK_NOT_STARTED, Code.FILE_SYSTEM_UNUSABLE, Code.METASTORE_UNUSABLE)
 GENERAL = ("", *(code.code for code in _OF_SERVICES))
 
@@ -107,7 +107,7 @@ MOST_CLOCK_DIFFERENCE_MS = 60_000
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `table`: "" where it is not about one; `cause`: the code of the error behind it, "" where there is none."""
+    """One finding. `table`: "" if it is about no table; `cause`: the code of the error behind it, or ""."""
 
     name: str
     level: Level
@@ -119,7 +119,7 @@ class Check:
 
     @property
     def code(self) -> str:
-        """A code of the catalogue where there is something to do, else ""."""
+        """A code of the catalogue if there is something to do, else ""."""
         if self.level in (OK, SKIP):
             return ""
         return CODES[self.name].code if self.cause in GENERAL and self.name in CODES else self.cause

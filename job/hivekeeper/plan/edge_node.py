@@ -272,7 +272,7 @@ def find_no_ticket_reason(conf: ClientConf, master: str) -> str:
 
 
 def asks_for_ticket(conf: ClientConf) -> bool:
-    """Whether the cluster's client configuration says that nothing goes without a ticket."""
+    """Whether the cluster's client configuration requires a Kerberos ticket."""
     core = conf.files.get(CORE)
     return core is not None and core.properties.get("hadoop.security.authentication") == "kerberos"
 

@@ -29,7 +29,7 @@ FORMATS: Mapping[Tuple[str, str, str], str] = {
     ): ORC,
 }
 
-# Snapshots of directories that writers have, and of all below them, by path. What is missing was not seen.
+# Snapshots of writers' directories and everything below them, by path. A missing path was not observed.
 Inside = Mapping[str, Snapshot]
 
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
@@ -129,9 +129,9 @@ def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
 
 
 def refuse_home(table: Table, homes: Mapping[str, str]) -> Optional[Reason]:
-    """Why a table may not be swapped that lies in another database's directory, or around one.
+    """Why a table in another database's directory, or around one, may not be swapped.
 
-    The directory of the default database is around those of all others: so the innermost one around the table has to be its own.
+    The default database's directory is around those of all others, so the innermost one around the table must be that of its own database.
     """
     around = {name: home for name, home in homes.items() if table.location == home or is_below(table.location, home)}
     innermost = max((len(home) for home in around.values()), default=0)
@@ -244,7 +244,7 @@ def writer_at_work(name: str) -> Reason:
 
 
 def refuse_offset_names(files: Iterable[FileInfo]) -> Optional[Reason]:
-    """Why files must keep their names: a writer that looks for its offsets there would write everything again."""
+    """Why files must keep their names: a writer that looks for its offsets in them would write everything again."""
     found = next((file.name for file in files if names.is_offset_file(file.name)), None)
     if found is None:
         return None
@@ -270,7 +270,7 @@ def _refuse_file(entry: FileInfo) -> Optional[Reason]:
 
 
 def find_writer(entries: Iterable[FileInfo], inside: Inside, now_ms: int, leftover_ms: Optional[int]) -> Optional[str]:
-    """The first mark of a writer in a table's root or above its units, other than what one has left behind."""
+    """The first mark of a writer at work in a table's root or above its units; leftovers do not count."""
     for entry in entries:
         if is_mark(entry) and not is_leftover(entry, inside, now_ms, leftover_ms):
             return entry.name
@@ -278,14 +278,14 @@ def find_writer(entries: Iterable[FileInfo], inside: Inside, now_ms: int, leftov
 
 
 def is_mark(entry: FileInfo) -> bool:
-    """Whether an entry of a directory above the units may be a writer's: by its name, or a file that is open."""
+    """Whether an entry of a directory above the units may belong to a writer: by its name, or as an open file."""
     return names.is_writer_mark(entry.name) or (not entry.is_dir and (entry.is_open or names.is_unfinished_file(entry.name)))
 
 
 def is_leftover(mark: FileInfo, inside: Inside, now_ms: int, leftover_ms: Optional[int]) -> bool:
-    """Whether nobody works behind a mark above the units: neither it nor anything below it was written to for so long, nothing is open.
+    """Whether no writer is at work behind a mark above the units: the mark and everything below it are old, and nothing is open.
 
-    Only there: what lies above the units stays where it is when they are swapped. Impala leaves its directory empty for ever.
+    Only above the units, because what is there stays in place when they are swapped. Impala never removes its empty directory.
     """
     below = _list_below(mark, inside)
     if below is None:
@@ -300,13 +300,13 @@ def _is_old(entry: FileInfo, now_ms: int, leftover_ms: Optional[int]) -> bool:
 
 
 def find_unsure(entries: Iterable[FileInfo], now_ms: int, leftover_ms: Optional[int]) -> List[str]:
-    """The directories of writers above the units that may be leftovers: what lies in them tells."""
+    """Writers' directories above the units that may be leftovers; only their contents can tell."""
     marks = (entry for entry in entries if entry.is_dir and is_mark(entry))
     return [mark.path for mark in marks if is_impala_staging(mark) or _is_old(mark, now_ms, leftover_ms)]
 
 
 def _list_below(top: FileInfo, inside: Inside) -> Optional[List[FileInfo]]:
-    """Everything below a directory; None where a part of it was not seen."""
+    """Everything below a directory; None if part of it was not observed."""
     found: List[FileInfo] = []
     waiting = [top] if top.is_dir else []
     while waiting:
@@ -319,10 +319,10 @@ def _list_below(top: FileInfo, inside: Inside) -> Optional[List[FileInfo]]:
 
 
 def without_empty_staging(entries: Sequence[FileInfo], inside: Inside) -> Tuple[FileInfo, ...]:
-    """The entries of a unit's directory but for Impala's staging directory where that is empty.
+    """The entries of a unit's directory without Impala's staging directory, if that is empty.
 
-    Of all leftovers the only one that may lie in a unit: a query that starts in it later makes a directory of its own there, which
-    the next look sees. The directories of others are not empty while they work, and not afterwards either.
+    This is the only leftover accepted inside a unit: a query that starts in it later creates its own directory there, which the next look
+    sees. Other writers' directories are not empty while they work, nor afterwards.
     """
     return tuple(entry for entry in entries if not (is_impala_staging(entry) and _list_below(entry, inside) == []))
 

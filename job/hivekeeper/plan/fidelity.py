@@ -223,7 +223,7 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
 
 
 def _refuse_dotted_blooms(fields: Sequence[ParquetField], blooms: Sequence[str]) -> Optional[str]:
-    """The option that asks for a bloom filter names a column by its path, and takes every dot for a step down."""
+    """The bloom filter option names a column by its path and treats every dot as a nesting level."""
     for path in _paths(fields):
         if ".".join(path) in blooms and any("." in part for part in path):
             return f"the column {path[-1]} has a bloom filter and a dot in its name, for which Spark has no option"
@@ -231,7 +231,7 @@ def _refuse_dotted_blooms(fields: Sequence[ParquetField], blooms: Sequence[str])
 
 
 def _paths(fields: Sequence[ParquetField], above: Tuple[str, ...] = ()) -> Iterator[Tuple[str, ...]]:
-    """Of all columns, nested ones too."""
+    """The paths of all columns, including nested ones."""
     for field in fields:
         path = (*above, field.name)
         yield from [path] if field.physical != "group" else _paths(field.children, path)
@@ -283,5 +283,5 @@ def _refuse_orc_keys(form: Form) -> Optional[str]:
 
 
 def _refuse_orc_bloom(column: str) -> Optional[str]:
-    """The option that asks for bloom filters is a list with commas."""
+    """The bloom filter option is a comma-separated list."""
     return f"the column {column} has a bloom filter and a comma in its name, for which ORC has no option" if "," in column else None

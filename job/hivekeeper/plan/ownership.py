@@ -1,6 +1,6 @@
-"""Decide whose records are believed, and which rights a control directory has.
+"""Decide whose records are trusted and which rights a control directory gets.
 
-Pure. docs/permissions.md has the rules. An ACL is judged by its entries, where there is one: then the group's bits of a mode are its mask.
+Pure. docs/permissions.md has the rules. If there is an ACL, its entries count: the group bits of the mode are then its mask.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, Guard, Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code, Reason
 
-# Of a control directory: itself; lock, log and runs; log entries and run directories; what lies in those.
+# Levels below the control directory: lock, log and runs; log entries and run directories; their contents.
 LEVELS = 3
 OWNER_AND_GROUP = 0o640
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Why records are not believed; else what others may write to although it is ours, with the rights that it must have."""
+    """Why records are not trusted; otherwise the paths of ours that others may write to, with the rights they must get."""
 
     why_not: Optional[Reason]
     tighten: Mapping[str, Guard]
 
 
 def judge(control: ControlPaths, exposed: Iterable[Exposed], trusted: Collection[str]) -> Judgement:
-    """Of a file that others may write to, the content may be theirs; of a directory, the owners of what lies in it tell."""
+    """Others may have changed a file that they may write to; in a directory that they may write to, each entry's owner tells."""
     tighten: Dict[str, Guard] = {}
     for one in exposed:
         if not _is_record(control, one.path):
@@ -43,7 +43,7 @@ def judge(control: ControlPaths, exposed: Iterable[Exposed], trusted: Collection
 
 
 def _is_record(control: ControlPaths, path: str) -> bool:
-    """Whether anything is ever believed of what lies there: a doctor's trial, for example, is not."""
+    """Whether anything at this path is ever trusted; scratch directories of `doctor`, for example, are not."""
     below = path[len(control.top) :].strip("/").split("/")
     if below[0] == "runs" and len(below) > 1:
         return names.RUN_DIRECTORY.fullmatch(below[1]) is not None
@@ -53,7 +53,7 @@ def _is_record(control: ControlPaths, path: str) -> bool:
 
 
 def writers(one: Exposed, trusted: Collection[str]) -> List[str]:
-    """Who may write besides its owner and those who are trusted."""
+    """Who may write besides the owner and trusted users."""
     found = ["everybody"] if one.mode & 0o002 else []
     if one.mode & 0o020 and not one.acl:
         found.append(f"the group {one.group}")
@@ -73,7 +73,7 @@ def _named(kind: str, name: str) -> str:
 
 
 def _access(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
-    """(kind, name, rights) of each entry that is not a default one: `user:etl:rwx`, `mask::r-x`."""
+    """(kind, name, rights) of each access entry, from `user:etl:rwx` or `mask::r-x`; default entries are left out."""
     found = []
     for entry in acl:
         kind, name, rights = entry.rsplit(":", 2)
@@ -105,7 +105,7 @@ def _tightened(one: Exposed, trusted: Collection[str]) -> Guard:
 
 
 def _without_write(mode: int, acl: Iterable[str], trusted: Collection[str]) -> Guard:
-    """Mode and access ACL without the right to write for anybody but the owner and named users who are trusted."""
+    """Mode and access ACL without write for anyone but the owner and trusted named users."""
     kept = []
     for kind, name, rights in _access(acl):
         if kind == "mask":
@@ -116,7 +116,7 @@ def _without_write(mode: int, acl: Iterable[str], trusted: Collection[str]) -> G
         group = next((rights for kind, _, rights in kept if kind == "group"), None)
         bits = mode >> 3 & 0o5 & (0o7 if group is None else _bits(group))
         return Guard(mode & ~0o072 | bits << 3)
-    # The mask lets through what it did, and nobody's write where nobody may.
+    # Keep the rights of the mask, but drop write if no entry has it.
     mask = mode >> 3 & 0o7
     if not any("w" in rights for kind, name, rights in kept if name or kind == "group"):
         mask &= ~0o2
@@ -133,10 +133,10 @@ def _symbols(bits: int) -> str:
 
 
 def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guard:
-    """The rights of the directories that lead to backups: those of the table itself without anybody else's write, so that whoever may
-    read the table finds its old files, which keep their own rights, and nobody else does.
+    """The rights of the directories that lead to backups: those of the table without write for others.
 
-    Records are for the owner; and for the group where it may read the table, and all that was ever recorded of it (`group_reads`).
+    So exactly the users who may read the table reach its old files, which keep their own rights. Records are for the owner, and for the
+    group too if it may read the table and everything ever recorded about it (`group_reads`).
     """
     guard = _without_write(root.mode | 0o700, root.acl, trusted)
     acl = tuple(sorted("user::rwx" if entry.startswith("user::") else entry for entry in guard.acl))
@@ -145,12 +145,12 @@ def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guar
 
 
 def without_group(guard: Guard) -> Guard:
-    """For a directory whose group cannot be the table's: then its group is anybody, and gets what everybody has."""
+    """For a directory that cannot get the table's group: its group may be anyone, so it gets the rights of others."""
     return Guard(guard.mode & 0o707 | (guard.mode & 0o007) << 3, OWNER_ONLY)
 
 
 def of_log(guard: Guard) -> Guard:
-    """The log's directory is closed to the group together with its entries, which is also how a later run knows."""
+    """If entries are closed to the group, so is the log's directory; a later run recognises it by that."""
     return guard if guard.file_mode == OWNER_AND_GROUP else replace(guard, mode=0o700, acl=())
 
 
@@ -166,7 +166,7 @@ def is_read_by_group(attributes: Attributes) -> bool:
 
 
 def is_seen_by_group(snapshot: Snapshot) -> bool:
-    """The same from modes alone. Those of files with an ACL are masks, which may say more than the group's own entry."""
+    """Like is_read_by_group, from modes alone. With an ACL the group bits are its mask, which may allow more than the group's own entry."""
     return not is_closed(snapshot.mode) and all(entry.mode & 0o040 for entry in snapshot.entries if not entry.is_dir)
 
 

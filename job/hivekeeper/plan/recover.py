@@ -45,16 +45,16 @@ STATES = {
     "pin": (),
     "unpin": (),
 }
-# Those that a backup table may show: what lies in the others is nobody's but the run's.
+# The states that a backup table may show; everything in the others belongs to the run alone.
 SHOWN_STATES = ("retired", "backup_table")
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "clock"])
 
 
 def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
-    """The units whose directory recovery may change, and which does not follow from the partition's name: only the metastore can say
-    whether it is that partition's.
+    """Units whose directory recovery may change and does not follow from the partition's name.
 
-    A record of a `backup` is only read; a cleanup brings files to live only where it says which ones live holds.
+    Only the metastore can say whether it is that partition's. The record of a `backup` is only read; a cleanup moves files to live only if
+    its plan says which files live holds.
     """
     if plan.operation == BACKUP:
         return ()

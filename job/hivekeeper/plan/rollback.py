@@ -136,7 +136,7 @@ def _overwritten(effect: Effect, changed: str) -> Reason:
 
 
 def why_not_restorable(effect: Effect, backup: Snapshot) -> Optional[Reason]:
-    """Why the backup is not what it was, None where it is. Late files in it are no reason: they go to live with it."""
+    """Why the backup cannot be restored, None if it can. Late files in it are no reason: they go to live with it."""
     if not backup.exists or not effect.whole:
         return Reason(Code.BACKUP_GONE, f"the backup of run {effect.run} is gone", NOT_OVER_NEWER)
     why = manifests.judge(effect.before, backup.entries).why
