@@ -33,10 +33,10 @@ class Actor:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """What became of one unit, for the log. `late_files` are those that went to live.
+    """The result of one unit, for the log. `late_files` are those moved to live.
 
-    `has_backup`: of a unit that the metastore has no longer at its place, whether its old files left live; what took their place is
-    in the certificate or in `planned`, nothing where both are without it.
+    `has_backup`: for a unit that the metastore no longer has at its place, whether its old files left live. The files that replaced them
+    are in the certificate or in `planned`; if neither has any, nothing did.
     """
 
     planned: PlannedUnit
@@ -64,7 +64,7 @@ class UnitResult:
 
     @property
     def exchanged(self) -> bool:
-        """Whether live got other files, and which ones is known; or lost its own to a backup, and none came for them."""
+        """Whether live got other files, and it is known which; or its files became a backup and nothing replaced them."""
         if self.outcome.is_astray:
             return self.has_backup
         return self.outcome.exchanged and not self.is_without_new_files
@@ -93,7 +93,7 @@ class LogEntry:
 
 
 def place_of(directory: str, unit: PlannedUnit) -> str:
-    """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
+    """Where the former live files are after a swap or a rollback, relative to the control directory."""
     return names.backup_place(directory, unit.number)
 
 
@@ -102,7 +102,7 @@ def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapp
 
 
 def entry_lines(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> Iterator[str]:
-    """One log entry, one action a line; line by line, because there are two for each file."""
+    """One log entry, one action per line; lazily, because each file has two lines."""
     return (json.dumps(action, ensure_ascii=False) + "\n" for action in _actions(record, table, actor, parameters, first))
 
 
@@ -124,12 +124,12 @@ def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[s
             yield from _adds(record, unit, table)
 
 
-# Of one action of a file, without its names and values: its keys, numbers and signs.
+# The size of one file's action without its names and values: keys, numbers and punctuation.
 _BYTES_OF_ACTION = 320
 
 
 def longest_entry(plan: RunPlan) -> int:
-    """About how many bytes the entry of this run will have at most, if each of its units is exchanged."""
+    """An upper estimate of the bytes in this run's entry, assuming that each of its units is exchanged."""
     return sum(_longest_unit(unit) for unit in plan.units)
 
 

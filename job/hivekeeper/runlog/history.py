@@ -1,7 +1,7 @@
 """Read a table's log: what runs did to it, the backups they left, and the files it held at a version.
 
-Pure: lines in, values out; the rules are those of docs/on-disk.md. What cannot be trusted is an UnreadableRecord: a table's log may have
-been written by anybody who may write to the table, so an entry is taken only where all of it is what we write.
+Pure: lines in, values out; the rules are in docs/on-disk.md. Raises UnreadableRecord for anything that cannot be trusted: anyone who may
+write to the table may have written its log, so an entry is accepted only if all of it is what we write.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MOST_PROTOCOL = 1_000_000
 class Effect:
     """What one run did to one unit: live held `before`, then `after`; the `before` files are at `place`.
 
-    Paths are relative: `live` to the table's location, `place` to the control directory. `undoes` names the run and unit
-    whose effect a rollback took back. File ids of `after` are 0 where they are not known. `whole` is False where `before`, or both, were
-    let go while the log was read (`Keeper`).
+    Paths are relative: `live` to the table's location, `place` to the control directory. `undoes` names the run and unit whose effect a
+    rollback undid. File ids in `after` are 0 if unknown. `whole` is False if `Keeper` dropped `before`, or both lists, while the log was
+    read.
     """
 
     run: RunId
@@ -171,10 +171,10 @@ class History:
 
 
 class Keeper:
-    """Which lists of files somebody may still ask for, so that memory is bounded by what is in force and not by all that ever was.
+    """Which lists of files may still be needed, so that memory is bounded by the backups in place, not by the length of the log.
 
-    `before` is kept as long as the backup is at its place. `after` is kept with it; else only while live may hold these files, which
-    ends with the next compaction of the unit that was not rolled back. To know that, entries are taken from the newest to the oldest.
+    `before` is kept as long as the backup is at its place. `after` is kept with it; without a backup, only while live may hold these files,
+    which ends with the next compaction of the unit that was not rolled back. To know that, pass entries newest first.
     """
 
     def __init__(self, keeps: bool = True) -> None:
@@ -184,14 +184,14 @@ class Keeper:
         self._compacted: Set[str] = set()
 
     def judge(self, effect: Effect) -> Tuple[bool, bool]:
-        """Whether `before` and `after` are kept."""
+        """Whether to keep `before` and `after`."""
         if not self._keeps or effect.key in self._undone:
             return False, False
         stands = effect.place not in self._discarded
         return stands, stands or effect.partition not in self._compacted
 
     def pass_by(self, run: LoggedRun) -> LoggedRun:
-        """An entry without the lists that nobody needs; older ones are judged by it from then on."""
+        """The entry without the lists that nobody needs. Remembers it to judge older entries."""
         self._discarded.update(run.discarded)
         effects = [self._reduce(effect) for effect in reversed(run.effects)]
         return replace(run, effects=tuple(reversed(effects)))
@@ -209,7 +209,7 @@ class Keeper:
 
 @dataclass
 class _Exchanged:
-    """A unit whose files this entry names: where its paths begin, which are kept, and what was found of them so far."""
+    """A unit whose files this entry names: the prefixes of its paths, which lists to keep, and the files found so far."""
 
     path_begins: str
     place_begins: str
@@ -238,7 +238,7 @@ class _Entry:
         self.files = 0
 
     def take(self, action: Node) -> None:
-        """Actions of an unknown kind are ignored: a reader that must not is kept away by the protocol."""
+        """Store one action. Unknown kinds are ignored: the protocol version refuses readers that must not ignore them."""
         (kind,) = action.value
         if kind in ("remove", "add"):
             self._take_file(kind, action[kind])
@@ -298,7 +298,7 @@ class _Entry:
         )
 
     def _take_file(self, kind: str, action: Node) -> None:
-        """Written for millions of them: a Node is asked only for what does not fit."""
+        """Runs for millions of files: a Node is created only for a value that does not fit."""
         known = action.value if type(action.value) is dict else {}
         number, path = known.get("unit"), known.get("path")
         unit = self.exchanged.get(number) if type(number) is int else None
@@ -355,7 +355,7 @@ def _refuse_twins(where: str, effect: Effect, files: Sequence[ManifestFile]) -> 
 
 
 def reconcile(entries: Mapping[int, LoggedRun], where: str) -> History:
-    """Entries that were read before, put together; `where` names the log. Raises UnreadableRecord for a gap."""
+    """The history from entries already read; `where` names the log. Raises UnreadableRecord for a gap."""
     runs: List[LoggedRun] = []
     for expected, version in enumerate(sorted(entries)):
         if version != expected:
@@ -370,19 +370,22 @@ def _about(entry: LoggedRun, table_id: str) -> LoggedRun:
 
 
 def known_as(history: History, ids: Mapping[str, str]) -> History:
-    """The same with other ids for some tables, as of one that was renamed."""
+    """The same history with the ids of some tables replaced, for example after a rename."""
     return History(tuple(_about(run, ids[run.table_id]) if run.table_id in ids else run for run in history.runs))
 
 
 def read_entry(lines: Iterable[str], version: int, where: str, keeper: Optional[Keeper] = None) -> LoggedRun:
-    """One entry, with the lists of files that the keeper keeps, or all; `where` names its file. Raises UnreadableRecord, NewerRecord."""
+    """Read one entry, with the lists of files that the keeper keeps (without a keeper: all); `where` names its file.
+
+    Raises UnreadableRecord, NewerRecord.
+    """
     entry = _Entry(version, where, keeper or Keeper())
     take_actions(lines, where, entry.take)
     return entry.as_run()
 
 
 def take_actions(lines: Iterable[str], where: str, take: Callable[[Node], None]) -> None:
-    """Give on the actions of an entry, one by one. Of a broken entry all protocols are looked at: a newer one may explain it."""
+    """Yield the actions of an entry one by one. If the entry is broken, looks for its protocol first: a newer one may explain it."""
     lines, found = iter(lines), False
     try:
         for line in lines:
@@ -414,7 +417,7 @@ def _look_for_protocol(line: str, where: str) -> None:
     except NewerRecord:
         raise
     except UnreadableRecord:
-        # What is wrong before it is said already.
+        # The caller already reports what is wrong before this line.
         return
 
 
@@ -425,7 +428,7 @@ def _check_protocol(protocol: Node) -> None:
 
 
 def _time_from(info: Node) -> Optional[int]:
-    """A time that cannot be read is unknown, and nothing goes by it."""
+    """A time that cannot be read is unknown; nothing depends on it."""
     found = info.value.get("timestamp")
     return found if type(found) is int and 0 < found <= LATEST_MS else None
 
@@ -437,7 +440,7 @@ def _parameters_from(node: Node) -> Mapping[str, Any]:
 
 
 def _place_from(node: Node) -> str:
-    """Of a backup, or of the record of a `backup` run."""
+    """The place of a backup, or of a `backup` run's record."""
     text = node.text()
     is_record = text.startswith("runs/") and names.run_of(text[len("runs/") :]) is not None
     is_backup = names.BACKUP_PLACE.fullmatch(text) is not None
@@ -446,7 +449,7 @@ def _place_from(node: Node) -> str:
 
 
 def _logged_unit(unit: Node, columns: Optional[Sequence[str]]) -> LoggedUnit:
-    """The names of partitions are compared with the columns of the entry's own table, where it names one."""
+    """Checks the partition's name against the partition columns of the entry's own table, if the entry names one."""
     known, gap, code = unit.get("source"), unit.get("gapMs"), unit.get("reasonCode")
     source = Extent(known["files"].whole(), known["size"].whole(), known["modificationTime"].whole(strict.LOWEST)) if known else None
     partition = unit["partition"].text(names.MOST_PATH) if columns is None else run_files.partition_from(unit["partition"], columns)
@@ -500,8 +503,9 @@ class _Replay:
 
 
 def files_at(entries: Iterable[Tuple[str, Iterable[str]]]) -> FileSet:
-    """Replay entries, each with the name of its file and its lines: adds and removes are unique by path, a discarded place takes its
-    tombstones along.
+    """Replay entries, each given as the name of its file and its lines.
+
+    Adds and removes are unique by path; a discarded place drops its tombstones.
     """
     replay = _Replay()
     for version, (where, lines) in enumerate(entries):

@@ -21,7 +21,7 @@ class Seen(Enum):
 
 
 class ManifestFile(NamedTuple):
-    """A file as a manifest holds it. Of these a run may have a million in memory, so it takes as little as it can."""
+    """A file in a manifest. A run may have a million of these in memory, so it is kept small."""
 
     name: str
     length: int

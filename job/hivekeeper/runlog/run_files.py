@@ -1,8 +1,8 @@
 """The text files in a run's directory: plans and certificates (docs/on-disk.md).
 
-Pure: values to JSON and back. Paths in records are relative to the table's location, so that they stay true
-when a NameNode or nameservice changes its name. What is read may have been written by anybody (`runlog/strict.py`): it is taken only
-where it is what we write.
+Pure: values to JSON and back. Paths in records are relative to the table's location, so that they stay true when a NameNode or nameservice
+changes its name. Anyone who may write to the table may have written these files (`runlog/strict.py`), so a file is accepted only if it is
+what we write.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PLAN_VERSION = 1
 COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP, PIN, UNPIN = "compact-swap", "rollback", "cleanup", "backup", "pin", "unpin"
 OPERATIONS = frozenset([COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP, PIN, UNPIN])
 PLANNED_OPERATIONS = OPERATIONS - {PIN, UNPIN}
-# What a unit of a plan goes by is another run's backup.
+# Operations whose planned units each name another run's backup.
 OF_A_BACKUP = frozenset([ROLLBACK, CLEANUP])
-# A cleanup's `discard`; the other operations have none.
+# How a cleanup discards (`discard`); other operations have none.
 DELETE, TRASH = "delete", "trash"
 
-# What one run may be about, and so the largest number of a unit.
+# The most units and files in one run; also the highest unit number.
 MOST_UNITS, MOST_FILES = 1_000_000, 2_000_000
 MOST_COLUMNS = 100_000
 
@@ -187,7 +187,7 @@ _UNIT_KEYS = frozenset(["unit", "partition", "values", "live", "storage", "param
 
 
 def plan_from_text(text: str, root: str, where: str, run: RunId) -> RunPlan:
-    """The plan of `run`, for the table at `root`; `where` names the file. Raises UnreadableRecord."""
+    """Read the plan of `run` for the table at `root`; `where` names the file. Raises UnreadableRecord."""
     document = Node(strict.parse(text, where), where)
     version = document["version"].whole(1)
     if version > PLAN_VERSION:
@@ -221,7 +221,7 @@ def _units_from(node: Node, table: Table, operation: str) -> Tuple[PlannedUnit, 
     for item in node.each(MOST_UNITS):
         unit = _unit_from(item.only(_UNIT_KEYS), table, operation)
         item["unit"].refuse_where(unit.number in numbers, "another unit has this number")
-        # Only what goes by backups may be about one partition several times.
+        # Only rollback and cleanup, whose units are backups, may have several units of one partition.
         is_again = unit.name in partitions and operation not in OF_A_BACKUP
         item["partition"].refuse_where(is_again, "another unit is about this partition")
         numbers.add(unit.number)
@@ -237,11 +237,11 @@ def _unit_from(node: Node, table: Table, operation: str) -> PlannedUnit:
     values = node["values"].texts()
     node["values"].refuse_where(values != () and not name, "an unpartitioned table has none")
     if name:
-        # The metastore keeps an empty value as it is, and names the partition by Hive's word for NULL.
+        # The metastore keeps an empty value as it is, but uses Hive's word for NULL in the partition's name.
         told = tuple(value or quoting.HIVE_NULL for value in values)
         node["values"].refuse_where(told != tuple(quoting.partition_values(name).values()), f"they are not those of {name!r}")
     live = live_from(node["live"], name)
-    # A record may be of a partition that nobody can swap.
+    # A `backup` run may record a partition that cannot be swapped.
     node["live"].refuse_where(live == "." and name != "" and operation != BACKUP, "a partition is not the table's own directory")
     unit = Unit(
         table.full_name, name, values, absolute(live, table.location), _storage_from(node["storage"]), node["parameters"].properties()
@@ -270,7 +270,7 @@ def _backup_from(node: Node) -> BackupPlace:
 
 
 def files_from(node: Node) -> Tuple[ManifestFile, ...]:
-    """`[name, length, modification time, id]` of each; written for millions of them."""
+    """Reads `[name, length, modification time, id]` of each file; runs for millions of them."""
     node.refuse_where(type(node.value) is not list or len(node.value) > MOST_FILES, "it is no list of files, or too long")
     found: List[ManifestFile] = []
     known: Set[str] = set()
@@ -285,7 +285,7 @@ def files_from(node: Node) -> Tuple[ManifestFile, ...]:
 
 
 def is_file(name: Any, length: Any, mtime_ms: Any, file_id: Any) -> bool:
-    """Whether these can be what a manifest says of a file. An inode's number has no sign on a local disk, and Java gives it one."""
+    """Whether a manifest may hold these values. Inode numbers of local disks are unsigned, but Java makes them signed."""
     if type(name) is not str or type(length) is not int or type(mtime_ms) is not int or type(file_id) is not int:
         return False
     return names.is_file_name(name) and 0 <= length <= HIGHEST and LOWEST <= mtime_ms <= HIGHEST and LOWEST <= file_id <= HIGHEST
@@ -298,7 +298,7 @@ def file_name_from(node: Node) -> str:
 
 
 def live_from(node: Node, partition: str) -> str:
-    """A unit's directory, relative to the table's location, in its only spelling. Whether it is this partition's, the metastore knows."""
+    """A unit's directory, relative to the table's location, in normal form. Only the metastore knows whether it is this partition's."""
     text = node.text(names.MOST_PATH)
     node.refuse_where(text != "." and not names.is_place_below(text), f"{node.quoted()} is no directory below the table's")
     node.refuse_where(text != "." and not partition, "an unpartitioned table lies in its own directory")
@@ -306,7 +306,7 @@ def live_from(node: Node, partition: str) -> str:
 
 
 def partition_from(node: Node, columns: Sequence[str]) -> str:
-    """Hive's name of a partition of a table with these partition columns; "" where it has none."""
+    """Hive's name of a partition of a table with these partition columns; "" for an unpartitioned table."""
     text = node.text(names.MOST_PATH)
     pairs = [part.partition("=") for part in text.split("/")] if text else []
     told = [quoting.unescape(column).lower() if equals else "" for column, equals, _ in pairs]
@@ -434,7 +434,7 @@ _CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows",
 
 
 def certificates_from_lines(lines: Iterable[str], where: str) -> Tuple[Certificate, ...]:
-    """Raises UnreadableRecord."""
+    """Read certificates; `where` names the file. Raises UnreadableRecord."""
     return tuple(_certificate_from(Node(strict.parse(line, where), where)) for line in lines if line)
 
 

@@ -19,22 +19,22 @@ from hivekeeper.runlog.history import FileSet, History, Keeper, LoggedRun, files
 from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, plan_from_text
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 
-# A record is held in memory while it is read. A million files, the most that one run takes, of 256 bytes each: name, length, time and id
-# take about 110, with the longest name that HDFS allows 330.
+# A record is held in memory while it is read. A run has at most a million files, at 256 bytes each: name, length, time and id take about
+# 110, or 330 with the longest name that HDFS allows.
 MOST_RECORD_BYTES = 256 * 1_000_000
-# Of each file an entry holds two lines of up to about a kilobyte, one for the old and one for the new.
+# For each file an entry has two lines of up to about a kilobyte, one for the old file and one for the new.
 MOST_ENTRY_BYTES = 2 * 1024 * 1_000_000
 # In UTF-8.
 MOST_BYTES_OF_CHARACTER = 4
-# What one call brings of several files. The driver's JVM holds it some four times: as bytes, as text, as JSON and as an answer.
+# The size of one call that reads several files. The driver's JVM holds it about four times: as bytes, text, JSON and answer.
 LOT_BYTES = 8 * 2**20
 
 
 def read_history(cluster: Cluster, control: ControlPaths) -> History:
     """The current log. Raises Refused if a newer version wrote it, NeedsInvestigation if it cannot be read.
 
-    An entry never changes and names every file of its units, so each is read and parsed once per table. Of what is not in force any
-    more the lists of files are let go (`Keeper`): read_whole reads them again.
+    Entries never change and name every file of their units, so each is read and parsed once per table. `Keeper` drops lists of files that
+    are no longer needed; read_whole reads them again.
     """
     with _explained():
         listed = _list_entries(cluster.files, control)
@@ -49,7 +49,7 @@ def read_history(cluster: Cluster, control: ControlPaths) -> History:
 
 
 def read_whole(cluster: Cluster, control: ControlPaths, history: History, since: int = 0, until: Optional[int] = None) -> History:
-    """The same history with all lists of files of some entries, for a question about what is not in force; errors as read_history."""
+    """The history with the complete lists of files of some entries, for questions about older runs; raises like read_history."""
     wanted = {
         run.version
         for run in history.runs[since : until if until is None else until + 1]
@@ -67,16 +67,16 @@ def read_whole(cluster: Cluster, control: ControlPaths, history: History, since:
 
 
 def _read_entries(files: Files, listed: Mapping[int, FileInfo], keeper: Keeper) -> Iterator[Optional[LoggedRun]]:
-    """The entries from the newest to the oldest, None for one that was listed and is gone."""
+    """The entries, newest first; None for one that was listed but has disappeared."""
     newest_first = sorted(listed, reverse=True)
     for version, (file, pieces) in zip(newest_first, _read_all(files, [listed[version] for version in newest_first])):
         yield None if pieces is None else read_entry(strict.lines_of(pieces, file.path), version, file.path, keeper)
 
 
 def _read_all(files: Files, wanted: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo, Optional[Iterable[str]]]]:
-    """The texts of files, None for one that is gone: many small ones in one call, a large one by itself, in pieces.
+    """The texts of files, None for one that has disappeared. Small files are read together in one call, a large one by itself in pieces.
 
-    So no call brings more than a lot, whatever the number and length of the files.
+    So no call returns more than LOT_BYTES, whatever the number and length of the files.
     """
     lot: List[FileInfo] = []
     for file in wanted:
@@ -97,7 +97,7 @@ def _read_lot(files: Files, lot: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo,
 
 
 def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
-    """The files that the log knows at a version; errors as read_history."""
+    """The files known to the log at a version; raises like read_history."""
     with _explained():
         listed = [key for number, key in sorted(_list_entries(cluster.files, control).items()) if number <= version]
         read = _read_all(cluster.files, listed)
@@ -106,7 +106,7 @@ def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> File
 
 @contextmanager
 def _explained(state: str = "nothing was changed") -> Iterator[None]:
-    """A record that cannot be trusted, as an error of its table."""
+    """Turn a record that cannot be trusted into an error of its table."""
     try:
         yield
     except NewerRecord as error:
@@ -127,7 +127,7 @@ def _explained(state: str = "nothing was changed") -> Iterator[None]:
 
 
 def _refuse_large(file: FileInfo, most: int = MOST_RECORD_BYTES) -> None:
-    """Before it is read: what is written to exhaust our memory would end the work on all other tables."""
+    """Checked before reading: a record written to exhaust our memory would end the work on all other tables."""
     if file.length > most:
         raise strict.foreign(file.path, "", f"it has {file.length} bytes, more than {most}")
 
@@ -154,7 +154,7 @@ def run_of(directory: str) -> RunId:
 
 
 def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
-    """A run's plan; None where there is none. Raises as read_history does."""
+    """A run's plan; None if there is none. Raises like read_history."""
     with _explained(f"nothing of the run in {paths.top} was touched"):
         file = files.stat(paths.plan)
         if file is None:
@@ -165,12 +165,12 @@ def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
         except SourceMissing:
             return None
         except NewerRecord as error:
-            # Unlike a log, it is the plan of a run that may have stopped in the gap.
+            # Unlike a log from a newer version, this plan may belong to a run that stopped in the gap.
             raise UnreadableRecord(str(error)) from error
 
 
 def why_not_readable(table: Table, paths: RunPaths, plan: str, entry_bytes: int) -> str:
-    """Why we would not read the plan again, or the entry of its run; "" where we would. Before anything is changed, that costs nothing."""
+    """Why the plan or the log entry of this run could not be read back; "" if they can. Called before anything is changed."""
     if len(plan) > MOST_RECORD_BYTES // MOST_BYTES_OF_CHARACTER and len(plan.encode()) > MOST_RECORD_BYTES:
         return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
     if entry_bytes > MOST_ENTRY_BYTES:
@@ -183,7 +183,7 @@ def why_not_readable(table: Table, paths: RunPaths, plan: str, entry_bytes: int)
 
 
 def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
-    """All certificates of a run, by unit number. Raises as read_history does."""
+    """All certificates of a run, by unit number. Raises like read_history."""
     with _explained(f"the run in {paths.top} is unfinished; nothing of it was touched"):
         entries = files.look([paths.top])[paths.top].entries
         found = [entry for entry in entries if names.CERTIFICATES.fullmatch(entry.name)]
@@ -197,7 +197,7 @@ def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
 
 
 def write_durably(files: Files, path: str, text: str, mode: int) -> None:
-    """A file that is there whole or not at all."""
-    # Killed between the two, a .part is left, which nobody reads and which goes with its run.
+    """Write a file atomically: it exists complete or not at all."""
+    # A kill between the two calls leaves a .part, which nothing reads and which is deleted with its run.
     files.write_new(path + ".part", text, mode)
     files.rename_exact(path + ".part", path)

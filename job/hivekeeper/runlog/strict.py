@@ -1,7 +1,7 @@
-"""Reads the JSON of our records so that nothing gets through that we do not write: every type, range and size is asked for.
+"""Reads the JSON of our records strictly: checks every type, range and size, and accepts nothing that we do not write.
 
-Pure. Whoever may write to a table may write below its control directory, while we run with rights on all tables: a record is evidence,
-not an order. What does not fit is a ForeignRecord, which names the file, the field and why.
+Pure. Anyone who may write to a table may write below its control directory, while Hivekeeper runs with rights on all tables: a record is
+evidence, not an order. Raises ForeignRecord for anything else; it names the file, the field and the reason.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import math
 import re
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NoReturn, Optional, Pattern, Tuple, Union
 
-# What the log and the file system count with.
+# The range of numbers in the log and the file system.
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 MOST_DIGITS = 20
 MOST_WORD = 4096
 MOST_TEXT = 2**24
-# What a run says of a million units, each in some 250 characters.
+# A run's log line about a million units, at about 250 characters each.
 MOST_LINE = 2**28
 MOST_ITEMS = 100_000
 MOST_DEPTH = 4
 
-# Half of a pair, written as an escape or as itself.
+# Half of a surrogate pair, escaped or literal.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -35,15 +35,15 @@ class ForeignRecord(UnreadableRecord):
 
 
 class NewerRecord(UnreadableRecord):
-    """A record that a newer version wrote in a way that this one does not know."""
+    """A record in a format of a newer version that this one does not know."""
 
 
 class _StrangeError(ValueError):
-    """JSON that nobody forbids and that we never write."""
+    """Valid JSON that we never write."""
 
 
 def parse(text: str, where: str) -> Any:
-    """What a JSON text holds; `where` names its file. Raises UnreadableRecord, ForeignRecord."""
+    """Parse a JSON text; `where` names its file. Raises UnreadableRecord, ForeignRecord."""
     try:
         found = _DECODER.decode(text)
         if ("\\u" in text or not text.isascii()) and _SURROGATE.search(text):
@@ -60,7 +60,7 @@ def parse(text: str, where: str) -> Any:
 
 
 def lines_of(pieces: Iterable[str], where: str) -> Iterator[str]:
-    """The lines of a text that comes in pieces. Only a line feed ends one: JSON strings may hold what Python takes for line ends."""
+    """The lines of a text given in pieces. Only a line feed ends one: JSON strings may contain what Python takes for others."""
     begun: List[str] = []
     length = 0
     for piece in pieces:
@@ -87,7 +87,7 @@ def _object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    # Python takes a time that grows with the square of the number of digits.
+    # Python's conversion takes time quadratic in the number of digits.
     if len(text) > MOST_DIGITS:
         raise _StrangeError(f"a number of {len(text)} digits")
     return int(text)
@@ -104,12 +104,12 @@ def _constant(text: str) -> NoReturn:
     raise _StrangeError(f"{text} is no number of JSON")
 
 
-# Made once: a log has a line for each file.
+# Created once: a log has a line for each file.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_number, parse_constant=_constant)
 
 
 def _refuse_surrogates(value: Any) -> None:
-    """A string with half a pair of surrogates can be neither printed nor written."""
+    """A string with half a surrogate pair can be neither printed nor written."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
@@ -117,7 +117,7 @@ def _refuse_surrogates(value: Any) -> None:
 
 
 class Node:
-    """One value of a record; `name` is the way to it, `units[3].live`."""
+    """One value of a record; `name` is its path, such as `units[3].live`."""
 
     __slots__ = ("_key", "_parent", "value", "where")
 
@@ -142,7 +142,7 @@ class Node:
             self.refuse(why)
 
     def quoted(self) -> str:
-        """The value as a message may show it: in one line, and not all of a long one."""
+        """The value for a message: on one line, and cut if long."""
         shown = repr(self.value)
         return shown if len(shown) <= 100 else shown[:97] + "..."
 
@@ -154,11 +154,11 @@ class Node:
         return Node(self.value[key], self.where, self, key)
 
     def get(self, key: str) -> Optional[Node]:
-        """None where it is missing or null."""
+        """The value of a key, None if missing or null."""
         return self[key] if self._object().get(key) is not None else None
 
     def only(self, keys: FrozenSet[str]) -> Node:
-        """The same, of an object with exactly these keys."""
+        """The object itself, which must have exactly these keys."""
         found = self._object().keys()
         for key in sorted(keys - found):
             self.refuse(f"it has no {key!r}")
@@ -197,7 +197,7 @@ class Node:
         return text
 
     def whole(self, least: int = 0, most: int = HIGHEST) -> int:
-        # bool is an int to Python, and to nobody else.
+        # In Python, bool is a subclass of int.
         if type(self.value) is not int:
             self.refuse("it is no whole number")
         self.refuse_where(not least <= self.value <= most, f"{self.value} is not within {least} and {most}")
@@ -213,18 +213,18 @@ class Node:
             self.refuse("it is neither true nor false")
         return bool(self.value)
 
-    # -- many of them
+    # -- many values
 
     def texts(self, most: int = MOST_ITEMS) -> Tuple[str, ...]:
         return tuple(item.text() for item in self.each(most))
 
     def properties(self) -> Dict[str, str]:
-        """Of the metastore: text by text."""
+        """The metastore's properties: text to text."""
         self.refuse_where(len(self._object()) > MOST_ITEMS, f"it has more than {MOST_ITEMS} keys")
         return {key: self[key].text(MOST_TEXT) for key in self.value}
 
     def plain(self, depth: int = MOST_DEPTH) -> Any:
-        """Whatever it is, as long as it is neither deep nor long: what is only shown."""
+        """Any value that is neither deep nor long, for values that are only shown."""
         if type(self.value) is dict:
             self.refuse_where(not depth or len(self.value) > MOST_WORD, "it is nested too deeply, or too long")
             return {key: self[key].plain(depth - 1) for key in self.value}
