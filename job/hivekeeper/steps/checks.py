@@ -27,11 +27,10 @@ MOST_GLANCES = 20
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of step 4: `why` is None when the swap may begin.
+    """The result of step 4: `why` is None if the swap may begin.
 
-    `seen` holds live, the directories above it and those of writers in them as they were, their times read before their listings.
-    `incoming` is the listing of what is to take live's place. `clock_ms` is the NameNode's own time from before that,
-    `began_ms` ours, for durations.
+    `seen` holds snapshots of live, the directories above it and writers' directories in them; times were read before listings. `incoming`
+    is the listing of what replaces live. `clock_ms` is the NameNode's time from before that, `began_ms` the local one, for durations.
     """
 
     seen: Mapping[str, Snapshot]
@@ -118,7 +117,7 @@ def _directories_above(live: str, root: str) -> Sequence[str]:
 
 
 def can_tell_alone(run: Run, unit: PlannedUnit, checked: Checked) -> bool:
-    """Whether live's id and time, met again, say that nothing came into it: not where a query may start in Impala's staging directory."""
+    """Whether an unchanged id and time of live prove that nothing was added; not if a query may start in Impala's staging directory."""
     before = checked.seen[unit.live]
     settled = manifests.can_tell(before, checked.clock_ms, run.files.clock_grain_ms)
     return settled and not any(eligibility.is_impala_staging(entry) for entry in before.entries)

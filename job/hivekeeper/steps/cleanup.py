@@ -111,7 +111,7 @@ def find_objection(run: Run, unit: PlannedUnit, held: str) -> Tuple[Optional[Rea
     still_open = [entry.name for entry in entries if entry.is_open]
     if still_open:
         return Reason(Code.OPEN_FILE, f"a writer still has {still_open[0]} open in it"), late
-    # Of a backup whose live was replaced before it could go back there.
+    # This backup could not go back to live, which was replaced first.
     judged = manifests.judge(unit.manifest, without_empty_staging(run.files, run.files.look([held])[held].entries))
     if judged.seen is manifests.Seen.LATE:
         what = f"{judged.late[0].name} came into it late and is not in live; has live been overwritten since?"

@@ -138,7 +138,7 @@ def move_file(files: Files, source: str, directory: str) -> str:
 
 
 def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> Tuple[str, ...]:
-    """Move the complete files that the manifest does not know from a directory's listing into live; gives their names there.
+    """Move complete files that the manifest does not know from a listing into live; returns their paths there.
 
     Only while live still holds the expected files: a later overwrite has replaced these rows as well.
     """
@@ -151,14 +151,14 @@ def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expe
 
 
 def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None:
-    """Move Impala's empty staging directory back to live, so that the backup is exactly its manifest. Impala may have made it again."""
+    """Move Impala's empty staging directory back to live, so that the backup matches its manifest. Impala may have re-created it."""
     for staging in filter(eligibility.is_impala_staging, entries):
         try:
             files.rename_exact(staging.path, names.join(live, staging.name))
         except TargetExists:
             files.remove_empty(staging.path)
         except SourceMissing:
-            # Live is gone, dropped or overwritten since; or a call that seemed to fail moved it.
+            # Live is missing (dropped or overwritten meanwhile), or an earlier call succeeded although it reported an error.
             continue
 
 
@@ -192,7 +192,7 @@ def lift_nested(files: Files, live: str) -> None:
 
 
 def is_committed_directory(entry: FileInfo) -> bool:
-    """Whether a directory in live holds files that a committer meant for live: not what it works in, nor what Hive makes itself."""
+    """Whether a directory in live holds files that a committer meant for live; not writers' temporary directories or Hive's own."""
     unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)
     return entry.is_dir and not any(known(entry.name) for known in unlike)
 

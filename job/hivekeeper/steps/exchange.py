@@ -130,8 +130,9 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
 
 
 def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
-    """End an interrupted exchange without touching live, whose place is not the unit's any more: what left live stays as a backup, and
-    what was to come in is given up. Changes nothing where the old files never left.
+    """End an interrupted exchange without touching live, because the unit no longer belongs there.
+
+    Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left.
     """
     picture = exchange.means.picture()
     if picture.incoming or not picture.left:
@@ -140,7 +141,7 @@ def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult
         return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
     if not picture.incoming:
         return UnitResult(exchange.unit, outcome, exchange.certificate, why=why, has_backup=True)
-    # Nothing came for them, and the backup that a rollback had claimed is one again.
+    # Nothing replaced them, and the backup claimed by a rollback is a backup again.
     return UnitResult(replace(exchange.unit, backup=None, expected=(), digest=None), outcome, why=why, has_backup=True)
 
 

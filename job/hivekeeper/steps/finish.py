@@ -99,7 +99,7 @@ def record_run(
 
 
 def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:
-    """What a cleanup must not take: rows that readers may miss, in a backup for which nothing came."""
+    """The pin that protects from cleanup rows that readers may miss and that exist only in a backup."""
     is_needed = any(unit.outcome is Outcome.MISPLACED and unit.has_backup and unit.is_without_new_files for unit in units)
     return (plan.run, True) if is_needed else None
 

@@ -1,7 +1,7 @@
-"""Whether records are this table's: it may have been renamed, or dropped and created again, or the records moved here from another.
+"""Decides whether records are this table's: it may have been renamed, or dropped and created again, or the records moved here from another.
 
-Reads only. A name can be given to another table, a creation time cannot; so a table with another name is the same one where it was
-created at the same second and no table of that name and time is left. The records' paths are relative, so they follow the table.
+Reads only. Another table can take a name, but not a creation time. So a table under another name is the same one if it was created in the
+same second and no table of that name and time is left. Paths in the records are relative, so they follow the table.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ TRANSLATED = "TRANSLATED_TO_EXTERNAL"
 
 
 def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool:
-    """Whether a table that was called `name` and created then is this one. Raises NeedsInvestigation where it is still there under
-    that name: then somebody moved its records here.
+    """Whether a table with this former name and creation time is this one.
+
+    Raises NeedsInvestigation if it still exists under that name: then somebody moved its records here.
     """
     if name == table.full_name:
         return create_time == table.create_time
@@ -47,7 +48,7 @@ def is_alike(one: Table, other: Table) -> bool:
 
 
 def know_history(cluster: Cluster, table: Table, history: History) -> History:
-    """The log, with what was done to this table under a former name under its name of now. Raises NeedsInvestigation as is_same does."""
+    """The log, with entries under a former name of this table given its current one. Raises NeedsInvestigation like is_same."""
     own = table_id(table)
     former: Dict[str, str] = {}
     for known in sorted({run.table_id for run in history.runs} - {own}):
@@ -75,12 +76,12 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
 
 
 def follows_its_name(table: Table) -> bool:
-    """Whether Hive moves its directory when it is renamed."""
+    """Whether Hive moves the table's directory when the table is renamed."""
     return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
 def _find_orphans(cluster: Cluster, table: Table, own: ControlPaths) -> Iterator[ControlPaths]:
-    """Control directories beside the table's that no table of the database has."""
+    """Control directories beside the table's that belong to no table of the database."""
     beside, prefix = names.parent(table.location), f"{names.CONTROL}-"
     found = [entry for entry in cluster.files.look_hidden([beside])[beside].entries if entry.is_dir and entry.name.startswith(prefix)]
     places = {names.join(beside, entry.name[len(prefix) :]): entry.path for entry in found if entry.path != own.top}

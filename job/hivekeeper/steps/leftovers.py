@@ -1,6 +1,6 @@
-"""Look into what writers have made in a table, to tell those at work from what others left behind.
+"""Look into directories that writers created in a table, to tell writers at work from leftovers.
 
-Reads only. It costs nothing where there is none: one call for each level of their directories where there is.
+Reads only. Costs one call for each level of those directories, and nothing without any.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, NoPermission
 
-# Looked into again before each swap, so there must be an end; what was not seen counts as a writer's.
+# A limit, because each swap looks again. Directories that were not observed count as those of a writer at work.
 MOST_DIRECTORIES = 1000
 
 
 def look_inside(files: Files, tops: Sequence[str]) -> Mapping[str, Snapshot]:
-    """Snapshots of directories and of all below them, as far as this user may read and MOST_DIRECTORIES go."""
+    """Snapshots of directories and everything below them, as far as this user may read, up to MOST_DIRECTORIES."""
     seen: Dict[str, Snapshot] = {}
     level: List[str] = list(tops)
     while level and len(seen) + len(level) <= MOST_DIRECTORIES:
@@ -30,7 +30,7 @@ def look_inside(files: Files, tops: Sequence[str]) -> Mapping[str, Snapshot]:
 
 
 def without_empty_staging(files: Files, entries: Sequence[FileInfo]) -> Tuple[FileInfo, ...]:
-    """The entries of a unit's directory but for Impala's staging directory where that is empty at this moment."""
+    """The entries of a unit's directory without Impala's staging directory, if that is empty at this moment."""
     return eligibility.without_empty_staging(entries, look_inside(files, find_staging(entries)))
 
 

@@ -56,9 +56,10 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
 
 
 def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:
-    """Other tables, of any database, on the same directory, above it or below it, that are still there.
+    """Existing tables of any database on the same directory, above it or below it.
 
-    The list of touching tables is cached, so a table that recovery has dropped since, such as a killed run's backup table, is left out.
+    The list of touching tables is cached and may still name a table that recovery has dropped, such as a killed run's backup table; those
+    are left out.
     """
     touching = cluster.metastore.locations_below([table.location]).get(table.location, ())
     by_database: Dict[str, List[str]] = {}

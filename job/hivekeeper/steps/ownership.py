@@ -1,6 +1,6 @@
-"""Refuse records that others may have written, and give a control directory its rights.
+"""Refuse records that others may have written, and set the rights of a control directory.
 
-Changes rights only, and only of what is ours below a control directory.
+Changes only rights, and only of our own files and directories below a control directory.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from hivekeeper.ports import Cluster, Files, NoPermission
 
 log = logging.getLogger(__name__)
 
-# For this user alone, as everything is made.
+# For this user alone, like everything when it is created.
 CLOSED = Guard(0o700, OWNER_ONLY)
 
 
 def require_own_control(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> None:
-    """The control directory itself, before anything is written there. Raises NeedsInvestigation."""
+    """Check the control directory itself before anything is written there. Raises NeedsInvestigation."""
     _judge(cluster, table, control, trusted, 0)
 
 
 def require_own_records(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> None:
-    """Before anything that lies in the control directory is believed. Raises NeedsInvestigation."""
+    """Check everything in the control directory before any record is trusted. Raises NeedsInvestigation."""
     for path in _judge(cluster, table, control, trusted, ownership.LEVELS):
         log.warning("table=%s step=check-records reason='others may write to %s; the next writing run forbids it'", table.full_name, path)
 
 
 def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> None:
-    """As require_own_records, with the lock: what is ours and others may write to is taken from them."""
+    """Like require_own_records, with the lock held: removes others' write from our own directories and the lock."""
     wide = _judge(cluster, table, control, trusted, ownership.LEVELS)
     if wide:
         cluster.files.guard(wide)
@@ -49,7 +49,7 @@ def _judge(cluster: Cluster, table: Table, control: ControlPaths, trusted: Colle
 
 
 def find_rights(files: Files, table: Table, group_reads: bool, trusted: Collection[str]) -> Guard:
-    """The rights of the directories that lead to backups. A table whose directory is away at the moment tells nothing."""
+    """The rights of the directories that lead to backups. None while the table's directory is missing."""
     root = files.attributes([table.location]).get(table.location)
     return CLOSED if root is None else ownership.share(root, group_reads, trusted)
 
@@ -61,7 +61,7 @@ def is_log_closed(files: Files, control: ControlPaths) -> bool:
 
 
 def open_up(files: Files, guard: Guard, log_directory: str, directories: Iterable[str]) -> Guard:
-    """Give directories, which are this user's alone so far, their rights; gives those that they have."""
+    """Give directories, so far this user's alone, their rights; returns the rights they have."""
     for allowed in (guard, ownership.without_group(guard)):
         wanted: Dict[str, Guard] = dict.fromkeys(directories, allowed)
         try:

@@ -1,5 +1,5 @@
-"""Where the metastore has the units of a run: asked before an interrupted exchange goes on, and again before the log says what became
-of them. A statement of Hive's that met a unit in its gap found no directory, so it moved and deleted nothing.
+"""Where the metastore has the units of a run. Checked before an interrupted exchange continues, and again before the log records its
+results: a Hive statement that met a unit in its gap found no directory, so it moved and deleted nothing.
 
 Moves nothing. Puts back only partitions that the metastore's own discovery dropped.
 """
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Places:
-    """What the metastore says of some units: why one is not at its place any more, and which have another name there."""
+    """What the metastore says about some units: why one is no longer at its place, and which have another name there."""
 
     changed: Mapping[UnitNumber, Reason] = field(default_factory=dict)
     renamed: Mapping[UnitNumber, Unit] = field(default_factory=dict)
 
 
 def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
-    """Two calls, whatever the number of units; more only where a unit or the table is missing."""
+    """Takes two calls for any number of units; more only if a unit or the table is missing."""
     if not units:
         return Places()
     table, why = find_table(run)
@@ -57,7 +57,7 @@ def find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
 
 
 def _find_renamed(run: Run) -> Optional[Table]:
-    """The table of the same database that was created when the run's was and looks like it; None where there are none or several."""
+    """The table in the same database with the run's creation time and the same shape; None if there are none or several."""
     own, metastore = run.table, run.cluster.metastore
     try:
         others = metastore.tables(own.database, metastore.table_names(own.database)).values() if own.create_time else ()
@@ -95,7 +95,7 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
 
 
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:
-    """A partition without a directory: the new name of one that was renamed while its directory was away, perhaps."""
+    """A partition without a directory: possibly the new name of one renamed while its directory was away."""
     seen = look_at(run.files.look, list(by_place))
     return next((f"{by_place[place].name} at {place}" for place in sorted(by_place) if not seen[place].exists), None)
 
@@ -111,20 +111,20 @@ def _unit_of(table: Table, partition: Partition, former: PlannedUnit) -> Unit:
 
 
 def deletes_files(table: Table) -> bool:
-    """Whether Hive deletes the files of what is dropped."""
+    """Whether Hive deletes the files of a dropped table or partition."""
     return table.kind == "MANAGED_TABLE" or table.parameters.get("external.table.purge", "").lower() == "true"
 
 
 def discovers(table: Table) -> bool:
-    """Whether the metastore itself drops partitions whose directories it does not find, and adds those that it finds."""
+    """Whether the metastore itself drops partitions whose directories are missing, and adds those that it finds."""
     return table.parameters.get("discover.partitions", "").lower() == "true"
 
 
 def judge_outage(run: Run, changed: Mapping[UnitNumber, Reason]) -> Dict[UnitNumber, Outcome]:
-    """The units of an interrupted run that nothing may be moved into or out of, and what becomes of them.
+    """The units of an interrupted run that nothing may be moved into or out of, and their outcome.
 
-    A partition that was dropped, where Hive would have deleted the files, must not come back with them. Discovery drops one too whose
-    directory is away; where it could have been discovery, somebody has to say.
+    If Hive would have deleted the files, a dropped partition must not come back with them. Discovery also drops a partition whose directory
+    is away; if that may have happened, an operator has to decide.
     """
     outcome = Outcome.MISPLACED if discovers(run.table) else Outcome.DROPPED_MEANWHILE
     dropped = [number for number, why in changed.items() if why.code is Code.DROPPED]
@@ -132,9 +132,9 @@ def judge_outage(run: Run, changed: Mapping[UnitNumber, Reason]) -> Dict[UnitNum
 
 
 def confirm(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
-    """The results for the log: what the metastore has elsewhere, or not at all, is no success.
+    """The results for the log: a unit that the metastore has elsewhere, or not at all, is no success.
 
-    A metastore that does not answer is a warning; it was asked just before each exchange.
+    A metastore that does not answer is only a warning, because it was asked just before each exchange.
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
     try:
@@ -164,12 +164,12 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
 
 
 def _outcome_of(why: Reason) -> Outcome:
-    """A partition that is gone was dropped on purpose; anything else somebody has to look at."""
+    """A missing partition was dropped on purpose; an operator has to look at anything else."""
     return Outcome.DROPPED_MEANWHILE if why.code is Code.DROPPED else Outcome.MISPLACED
 
 
 def explain(run: Run, result: UnitResult, why: Reason) -> Reason:
-    """The reason with the places of the unit's files."""
+    """The reason, with the places of the unit's files."""
     planned, backup = result.planned, run.paths.unit("retired", result.planned.number)
     seen = run.files.look([planned.live, backup])
     there = [f"its files are in {planned.live}"] if seen[planned.live].exists else []
@@ -182,10 +182,10 @@ ADVICE = "compare the places with the metastore's and put the rows where they be
 
 
 def restore_partitions(run: Run, units: Sequence[UnitResult]) -> None:
-    """Put back what auto-discovery dropped while live was away: only where discovery is on and the files are there.
+    """Put back partitions that auto-discovery dropped while live was away: only if discovery is on and the files are there.
 
-    Discovery would add such a directory by itself, without the partition's own parameters; one without its files was dropped by
-    somebody.
+    Discovery would add such a directory by itself, but without the partition's parameters. A partition without its files was dropped by a
+    user.
     """
     touched = [unit for unit in units if unit.planned.name and unit.outcome.touched and not unit.outcome.is_astray]
     if discovers(run.table):
@@ -205,7 +205,7 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNu
 
 
 def _expected(unit: UnitResult) -> Dict[str, int]:
-    """What live holds after this result."""
+    """The files in live after this result."""
     if unit.certificate and unit.exchanged:
         return dict(unit.certificate.files)
     files = unit.planned.expected if unit.exchanged else unit.planned.manifest

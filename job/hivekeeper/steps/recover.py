@@ -117,7 +117,7 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
 
 
 def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
-    """Finish the run of a table that was dropped since, whose name and directory another one has now: nothing of that one is touched.
+    """Finish the run of a table that was dropped and created again; nothing in the new table's directory is touched.
 
     The entry is about the former table. Late files of its backups stay in them.
     """
@@ -133,7 +133,7 @@ def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, .
 
 
 def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
-    """The same, but for partitions that were dropped in the outage together with the files that Hive looked for."""
+    """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live."""
     if plan.operation not in EXCHANGES:
         return settle
     found = places.ask(run, plan.units)
@@ -218,7 +218,7 @@ def refuse_strangers(run: Run, plan: RunPlan) -> None:
 
 
 def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
-    """Raise NeedsInvestigation where a plan gives a unit a directory that is not this partition's: files would be moved out of it."""
+    """Raise NeedsInvestigation if a plan gives a unit a directory of something else: recovery would move files out of it."""
     units = recover.find_elsewhere(plan)
     if not units:
         return

@@ -35,7 +35,7 @@ class Fenced(Locked):
 class Run:
     """What every step of one run on one table needs.
 
-    `leftover_ms`: for how long a writer's directory above the units must be unchanged to be a leftover; None: nothing is one.
+    `leftover_ms`: how long a writer's directory above the units must be unchanged to count as a leftover; None: never.
     """
 
     cluster: Cluster
@@ -44,7 +44,7 @@ class Run:
     paths: RunPaths
     lock: Lock
     leftover_ms: Optional[int] = None
-    # Of the directories that readers of a backup pass; and of records.
+    # The rights of directories on the path to a backup, and of records.
     rights: Guard = ownership.CLOSED
 
     @property
@@ -96,9 +96,9 @@ def open_run(
 ) -> Run:
     """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
 
-    A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked
-    afterwards. A later takeover finds the directories and renames them.
-    `group_reads`: whether the group may read all that the run's records will describe.
+    A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
+    later takeover finds the directories and renames them.
+    `group_reads`: whether the group may read everything that the run's records will describe.
     """
     run = Run(cluster, table, control, control.run(name), lock, settings.leftover_age_ms)
     group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
@@ -148,7 +148,7 @@ def _is_gone(run: Run, path: str) -> bool:
 
 
 def write_plan(run: Run, plan: RunPlan) -> None:
-    """The plan durably, before anything is changed. Raises Refused for one that recovery would not take for ours: nothing is begun then."""
+    """Write the plan durably, before anything is changed. Raises Refused for a plan that recovery would not accept as ours."""
     text = plan_to_text(plan, run.cluster.clock.now_ms())
     why = store.why_not_readable(run.table, run.paths, text, longest_entry(plan))
     if why:
@@ -177,7 +177,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
             files.write_new(paths.entry, text, run.record_mode)
             files.rename_exact(paths.entry, target)
         except SourceMissing as gone:
-            # A directory that was made after the table had gone took those above it along, but not the log.
+            # A directory created after the table was dropped has re-created its parents, but not the log.
             if not files.look([paths.top])[paths.top].exists or _is_gone(run, run.control.log):
                 raise fenced(run) from gone
         except TargetExists:
@@ -218,7 +218,7 @@ def require_own_directory(run: Run) -> None:
 
 
 def fenced(run: Run) -> HivekeeperError:
-    """The error of a run whose directory is gone: another run took it over, or it went with the whole table."""
+    """The error of a run whose directory is gone: another run took it over, or the whole table is gone."""
     if _is_gone(run, run.control.log):
         return NeedsInvestigation(
             f"{run.table.full_name}: {run.control.top} is gone: the table was dropped, or renamed with its directory",

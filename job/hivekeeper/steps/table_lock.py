@@ -19,7 +19,7 @@ from hivekeeper.steps.run_directory import Run
 log = logging.getLogger(__name__)
 
 HIVE_LOCK_WAIT_S = 5.0
-# Of what a lock file says; our own text is about a hundred characters long.
+# How much of a lock file's text is shown; our own is about a hundred characters long.
 MOST_HOLDER = 500
 
 
@@ -27,8 +27,8 @@ MOST_HOLDER = 500
 def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, settings: Settings) -> Iterator[Lock]:
     """Keep the table's lock for the body. Raises Locked, and NeedsInvestigation for records that others may have written.
 
-    Somebody who may write to the table's root can put a directory of its own there at any moment: so the control directory is looked at
-    before the lock, which must not be left in another's, and again with it.
+    Anyone who may write to the table's root can put another directory there at any moment. So the control directory is checked before the
+    lock is taken, to leave no lock in a foreign one, and again with the lock held.
     """
     ownership.require_own_control(cluster, table, control, settings.trusted_owners)
     since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
@@ -54,7 +54,7 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
 
 
 def require_no_file(files: Files, table: Table, control: ControlPaths) -> None:
-    """Raise Refused where a file lies at the place of the control directory: listings take it for one that is missing."""
+    """Raise Refused if a file is at the place of the control directory: listings treat it as a missing directory."""
     found = files.stat(control.top)
     if found is not None and not found.is_dir:
         raise Refused(
@@ -65,7 +65,7 @@ def require_no_file(files: Files, table: Table, control: ControlPaths) -> None:
 
 
 def show_holder(text: str) -> str:
-    """What a lock file says of its holder, as one short line: whoever may write to the table may write anything there."""
+    """A lock file's text about its holder, as one short line: anyone who may write to the table may write anything there."""
     plain = "".join(char if char.isprintable() else " " for char in text[:MOST_HOLDER])
     return " ".join(plain.split())
 
