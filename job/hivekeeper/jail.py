@@ -1,7 +1,7 @@
-"""The jail: what a command may change while it works on one table, whatever a record, a listing or a later command says.
+"""The jail: what a command may change while it works on one table, whatever records, listings or later commands say.
 
-We run with rights on all tables, and what lies in a table's directory may come from anybody who can write to it. So the ports that
-a command gets refuse every change outside the table's own places. The same jail stands before the real ports and before the fakes.
+Hivekeeper runs with rights on all tables, and anyone who can write to a table can put anything into its directory. So the ports that a
+command gets refuse every change outside the table's own places. The same jail wraps the real ports and the fakes.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.ports import Cluster, Files, Key, Lock, Metastore, Rows
 from hivekeeper.reasons import Code
 
-# HDFS reaches any file below these by its inode's number or without its encryption, and their contents never change.
+# Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
 RESERVED = frozenset(["", ".", "..", ".reserved", ".snapshot"])
 SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 
 @dataclass(frozen=True)
 class Jail:
-    """One table, and the directories at and below which something may be changed, spelled as `Files.qualify` does."""
+    """One table, and the directories in which changes are allowed (themselves included), spelled as by `Files.qualify`."""
 
     table: str = ""
     places: Tuple[str, ...] = ()
 
     @classmethod
     def of(cls, files: Files, table: Table) -> Jail:
-        """The table's location and its control directory; nowhere for a view, and for a table that is a whole file system."""
+        """The table's location and its control directory; no place for a view or for a table that is a whole file system."""
         location = files.qualify(table.location) if table.location else ""
         if not _path_of(location):
             return cls(table.full_name)
         return cls(table.full_name, (location, ControlPaths.of(location, table.partitioned).top))
 
     def require(self, path: str) -> None:
-        """Raise NeedsInvestigation for a path that does not lie in a place, or is not in its normal form."""
+        """Raise NeedsInvestigation if a path is outside all places or not in its normal form."""
         if not any(path == place or path.startswith(place + "/") for place in self.places):
             raise self._refusal(path)
         if RESERVED.intersection(_path_of(path).split("/")):
@@ -80,13 +80,13 @@ NOWHERE = Jail()
 
 
 def _path_of(location: str) -> str:
-    """What follows scheme and authority, without the leading slash; "" for the root, and for what has no scheme."""
+    """The part after scheme and authority, without the leading slash; "" for the root and for a path without scheme."""
     prefix = SCHEME_AND_AUTHORITY.match(location)
     return location[prefix.end() + 1 :] if prefix else ""
 
 
 def confine(cluster: Cluster, jail: Jail) -> Cluster:
-    """The cluster with ports that change nothing outside the jail, in place of the one that it was in before."""
+    """The cluster with ports that change nothing outside this jail; replaces any jail that it was in."""
     files, metastore, rows = cluster.files, cluster.metastore, cluster.rows
     return replace(
         cluster,
@@ -97,12 +97,12 @@ def confine(cluster: Cluster, jail: Jail) -> Cluster:
 
 
 def confine_files(files: Files, *places: str) -> Files:
-    """For what is no table's: the files that a command line asks for."""
+    """A jail for files of no table: those named on a command line."""
     return JailedFiles(files.inner if isinstance(files, JailedFiles) else files, Jail("", places))
 
 
 class JailedFiles:
-    """`ports.Files` in a jail. Reading is free."""
+    """`ports.Files` in a jail. Reads are not restricted."""
 
     def __init__(self, inner: Files, jail: Jail) -> None:
         self.inner = inner
@@ -191,7 +191,7 @@ class JailedFiles:
 
 
 class JailedMetastore:
-    """`ports.Metastore` in a jail: changes of the table and of tables that carry its mark, over its own places. Reading is free."""
+    """`ports.Metastore` in a jail: changes only the table, and tables with its mark inside its own places. Reads are not restricted."""
 
     def __init__(self, inner: Metastore, jail: Jail) -> None:
         self.inner = inner
@@ -239,7 +239,7 @@ class JailedMetastore:
         return self.inner.drop_backup_table(name, parameters)
 
     def _require_backup(self, parameters: Mapping[str, str], places: Iterable[str] = ()) -> None:
-        """A backup table is known by the name of its table among its parameters: another one is never altered."""
+        """A backup table names its table in its parameters; any other table is never altered."""
         self.jail.require_table(parameters.get(BACKUP_OF, ""))
         for place in places:
             self.jail.require(place)
@@ -260,7 +260,7 @@ class JailedMetastore:
 
 
 class JailedRows:
-    """`ports.Rows` in a jail: files are written below the table's own places. Reading is free."""
+    """`ports.Rows` in a jail: writes files only below the table's own places. Reads are not restricted."""
 
     def __init__(self, inner: Rows, jail: Jail) -> None:
         self.inner = inner

@@ -67,9 +67,9 @@ class Attributes:
 
 @dataclass(frozen=True)
 class Exposed:
-    """A file or directory that belongs to another user, or that others may write to.
+    """A file or directory that another user owns or that others may write to.
 
-    `is_ours`: this user owns it. `acl` is as in Attributes, read only where others may write.
+    `is_ours`: this user owns it. `acl` is as in Attributes, read only if others may write.
     """
 
     path: str
@@ -83,7 +83,7 @@ class Exposed:
 
 @dataclass(frozen=True)
 class Guard:
-    """Mode, group ("" for as it is) and the whole access ACL of a directory; default entries are taken off.
+    """Mode, group ("" to keep it) and complete access ACL of a directory; default entries are removed.
 
     `file_mode` is for the files in it, which get no ACL; None leaves them as they are.
     """

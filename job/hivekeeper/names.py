@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NewType, Optional
 
-# Digits are those of ASCII: `\d` takes those of every script, and such a name would be read as one of ours.
+# ASCII digits only: `\d` matches digits of every script, and such a name would be read as one of ours.
 RUN = re.compile(r"(?P<time>[0-9]{8}t[0-9]{6}z)-(?P<salt>[0-9a-f]{4})")
 RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*))?")
 UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
@@ -24,25 +24,25 @@ RunId = NewType("RunId", str)
 # A unit's number in its run's plan, from 1.
 UnitNumber = NewType("UnitNumber", int)
 
-# Where Impala's coordinator stages what it inserts, a directory per query; the empty parent stays for ever.
+# Where Impala's coordinator stages inserts, in a directory per query; the empty parent is never removed.
 IMPALA_STAGING = "_impala_insert_staging"
 
-# What writers have in a table while they work, files and directories alike: the committers of MapReduce, Spark and S3A, Hive, Spark's
-# dynamic overwrite, Impala, Flink, Sqoop, StreamSets, DistCp; and Kafka Connect, whose name is a whole one. The others add ids.
+# Names that writers use in a table while they work, for files and directories: the committers of MapReduce, Spark and S3A, Hive, Spark's
+# dynamic overwrite, Impala, Flink, Sqoop, StreamSets, DistCp and Kafka Connect. Kafka Connect's is a complete name; the others append ids.
 WRITER_MARK = re.compile(
     r"(?:_temporary|__magic|_task_tmp\.|_tmp[._]|-ext-|\.hive-staging|\.spark-staging-|_impala_insert_staging|\.staging_|_sqoop|\.distcp\.tmp\.)"
     r".*|\+tmp",
     re.DOTALL,
 )
-# Files that are not complete, by their names; Flink adds an id behind `.inprogress`.
+# Names of incomplete files; Flink appends an id to `.inprogress`.
 UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?progress(?:\..*)?)", re.DOTALL)
-# TOPIC+PARTITION+FIRST OFFSET+LAST OFFSET: Kafka Connect's HDFS sink goes on behind the highest offset that it finds in a name.
+# TOPIC+PARTITION+FIRST OFFSET+LAST OFFSET: Kafka Connect's HDFS sink continues after the highest offset that it finds in a name.
 OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 
 CONTROL = ".hivekeeper"
 # The table property that marks one of our backup tables and names the table it belongs to.
 BACKUP_OF = "hivekeeper.backup-of"
-# Of a name and a path, in characters; HDFS takes 255 bytes (unless told otherwise) and 8000 characters.
+# Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.
 MOST_NAME, MOST_PATH = 1024, 8000
 UNIT_COLUMN = "__hivekeeper_unit"
 
@@ -57,17 +57,17 @@ def unit_directory(number: UnitNumber) -> str:
 
 
 def backup_place(directory: str, number: UnitNumber) -> str:
-    """Where the files that left live lie after a swap or a rollback, relative to the control directory."""
+    """Where the former live files are after a swap or a rollback, relative to the control directory."""
     return f"runs/{directory}/retired/{unit_directory(number)}"
 
 
 def record_place(directory: str) -> str:
-    """Where the record of a `backup` run lies, relative to the control directory."""
+    """Where the record of a `backup` run is, relative to the control directory."""
     return f"runs/{directory}"
 
 
 def run_of(directory: str) -> Optional[RunId]:
-    """The run whose directory has this name, None for another name."""
+    """The run that a run directory's name belongs to, None for any other name."""
     match = RUN_DIRECTORY.fullmatch(directory)
     return RunId(match["run"]) if match else None
 
@@ -100,12 +100,12 @@ def is_backup(name: str, prefix: str) -> bool:
 
 
 def is_listed_above_units(name: str) -> bool:
-    """Whether a listing of a table's root holds the name: of its partitions nobody wants to know there. Hidden ones, and writers'."""
+    """Whether a listing of a table's root includes the name: hidden names and writers' names, but not partitions."""
     return name.startswith((".", "_", "+", "-"))
 
 
 def is_writer_mark(name: str) -> bool:
-    """Whether a file or directory of this name is there while a writer works, or was left behind by one."""
+    """Whether a writer creates files or directories of this name while it works, and may leave them behind."""
     return WRITER_MARK.fullmatch(name) is not None
 
 
@@ -133,12 +133,12 @@ def is_hidden(name: str) -> bool:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether this can only be an entry of a directory: joined to it, it leads nowhere else."""
+    """Whether this can only name an entry of a directory: joined to the directory, it leads nowhere else."""
     return 0 < len(name) <= MOST_NAME and name not in (".", "..") and "/" not in name and "\0" not in name
 
 
 def is_place_below(path: str) -> bool:
-    """Whether a relative path, joined to a table's location, leads below it and not into a control directory, in its only spelling."""
+    """Whether a relative path, joined to a table's location, is below it, not in a control directory, and in normal form."""
     return len(path) <= MOST_PATH and all(is_file_name(part) and not _is_control(part) for part in path.split("/"))
 
 

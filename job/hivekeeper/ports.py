@@ -39,7 +39,7 @@ Key = TypeVar("Key")
 class FilesError(Exception):
     """A file system call failed. Always one of the subclasses, never raised for a success."""
 
-    # What it is to an operator where it ends the work on a table or a command.
+    # The code for the operator if this error ends the work on a table or a command.
     code = Code.FILE_SYSTEM_UNUSABLE
 
 
@@ -68,7 +68,7 @@ class FilesUnavailable(FilesError):
 
 
 class NoTicket(FilesUnavailable):
-    """There is no Kerberos ticket, or it has ended; the effect of the call is unknown too."""
+    """There is no Kerberos ticket, or it has expired; whether the call took effect is unknown too."""
 
     code = Code.NO_TICKET
 
@@ -106,9 +106,9 @@ class Files(Protocol):
         """
 
     def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        """As look, of the entries only those whose names begin with one of `._+-`, as hidden ones and those of writers do.
+        """Like look, but returns only entries whose names begin with one of `._+-`, as hidden files and writers' files do.
 
-        Beside them a table's root may hold tens of thousands of partitions.
+        A table's root may hold tens of thousands of partitions besides them.
         """
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
@@ -118,7 +118,7 @@ class Files(Protocol):
         """The status of a path; None if it does not exist."""
 
     def make_directory(self, path: str) -> None:
-        """Like mkdir -p, for this user alone (mode 700) whatever umask and default ACLs say; no error where it exists."""
+        """Like mkdir -p, for this user alone (mode 700) whatever umask and default ACLs say; no error if it exists."""
 
     def rename_exact(self, source: str, target: str) -> None:
         """Rename, never over an existing target and never into one, not even an empty directory.
@@ -151,21 +151,21 @@ class Files(Protocol):
         """The text of a file. Raises SourceMissing."""
 
     def read_pieces(self, path: str) -> Iterator[str]:
-        """The same text, in pieces of a bounded size, one call for each. Raises SourceMissing, at the first or at any."""
+        """The same text in pieces of bounded size, one call each. Raises SourceMissing, possibly in the middle."""
 
     def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
         """The texts of many small files in one gateway call; a missing file is left out."""
 
     def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
-        """Create with a mode, of which a umask may take more, write, sync to disk, close. Not atomic: a kill may leave a partial file. Of a
-        text that comes in pieces, no more is held in memory than one call takes; a long one takes several.
+        """Create with a mode (a umask may narrow it), write, sync to disk, close. Not atomic: a kill may leave a partial file. A text given
+        in pieces is written in several calls, so that memory holds no more than one call's part.
 
-        Raises TargetExists, and SourceMissing if the parent is missing: a run whose directory was taken
-        over must not re-create it (FileSystem.createNonRecursive).
+        Raises TargetExists, and SourceMissing if the parent is missing: a run whose directory was taken over must not re-create it
+        (FileSystem.createNonRecursive).
         """
 
     def hold(self, path: str, holder: str) -> Lock:
-        """Take the lock file and keep it; what is missing is made for this user alone, with its parent. Raises LockHeld.
+        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. Raises LockHeld.
 
         Never breaks a living holder's lock.
         """
@@ -180,13 +180,13 @@ class Files(Protocol):
         """
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
-        """What belongs to another user, or may be written by others: of a directory and what lies below it, down to so many levels.
+        """What another user owns or others may write to: the directory itself, and entries down to `levels` levels below it.
 
-        () where the directory is missing. What lies in a directory that may not be read is left out. One gateway call.
+        () if the directory is missing. Contents of an unreadable directory are left out. One gateway call.
         """
 
     def guard(self, wanted: Mapping[str, Guard]) -> None:
-        """Give directories, and the files in them, their mode, group and ACL, in bulk; or a file. Not atomic.
+        """Set mode, group and ACL of directories and the files in them, or of a single file, in bulk. Not atomic.
 
         Raises NoPermission, and SourceMissing.
         """
@@ -209,7 +209,7 @@ class MetastoreUnavailable(Exception):
 
 
 class MetastoreNoTicket(MetastoreUnavailable):
-    """It got no Kerberos ticket."""
+    """The metastore client has no Kerberos ticket."""
 
     code = Code.NO_TICKET
 
@@ -282,7 +282,7 @@ class Metastore(Protocol):
         """
 
     def database_locations(self) -> Mapping[str, str]:
-        """The directory of each database that has one, by its name, in the spelling of `Files.qualify`; cached like those of tables."""
+        """Each database's directory, if it has one, spelled as by `Files.qualify`; cached like the tables' locations."""
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         """Recompute statistics with Spark's ANALYZE TABLE: the named partitions, then the table."""
@@ -385,5 +385,5 @@ class Cluster:
     # Cache of parsed log entries, by listed file: entries never change.
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
-    # Why no port can answer again, "" where they can. A question to the session, so it is only put where something failed.
+    # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.
     lost: Callable[[], str] = field(default=lambda: "", repr=False, compare=False)

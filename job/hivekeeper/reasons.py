@@ -531,7 +531,7 @@ class Reason:
 
     @property
     def waits_for_writer(self) -> bool:
-        """Whether it ends by itself, when somebody else's writer is done."""
+        """Whether this ends by itself once another writer is done."""
         return self.code in (Code.WRITER_AT_WORK, Code.OPEN_FILE)
 
     def advising(self, next: str) -> Reason:

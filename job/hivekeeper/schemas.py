@@ -1,7 +1,7 @@
 """Read back the schema texts of a Form: Parquet's message type and ORC's type description.
 
-Pure. A text that is not understood raises SchemaTextError; nothing is guessed. Column names are quoted where they hold more than
-letters, digits and underscores, so that no name can pass for a part of the schema.
+Pure. Raises SchemaTextError for a text that it does not understand; nothing is guessed. Column names are quoted unless they consist of
+letters, digits and underscores, so that a name cannot be mistaken for a part of the schema.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _parquet_fields(lines: List[str], at: int) -> Tuple[Tuple[ParquetField, ...]
 
 
 def _parquet_name(text: str) -> str:
-    """A name that is not plain is a JSON string."""
+    """A name, as a JSON string if it is not plain."""
     if not text.startswith('"'):
         return text
     try:
@@ -131,7 +131,7 @@ _ORC_TOKEN = re.compile(
 
 
 def parse_orc(text: str) -> Tuple[OrcType, Tuple[str, ...]]:
-    """The type of the whole file, and the attributes that follow it, each behind ` /`: a name that holds that is quoted."""
+    """The type of the whole file, and the attributes that follow it, each after ` /`; a name that contains this is quoted."""
     tokens: List[str] = []
     at = 0
     while at < len(text) and not text.startswith(_ORC_ATTRIBUTE, at):
