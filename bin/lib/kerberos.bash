@@ -19,14 +19,14 @@ log_in() {
   fi
 }
 
-# Java tells of a missing ticket in a stack trace, after some tries. Where there is no klist, that has to do.
+# Check that the user has a valid ticket. Java reports a missing one only after several tries, in a stack trace; without klist that must do.
 require_own_ticket() {
   type -P klist >/dev/null || return 0
   klist -s </dev/null >/dev/null 2>&1 ||
     die 8 "there is no valid Kerberos ticket [no-ticket]" "run kinit, or set kerberos.principal and kerberos.keytab; klist shows what there is"
 }
 
-# See that there is a keytab to read. # KEYTAB
+# Check that the keytab can be read. # KEYTAB
 require_keytab() {
   [[ -f $1 ]] || die 2 "the keytab $1 is not there" "correct kerberos.keytab"
   [[ -r $1 ]] || die 2 "the keytab $1 cannot be read by $(id -un)" "correct its permissions, or kerberos.keytab"

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# See that nobody else can change what is run from here: owners and modes, as job/hivekeeper/launch/trusted_files.py explains them. It is
-# the same rule, for what runs before Python does. Only functions.
+# Check that nobody else can change what runs from here, by owners and modes. The rule is that of job/hivekeeper/launch/trusted_files.py, for
+# everything that runs before Python. Only functions.
 
-# End where somebody else could change one of these files, or a directory above one. # FILE…
+# Exit if somebody else could change one of these files, or a directory above one. # FILE…
 require_trusted() {
   local file
   declare -gA LOOKED=()
@@ -15,12 +15,12 @@ require_trusted() {
   done
 }
 
-# Step by step from the root; a link is looked at, then followed. # FILE
+# Check each directory from the root down; a link is checked, then followed. # FILE
 require_trusted_file() {
   local file="$1" at='' rest="$1" part target links=0
   while [[ -n $rest ]]; do
     rest="${rest#/}" part="${rest%%/*}"
-    # The directory that part lies in.
+    # The directory that contains part.
     if [[ $rest == */* ]]; then
       judge_path "${at:-/}" "$file" ''
       rest="${rest#*/}"
@@ -46,7 +46,7 @@ require_trusted_file() {
   judge_path "$at" "$file" ''
 }
 
-# One stat for each path; what is not there is left to its reader. # PATH FILE [last]
+# Check one path, with a single stat; a missing path is left to its reader. # PATH FILE [last]
 judge_path() {
   local path="$1" about="$2" last="$3" found uid gid mode owner group
   found="${LOOKED[$path]:-}"
@@ -67,7 +67,7 @@ judge_path() {
   fi
 }
 
-# A group named as the owner is, without another member. # GID OWNER GROUP
+# Whether the group has the owner's name and no other member. # GID OWNER GROUP
 is_private_group() {
   local members
   [[ $3 == "$2" ]] || return 1
@@ -76,7 +76,7 @@ is_private_group() {
   [[ -z $members || $members == "$2" ]]
 }
 
-# FILE WHAT NEXT
+# Exit because of this path. # FILE WHAT NEXT
 refuse_path() {
   die 2 "$1 is not used, as somebody else could change it: $2 [untrusted-file]" "$3"
 }
