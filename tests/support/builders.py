@@ -49,11 +49,11 @@ def a_group(rows, form=FORM, columns=None):
 
 
 def read_log(entries):
-    """A table's log from the texts of its entries, by number."""
+    """A table's log, from the texts of its entries by number."""
     read = {version: history.read_entry(text.split("\n"), version, f"log entry {version}") for version, text in entries.items()}
     return history.reconcile(read, "log")
 
 
 def files_at(entries, version):
-    """The files at a version, from the texts of a log's entries, by number."""
+    """The files at a version, from the texts of a log's entries by number."""
     return history.files_at((f"log entry {number}", entries[number].split("\n")) for number in sorted(entries) if number <= version)

@@ -1,7 +1,7 @@
-"""What Hive does for a statement, call by call, to the fakes of the metastore and of HDFS: while a run of ours is at work, or was killed.
+"""What Hive does for a statement, call by call, on the fakes of the metastore and HDFS, while a run is at work or after it was killed.
 
-Each statement is a generator that stops before each of its calls: somebody else may act there. Call sequences as in Hive's
-HiveAlterHandler, HMSHandler, Warehouse.deleteDir and Hive.replaceFiles; `HiveError` where Hive ends a statement with an error.
+Each statement is a generator that pauses before each of its calls, so that others can act there. The call sequences are those of Hive's
+HiveAlterHandler, HMSHandler, Warehouse.deleteDir and Hive.replaceFiles. Raises `HiveError` where Hive ends a statement with an error.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ Calls = Iterator[str]
 
 
 class HiveError(Exception):
-    """The statement ended with an error; the metastore is as it was."""
+    """The statement failed; the metastore is unchanged."""
 
 
 class Hive:
-    """Another program on the same cluster. `metadata_first`: Hive 1 and 2 commit a rename to the metastore before they move files;
-    Hive 3 and later move them first.
+    """Another program on the same cluster.
+
+    `metadata_first`: Hive 1 and 2 commit a rename to the metastore before they move files; Hive 3 and later move them first.
     """
 
     def __init__(self, world: Any, metadata_first: bool = False) -> None:
@@ -40,7 +41,7 @@ class Hive:
         return self.world.files.namespace
 
     def moves_files(self, table: Table) -> bool:
-        """Whether a rename moves the directory, and a drop deletes it."""
+        """Whether a rename moves the directory and a drop deletes it."""
         return table.kind == "MANAGED_TABLE"
 
     def deletes_files(self, table: Table) -> bool:
@@ -84,7 +85,7 @@ class Hive:
         yield from self._alter_and_move(alter, source, target)
 
     def set_location(self, table: str, partition: str, location: str) -> Calls:
-        """Of a partition, or of a table ("")."""
+        """Set the location of a partition, or of a table ("")."""
         yield "alter"
         if partition:
             self.catalog.put_partition(table, replace(self._partition(table, partition), location=location))
@@ -121,7 +122,7 @@ class Hive:
                 self.catalog.add_partition(table, partition)
 
     def truncate(self, table: str, partition: str) -> Calls:
-        """The status is asked first: what is not there ends the statement."""
+        """Hive reads the file status first; a missing directory ends the statement."""
         location = self._location(table, partition)
         yield "status"
         if self.space.find(location) is None:
@@ -131,7 +132,7 @@ class Hive:
         self.space.make_directory(location)
 
     def exchange_partition(self, source: str, partition: str, target: str) -> Calls:
-        """Out of `source` into `target`: the files and then the metastore, in one transaction."""
+        """Move from `source` to `target`: first the files, then the metastore, in one transaction."""
         moved = self._partition(source, partition)
         location = names.join(self._table(target).location, partition)
         yield "rename"
@@ -141,7 +142,7 @@ class Hive:
         self.catalog.drop_partition(source, partition)
 
     def insert_overwrite(self, table: str, partition: str, content: Mapping[str, DataFile]) -> Calls:
-        """Each old file goes to the trash by itself, then each new one comes."""
+        """Each old file goes to the trash separately, then the new files come one by one."""
         location = self._location(table, partition)
         yield "list"
         node = self.space.find(location)
@@ -155,7 +156,7 @@ class Hive:
             yield "rename"
             self.space.create(names.join(location, name), data, 100)
 
-    # ---- their calls
+    # ---- the calls of statements
 
     def _alter_and_move(self, alter: Any, source: str, target: str) -> Calls:
         if source == target:
@@ -186,7 +187,7 @@ class Hive:
             raise HiveError(str(error)) from error
 
     def _delete_directory(self, location: str) -> Calls:
-        """To the trash; what is not there is no error."""
+        """Move it to the trash; a missing directory is no error."""
         yield "to the trash"
         self._to_trash(location)
 

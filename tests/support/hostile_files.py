@@ -1,6 +1,6 @@
-"""Parquet files that a tenant could make to hurt whoever reads them: small on disk, large in what they claim.
+"""Parquet files that a tenant could create to harm their readers: small on disk, but claiming huge sizes.
 
-Footers and page headers are written here in Thrift's compact protocol, since no library writes such values.
+Footers and page headers are written here in Thrift's compact protocol, because no library writes such values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 INT32, UTF8_CODEC_NONE, REQUIRED, SNAPPY = 1, 0, 0, 1
 MOST = 2**31 - 1
 
-# (id, type, value): a value is a number, bytes, (element type, claimed size, elements), or fields in their turn.
+# (id, type, value); a value is a number, bytes, (element type, claimed size, elements), or nested fields.
 Field = Tuple[int, int, object]
 
 
@@ -73,7 +73,7 @@ def chunk(path: Sequence[bytes], size: int, codec: int, rows: int) -> List[Field
 
 
 def schema(depth: int = 0) -> List[List[Field]]:
-    """A required int32 `id`, inside so many groups."""
+    """A required int32 `id`, nested in this many groups."""
     groups: List[List[Field]] = [[(3, I32, REQUIRED), (4, BINARY, b"g"), (5, I32, 1)] for _ in range(depth)]
     return [[(4, BINARY, b"spark_schema"), (5, I32, 1)], *groups, [(1, I32, INT32), (3, I32, REQUIRED), (4, BINARY, b"id")]]
 
@@ -94,22 +94,22 @@ GOOD = page(1, 4, struct.pack("<i", 7))
 
 
 def good() -> bytes:
-    """So that what the others say is known to be their own fault."""
+    """A valid file, to show that the others fail only for their own defect."""
     return whole(GOOD, footer(len(GOOD)))
 
 
 def claims_many_columns() -> bytes:
-    """A schema of two thousand million elements, of which none follows."""
+    """A schema that claims two billion elements and contains none of them."""
     return whole(b"", b"\x15\x02\x19\xfc" + varint(MOST))
 
 
 def claims_fewer_columns() -> bytes:
-    """As many as libraries that look at the length let pass."""
+    """As many as libraries that check the length accept."""
     return whole(b"", b"\x15\x02\x19\xfc" + varint(99_000_000))
 
 
 def nests_structs() -> bytes:
-    """A field that nobody knows, a million structs deep, which has to be skipped."""
+    """An unknown field, a million structs deep, which readers have to skip."""
     return whole(GOOD, footer(len(GOOD))[:-1] + b"\xfc" + b"\x1c" * 1_000_000)
 
 
@@ -118,17 +118,17 @@ def nests_columns() -> bytes:
 
 
 def claims_a_long_chunk() -> bytes:
-    """The file is small, one of its columns takes a terabyte."""
+    """The file is small, but one column chunk claims a terabyte."""
     return whole(GOOD, footer(2**40))
 
 
 def claims_a_long_page() -> bytes:
-    """Nobody can know it but by reading the page."""
+    """Only reading the page shows its size."""
     long = page(1, MOST - 8, b"\xfc\xff\xff\xff\x07" + b"\0" * 8)
     return whole(long, footer(len(long), codec=SNAPPY))
 
 
-# What only a footer's reader meets.
+# Defects that only a reader of the footer meets.
 FOOTERS: Mapping[str, Callable[[], bytes]] = {
     "claims-many-columns": claims_many_columns,
     "claims-fewer-columns": claims_fewer_columns,
@@ -139,7 +139,7 @@ FOOTERS: Mapping[str, Callable[[], bytes]] = {
 
 
 def write_long_footer(path: Union[str, Path], footer_bytes: int) -> None:
-    """A file that is nearly all footer: on disk only its ends, as the rest is a hole."""
+    """A file that is nearly all footer; only its two ends take space on disk, the rest is a hole."""
     with open(path, "wb") as file:
         file.write(MAGIC)
         file.seek(len(MAGIC) + footer_bytes)
@@ -147,7 +147,7 @@ def write_long_footer(path: Union[str, Path], footer_bytes: int) -> None:
 
 
 def write_orc_tail(path: Path, footer_bytes: int, block_bytes: int, file_bytes: int) -> None:
-    """An ORC file that ends with this postscript: zlib, and nothing that could be unpacked."""
+    """An ORC file that ends with this postscript: zlib-compressed, with nothing to decompress."""
     fields = [(1, footer_bytes), (2, 1), (3, block_bytes), (5, 0)]
     postscript = b"".join(varint(number << 3) + varint(value) for number, value in fields) + varint(8000 << 3 | 2) + b"\3ORC"
     with open(path, "wb") as file:

@@ -1,4 +1,4 @@
-"""Good records of every kind, as plain JSON values, for tests that spoil them."""
+"""Valid records of every kind, as plain JSON values, for tests that damage them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ GONE = object()
 
 
 def changed(document, way, value):
-    """A copy with one field another one, or without it; `way` are keys and indexes."""
+    """A copy with one field replaced or removed; `way` is its path of keys and indexes."""
     document = copy.deepcopy(document)
     holder = document
     for key in way[:-1]:

@@ -159,7 +159,7 @@ class World:
         self.add_file(names.join(directory, name), rows)
 
     def drop_table(self, full_name: str, create_again: bool = False) -> None:
-        """With all that lies in its directory, as Hive does for a table whose files are its own; perhaps there is a new one at once."""
+        """Drop a table with everything in its directory, as Hive does if the table owns its files; optionally create a new one at once."""
         table = self.catalog.tables[full_name]
         self.catalog.drop_table(full_name)
         self.files.writer.delete(table.location)

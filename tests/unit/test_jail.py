@@ -1,4 +1,4 @@
-"""The jail: every change of every port lies in the table's own places, or is refused before the port hears of it."""
+"""The jail: every change by any port is inside the table's own places, or is refused before it reaches the port."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OUTSIDE = [
 
 
 class Witness:
-    """A port that only counts what reaches it."""
+    """A port that only counts the calls that reach it."""
 
     clock_grain_ms = 1
 
@@ -71,7 +71,7 @@ def a_batch(target: str) -> StageBatch:
     return StageBatch(**{**fields, "target": target})
 
 
-# Each changing call with one path of the caller's choice, and the others in order.
+# Each changing call with one path chosen by the caller and the others valid.
 CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "make_directory", lambda port, path: port.make_directory(path)),
     ("files", "rename_exact", lambda port, path: port.rename_exact(path, INSIDE)),

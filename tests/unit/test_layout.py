@@ -89,7 +89,7 @@ def test_a_plan_takes_no_clock_environment_or_file(path):
             assert called not in {"open", "input", "datetime.now", "datetime.utcnow", "date.today"}, f"{path}:{node.lineno}: {called}"
 
 
-# Where an error that nobody foresaw becomes that of one table, so that it does not end the others.
+# This turns an unforeseen exception into an error of one table, so that the others continue.
 PER_TABLE = JOB / "hivekeeper" / "commands" / "per_table.py"
 
 

@@ -21,9 +21,9 @@ ROOT = "hdfs://nn"
 TRASH = ROOT + "/user/hive/.Trash/Current"
 BLOCK_SIZE = 128 << 20
 COPIES = 3
-# Of a text that is read in pieces: small, so that lines go across them.
+# The size of the pieces in which a text is read: small, so that lines cross their edges.
 PIECE = 100
-# What Java's URI leaves as it is in a path; so is everything beyond ASCII.
+# What Java's URI leaves unescaped in a path; so is everything non-ASCII.
 URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
 
 
@@ -189,7 +189,7 @@ class Namespace:
             level = [(path, node) for path, node in below if node.is_dir]
 
     def new_node(self, is_dir: bool, group: str) -> Node:
-        """The group is that of the directory that it is made in."""
+        """Takes its group from its parent directory, as in HDFS."""
         self._last_id += 1
         node = Node(self._last_id, is_dir, self.now())
         node.attributes = dataclasses.replace(node.attributes, group=group)
@@ -209,7 +209,7 @@ class FakeFiles:
     """
 
     clock_grain_ms = 1
-    # The user that this client runs as.
+    # The user of this client.
     user = "hive"
 
     def __init__(self, files: Optional[Mapping[str, Any]] = None, namespace: Optional[Namespace] = None) -> None:
@@ -461,7 +461,7 @@ class FakeFiles:
         self.namespace.rename(path, target)
 
     def _make_directory(self, path: str) -> None:
-        """Each that was missing for its owner alone."""
+        """Creates each missing directory for its owner alone."""
         components, present = parts(path), self.namespace.root
         depth = 0
         while depth < len(components) and present.is_dir and components[depth] in present.children:
@@ -651,7 +651,7 @@ def parts(path: str) -> List[str]:
             break
     found: List[str] = []
     for part in path.split("/"):
-        # As Hadoop's Path resolves them, before any file system is asked.
+        # Hadoop's Path resolves these before any file system is called.
         if part == "..":
             found = found[:-1]
         elif part not in ("", "."):

@@ -41,7 +41,7 @@ class Catalog:
     events: List[Tuple[str, str, str]] = field(default_factory=list)
     locked: Set[str] = field(default_factory=set)
     has_locks: bool = True
-    # The directories of databases, where a test gives them one.
+    # The directories of databases, if a test sets them.
     homes: Dict[str, str] = field(default_factory=dict)
 
     def add_table(self, table: Table, partitions: Iterable[Partition] = ()) -> None:
@@ -85,7 +85,7 @@ class FakeMetastore:
         self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
-        # When the locations of all tables were read, and what was found.
+        # When the locations of all tables were read, and the result.
         self._roots: Optional[Tuple[int, Dict[str, str]]] = None
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
@@ -157,7 +157,7 @@ class FakeMetastore:
                 self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
 
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
-        """What one client has read it keeps for an hour, as the real one does."""
+        """Caches a client's reading for an hour, like the real one."""
         self._read("locations_below")
         now_ms = self._files.namespace.now()
         if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:

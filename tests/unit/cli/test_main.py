@@ -384,7 +384,7 @@ def test_a_record_of_the_log_is_one_line_whatever_it_names_and_a_stack_stands_in
 
 @pytest.mark.parametrize("option", ["--report-file", "--properties-out"])
 def test_an_output_that_cannot_be_written_is_found_before_the_launcher_starts_anything(run, tmp_path, option):
-    """By the launcher's own question; the driver asks it again, minutes later."""
+    """The launcher checks it; the driver's own check comes minutes later."""
     code, out, err = run("submit-options", "--", "analyze", "--table", "d.t", option, str(tmp_path / "none" / "out"))
     assert (code, out) == (2, "")
     assert f"{tmp_path}/none/out cannot be written" in err

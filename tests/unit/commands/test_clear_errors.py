@@ -1,4 +1,4 @@
-"""What is broken around a table is one clear error with the code that fits, whichever command meets it."""
+"""A defect around a table gives one clear error with the right code, whichever command meets it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ STEPS = ("/plan.json", "/stage/", "/ready/u00001 ", "/entry.json")
 @pytest.mark.parametrize("again", [False, True], ids=["dropped", "created-again"])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_table_that_is_dropped_while_it_is_compacted_is_called_dropped(step, again):
-    """With all that lay in it, the control directory of a partitioned table included, as Hive drops one with external.table.purge."""
+    """Everything in it is gone, including a partitioned table's control directory, as when Hive drops one with external.table.purge."""
     desk, dropped = a_desk(partitioned=True), []
     world = desk.world
 

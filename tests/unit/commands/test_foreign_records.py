@@ -1,4 +1,4 @@
-"""Who may write to one table forges its records, and another user with rights on all tables runs on it: nobody's files are touched."""
+"""A user who may write to one table forges its records, and a user with rights on all tables runs on it: no other files are touched."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def files_of(world, *tables):
 
 
 def require_refused(desk, result, *says):
-    """This table is left alone with the file and the field, the others are done."""
+    """The table is refused, with the file and the field; the other tables are done."""
     found = {table.table: table for table in result.tables}
     problem = found.pop("sales.events").problem
     assert (problem.code, problem.exit) == (Code.FOREIGN_RECORD, Exit.INVESTIGATE)
@@ -89,7 +89,7 @@ def require_refused(desk, result, *says):
 
 
 def ours(world):
-    """What lies in the table itself and as backups, wherever its run's directory is called now."""
+    """The table's own files and its backups, whatever the name of the run's directory."""
     picture = files_of(world, "events")
     return sorted((re.sub(r"\.t\d+/", "/", path), str(content)) for path, content in picture.items() if not path.endswith("/lock"))
 

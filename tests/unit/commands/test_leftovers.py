@@ -1,4 +1,4 @@
-"""Tables in which writers left something behind, are at work, or keep their state in the names of files."""
+"""Tables with leftovers of writers, with a writer at work, or with a writer's state in file names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_query_of_impala_at_work_is_later(partitions):
 
 
 def before_first(desk, begins, act):
-    """Let another program act once, just before the first step that `begins` knows."""
+    """Let another program act once, just before the first step for which `begins` is true."""
 
     def begin(what):
         if begins(what):
@@ -83,7 +83,7 @@ def retires(what):
 
 @pytest.mark.parametrize("partitions", [(), ("dt=1",)])
 def test_a_query_that_starts_in_the_passed_staging_directory_is_noticed(partitions):
-    """In the root before the check; in a unit at the last moment too, when the directory itself does not change."""
+    """In the root, before the check; in a unit also at the last moment, when the directory itself does not change."""
     desk = a_desk(*partitions)
     writer, query = desk.world.files.writer, f"{desk.live()}/{STAGING}/1_2"
     writer.make_directory(f"{desk.live()}/{STAGING}")
@@ -101,7 +101,7 @@ def test_a_query_that_starts_in_the_passed_staging_directory_is_noticed(partitio
 
 
 def test_a_query_that_starts_while_the_check_is_made_again_is_noticed_by_the_times_alone():
-    """The check of a large unit takes too long, so that ids and times are asked for once more: also those of what was passed."""
+    """The check of a large unit takes too long, so ids and times are read once more, also those of accepted leftovers."""
     desk = a_desk("dt=1")
     files, staging = desk.world.files, f"{desk.live()}/{STAGING}"
     files.writer.make_directory(staging)
@@ -255,7 +255,7 @@ def test_files_of_kafka_connect_keep_their_names_until_it_is_allowed():
 
 
 def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_unit():
-    """A unit that is put back is searched for directories that a committer took for its target."""
+    """When a unit is put back, directories that a committer renamed into it are looked for."""
     desk = a_desk()
     half = f"{desk.live()}/+tmp/events/half.parquet"
     age(desk)

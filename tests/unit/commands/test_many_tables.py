@@ -142,7 +142,7 @@ def test_every_table_that_is_fit_was_done_and_no_row_of_any_is_lost_or_doubled(n
 
 
 class MetastoreOfBugs(FakeMetastore):
-    """Raises what nobody foresaw for the partitions of some tables."""
+    """Raises an unforeseen exception for the partitions of some tables."""
 
     def __init__(self, *args: Any, bugs: Dict[str, BaseException]) -> None:
         super().__init__(*args)
@@ -373,7 +373,7 @@ def test_a_unit_that_failed_three_nights_is_left_alone_and_that_is_no_error(desk
 
 
 def test_a_dry_run_analyze_and_history_show_it(desk):
-    # It is no file of the unit, so none that came since the failures.
+    # It is not a file of the unit, so it does not count as a change since the failures.
     desk.world.files.writer.make_directory(f"{desk.live('dt=2')}/_impala_insert_staging")
     for _ in range(3):
         pass_night(desk)

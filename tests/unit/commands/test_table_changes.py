@@ -1,4 +1,4 @@
-"""A table or partition that is renamed, moved, dropped or created again: during a command, in an outage, or between two commands."""
+"""A table or partition is renamed, moved, dropped or re-created: during a command, in an outage, or between two commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def carry_out(calls):
 
 
 def in_the_gap(desk, statement):
-    """Let a statement of Hive's come between the two renames of the first unit."""
+    """Let a Hive statement run between the two renames of the first unit."""
 
     def act(what):
         if all(word in what for word in GAP):
@@ -62,7 +62,7 @@ def rows_in(unit):
 
 
 def test_a_managed_partition_renamed_in_the_gap_is_the_loudest_answer():
-    """Hive finds no directory to rename, so the metastore points at nothing."""
+    """Hive finds no directory to rename, so the metastore points to a missing directory."""
     desk = make_desk("MANAGED_TABLE")
     in_the_gap(desk, lambda: Hive(desk.world).rename_partition(TABLE, "dt=1", "dt=9"))
     result = desk.compact()
@@ -70,7 +70,7 @@ def test_a_managed_partition_renamed_in_the_gap_is_the_loudest_answer():
     assert (result.code, unit.outcome.code, unit.why.code) == (Exit.INVESTIGATE, "misplaced", Code.MOVED)
     assert desk.live("dt=1") in unit.reason and "dt=9" in unit.reason and "/retired/u00001" in unit.reason
     assert outcomes(result)["dt=2"] == "swapped"
-    # What the advice says: the rows are seen again.
+    # After following the advice, the rows are visible again.
     desk.world.files.writer.rename_into(desk.live("dt=1"), desk.live("dt=9"))
     assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
 
@@ -88,7 +88,7 @@ def test_an_external_partition_renamed_in_the_gap_is_followed_and_rolled_back_un
 
 
 def test_a_managed_table_renamed_in_the_gap_is_reported_and_found_again():
-    """Of an unpartitioned table: its control directory stays beside its old place, and with it the backup."""
+    """The table is unpartitioned: its control directory stays beside its old place, with the backup in it."""
     desk = make_desk("MANAGED_TABLE", columns=())
     former = desk.live()
     in_the_gap(desk, lambda: Hive(desk.world).rename_table(TABLE, RENAMED))
@@ -236,7 +236,7 @@ def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     assert not desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].exists
     effect = next(effect for effect in desk.log().standing if effect.partition == "dt=1")
     assert desk.world.rows_below(names.join(desk.control.top, effect.place)) == rows_in("dt=1")
-    # What somebody who regrets it does.
+    # An operator who wants the partition back does this.
     desk.world.make_partition(TABLE, "dt=1")
     assert outcomes(desk.rollback(effect.run, where="dt = '1'")) == {"dt=1": "rolled-back"}
     assert not rows_in("dt=1") - desk.world.rows_of(TABLE)
@@ -251,7 +251,7 @@ def test_a_discovered_table_that_is_renamed_or_created_again_in_the_gap_is_no_su
 
 @pytest.mark.parametrize(("purge", "is_back"), [("false", True), ("true", False)])
 def test_what_discovery_dropped_in_an_outage_is_put_back_where_a_drop_would_have_left_the_files(purge, is_back):
-    """Else a partition that was dropped on purpose looks the same, and somebody has to say."""
+    """Otherwise a partition dropped on purpose looks the same, and an operator has to decide."""
     desk = make_desk(**{"discover.partitions": "true", "external.table.purge": purge})
     kill_in_the_gap(desk)
     desk.world.catalog.drop_partition(TABLE, "dt=1")

@@ -1,4 +1,4 @@
-"""Nothing below a control directory is ever readable by a user who could not read the rows that it tells of."""
+"""A user who could not read the rows can never read anything about them below a control directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.fakes.files import ROOT, parts
 from support.fakes.rows import DataFile
 from support.world import World
 
-# The table's group, and nobody's.
+# The users and their groups: one is in the table's group, one is in none.
 USERS = {"analyst": {"data"}, "stranger": set()}
 TABLES = {
     "files for the owner alone, in directories for all": ({"": (0o755, 0o600)}, 0o755),
@@ -50,7 +50,7 @@ def may(node, user, bit):
 
 
 def readable_below(world, top, user):
-    """Paths of files that a user can open: execute on the way, and read."""
+    """Files that a user can open, with execute on all directories above and read on the file."""
     found = []
     for path, node in world.files.namespace.walk(top):
         way = [world.files.namespace.find(names.join(ROOT, *parts(path)[:depth])) for depth in range(1, len(parts(path)))]
@@ -60,12 +60,12 @@ def readable_below(world, top, user):
 
 
 def unit_of(row):
-    """Rows are named by table, unit and file."""
+    """Rows are named after table, unit and file."""
     return row.partition("/")[2].rpartition("/")[0]
 
 
 class Watched:
-    """Looks with all users at everything below the control directory, before each step of a command and at its end."""
+    """Looks as every user at everything below the control directory, before each step of a command and at its end."""
 
     def __init__(self, desk):
         self.desk, self.seen = desk, set()
@@ -117,7 +117,7 @@ def test_old_files_can_be_read_in_the_backup_by_those_who_could_read_the_table_a
         for user in USERS
     }
     assert in_backup == watched.rows
-    # A backup table's readers list its own directory too, which is empty.
+    # A backup table's readers also list its own directory, which is empty.
     run = desk.control.run(desk.runs[0])
     assert desk.world.files.stat(run.state("backup_table")).mode == desk.world.files.stat(run.state("retired")).mode
     sees_all = watched.rows["analyst"] == watched.all_rows

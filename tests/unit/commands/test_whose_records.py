@@ -1,4 +1,4 @@
-"""Records that others may have written are believed by no command, and nothing is touched because of them."""
+"""No command trusts records that others may have written, or touches anything because of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FILES = [record for record in RECORDS if "." in record or "ENTRY" in record]
 
 @pytest.fixture
 def desk():
-    """A table of which a run has a backup, and that has new small files."""
+    """A table with a backup from one run, and with new small files."""
     world = World()
     world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
     desk = Desk(world)
@@ -64,7 +64,7 @@ def give(node, **attributes):
 
 
 def picture(desk):
-    """Every file but the lock, which says who held it, and the rights of everything."""
+    """Every file except the lock, which names its holder, and the rights of everything."""
     nodes = desk.world.files.namespace.walk(names.parent(desk.live()))
     return {path: (node.attributes, node.content) for path, node in nodes if path != desk.control.lock}
 
@@ -109,7 +109,7 @@ def test_records_of_a_trusted_owner_are_believed(desk, command):
     trusting = Desk(desk.world, trusted_owners=("hive-before",))
     trusting.runs = desk.runs
     result = COMMANDS[command](trusting)
-    # What is another's a run cannot open up; what it makes beside it is its own.
+    # A run cannot change the rights of another user's file; the files that it creates beside it are its own.
     assert result.tables[0].problem is None, result.tables[0].problem
 
 

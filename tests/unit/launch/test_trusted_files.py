@@ -1,4 +1,4 @@
-"""Whose files may decide what is run: real links and modes, other users' ownership by a look that says so."""
+"""Whose files may decide what runs: real links and modes; other users' ownership is simulated in the stat results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRIVATE, TEAM = 600, 700
 
 
 class Machine:
-    """The real files, of which some belong to somebody else, by their name."""
+    """The real files, with another owner for some names."""
 
     def __init__(self, **owners: Tuple[int, int]) -> None:
         self.owners: Dict[str, Tuple[int, int]] = owners
@@ -37,7 +37,7 @@ class Machine:
 
 @pytest.fixture
 def place(tmp_path):
-    """home/app/site.yaml, writable for its owner alone."""
+    """home/app/site.yaml, writable only by its owner."""
     app = tmp_path / "home" / "app"
     app.mkdir(parents=True)
     (app / "site.yaml").write_text("")
@@ -74,7 +74,7 @@ def test_a_group_may_write_only_where_it_is_its_owners_private_one(place, part, 
 
 
 def test_a_sticky_directory_is_passed_on_the_way_but_holds_no_trusted_file(place):
-    """As /tmp, where nobody renames what another one owns, and anybody may put a site.yaml."""
+    """As in /tmp, where nobody can rename another user's files, but anyone can add a site.yaml."""
     place.parent.parent.chmod(0o1777)
     assert Machine().danger(place) is None
     assert Machine(app=(MALLORY, TEAM)).danger(place) == f"{place.parent} belongs to {MALLORY}"

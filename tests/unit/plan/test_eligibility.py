@@ -134,14 +134,14 @@ def test_markers_and_summary_files_and_empty_files_are_no_reason():
     assert eligibility.marker_files(snapshot) == ("_SUCCESS",)
 
 
-# ---- what writers leave behind
+# ---- leftovers of writers
 
 NOW, WEEK = 10**12, 7 * 86_400_000
 OLD, YOUNG = NOW - WEEK - 1, NOW - WEEK + 1
 
 
 def a_tree(top, *entries, **times):
-    """The mark of a writer in the root and what is below it, each directory with its own snapshot."""
+    """A writer's mark in the root and everything below it, with a snapshot of each directory."""
     mark = replace(a_directory(top), mtime_ms=times.get("mark", OLD))
     inside = {mark.path: a_snapshot(*entries)}
     inside.update({entry.path: a_snapshot() for entry in entries if entry.is_dir})

@@ -1,4 +1,4 @@
-"""Whose records are believed, and which rights a control directory gets."""
+"""Whose records are trusted, and which rights a control directory gets."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ FORGED = "dt=1\nsales.events: compacted 9 units\r\x1b[2K\u2028x"
 
 
 def forging_results():
-    """Every command's answer with a name that tries to be a line."""
+    """The results of every command, with a name that tries to forge a line."""
     why = Reason(Code.JOB_FAILED, f"gone: {FORGED}", FORGED, FORGED)
     unit = UnitOutcome(FORGED, Outcome.FAILED, 3, 3000, why=why, late_files=(FORGED,), of_run=FORGED)
     done = replace(unit, outcome=Outcome.SWAPPED, files_after=1, bytes_after=1, why=None)

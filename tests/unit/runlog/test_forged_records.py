@@ -1,4 +1,4 @@
-"""What somebody wrote who may write to the table: taken for ours, it would move files of any other table."""
+"""Records written by somebody who may write to the table; if trusted, they would move files of any other table."""
 
 from __future__ import annotations
 

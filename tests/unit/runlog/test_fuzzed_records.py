@@ -1,6 +1,6 @@
-"""Records spoiled at random, as somebody might who may write to the table: they are refused, or what is taken stays in its place.
+"""Records damaged at random, as anyone who may write to the table could: they are refused, or what is accepted stays inside the table.
 
-By night ten thousand of each kind; the seed of a failure is printed with it.
+The nightly run tries ten thousand of each kind; a failure prints its seed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ VALUES = st.one_of(
 
 
 def value_from(draw):
-    """One of its own: what is drawn may be spoiled too."""
+    """A copy of the drawn value, because it may be damaged too."""
     return copy.deepcopy(draw(VALUES))
 
 
@@ -57,14 +57,14 @@ def nested(value, depth):
 
 
 def spots(value, way=()):
-    """Ways to everything in a record."""
+    """The paths to all values of a record."""
     found = [way] if way else []
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return found + [spot for key, item in inside for spot in spots(item, (*way, key))]
 
 
 def spoil(draw, document):
-    """One change somewhere."""
+    """Make one random change."""
     way = draw(st.sampled_from(spots(document)))
     holder = document
     for key in way[:-1]:
@@ -114,13 +114,13 @@ def spoiled(draw, goods, as_lines=False):
     for _ in range(draw(st.integers(1, 3))):
         if spots(document):
             spoil(draw, document)
-    # As an attacker may write it: not only what our own writer can.
+    # As an attacker may write it, not only as our own writer does.
     text = "".join(json.dumps(item) + "\n" for item in document) if as_lines else json.dumps(document, ensure_ascii=draw(st.booleans()))
     return spoil_text(draw, text)
 
 
 def require_inside(relative):
-    """Below the table's location, in its only spelling, and not in the control directory."""
+    """The path is below the table's location, in normal form, and not in the control directory."""
     assert relative == "." or relative == posixpath.normpath(relative)
     assert not relative.startswith(("/", ".."))
     assert "\0" not in relative

@@ -1,4 +1,4 @@
-"""How a log is read: in lots of a bounded size, and without the lists of files of what is not in force any more."""
+"""How a log is read: in calls of bounded size, and without the lists of files that are no longer needed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_was_discarded_keeps_no_list_of_files_and_what_stands_keeps_both(de
     first, second, third = desk.log().effects
     assert (first.whole, second.whole, third.whole) == (False, False, True)
     assert (first.partition, first.before, first.after) == ("dt=1", (), ())
-    # Nobody has compacted dt=2 since, so live may still hold its files.
+    # No later run has compacted dt=2, so live may still hold its files.
     assert (second.partition, second.before, len(second.after)) == ("dt=2", (), 1)
     assert lists(whole(desk)) == everything
 
@@ -85,7 +85,7 @@ def test_a_backup_that_was_discarded_cannot_be_rolled_back_even_if_its_directory
 
 
 class Counting:
-    """Notes what is read of a table's files."""
+    """Records which of a table's files are read."""
 
     def __init__(self, monkeypatch, files):
         self.lots, self.pieces = [], []
@@ -142,7 +142,7 @@ def test_a_run_whose_records_could_not_be_read_again_is_not_begun(desk, monkeypa
 
 
 def _with(monkeypatch, limit):
-    """The check with one limit too small for anything; the limit for reading stays."""
+    """The check with one limit set too small for anything; the limit for reading stays."""
     check = store.why_not_readable
 
     def why(*arguments):
