@@ -119,7 +119,7 @@ signal_a_run() {
   done
 }
 
-# The cluster asks for tickets; # klist's exit code.
+# Make the cluster require tickets. # exit code of klist
 secure() {
   [[ -d $WORLD/hadoop ]] || make_hadoop_conf
   printf '<configuration><property><name>hadoop.security.authentication</name><value>kerberos</value></property></configuration>' >"$WORLD/hadoop/core-site.xml"

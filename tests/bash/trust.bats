@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What somebody else could change is not run: owners and modes of the launcher, its archive and its configuration.
+# The launcher runs nothing that somebody else could change: owners and modes of its scripts, archive and configuration.
 
 load helper
 
@@ -11,7 +11,7 @@ setup() {
   stub_spark
 }
 
-# A run ends with 2, names this path, and starts nothing. # PATH WORDS [COMMAND]
+# A run exits with 2, names this path and starts nothing. # PATH WORDS [COMMAND]
 refused() {
   run "${3:-$RUN}" analyze --database sales
   [ "$status" -eq 2 ]
@@ -57,7 +57,7 @@ refused() {
   chmod 1777 "$shared"
   cp -R "$WORLD/app/bin" "$WORLD/app/conf" "$shared/hivekeeper-1"
   cp "$WORLD/app/dist/hivekeeper.py" "$shared/hivekeeper-1/lib"
-  # Where nobody else has been at work, it can be used from there.
+  # If all files are the user's own, the bundle works in the shared directory.
   run "$shared/hivekeeper-1/bin/hivekeeper" analyze --database sales
   [ "$status" -eq 0 ]
   rm "$ARGV"

@@ -1,9 +1,9 @@
-"""How much memory a table's log takes: ENTRIES old entries of FILES files each, and then a run of its own over OWN files.
+"""Measure the memory that a table's log takes: ENTRIES old entries of FILES files each, then a run over OWN files.
 
   make bench-log [ENTRIES=150] [FILES=4800] [OWN=1000000]
 
-On local files, with a driver of 1 GB. Each entry compacts all files of the one before, whose backup a cleanup has discarded since; the
-newest backups stay. Prints the most that Python and the JVM's heap held at a time, and the time that Python took of a processor.
+Runs on local files, with a driver of 1 GB. Each entry compacts all files of the previous one, whose backup a cleanup has discarded; the
+newest backups remain. Prints the peak memory of Python and of the JVM's heap, and Python's CPU time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run_of(version: int) -> RunId:
 
 
 def files_of(version: int, count: int) -> List[ManifestFile]:
-    """Names as Spark gives them."""
+    """Names as Spark creates them."""
     return [
         ManifestFile(
             f"part-{nth:05d}-{version:08d}-1f0c-4c1e-9e0b-6d2f.c000.snappy.parquet", 1000 + nth, 1_767_225_600_000 + nth, 16_385 + nth
@@ -60,7 +60,7 @@ def planned(table: Table, version: int, count: int) -> PlannedUnit:
 
 
 def swapped(unit: PlannedUnit, version: int, count: int) -> UnitResult:
-    """Live holds the files of the next version now."""
+    """A result after which live holds the files of the next version."""
     lengths = {file.name: file.length for file in files_of(version + 1, count)}
     certificate = Certificate(
         unit.number, UNIT, lengths, count, Digest(count, 1, 2), count, sum(lengths.values()), "snappy", "message", dict.fromkeys(lengths, 1)
@@ -75,7 +75,7 @@ def lines_of_entry(table: Table, version: int, count: int, output: int) -> Itera
 
 
 def lines_of_cleanup(table: Table, entries: int, kept: int) -> Iterator[str]:
-    """One entry that says that all backups are gone but the newest."""
+    """The entry of a cleanup that discarded all backups but the newest."""
     gone = []
     for version in range(entries - kept):
         unit = planned(table, version, 0)
@@ -86,7 +86,7 @@ def lines_of_cleanup(table: Table, entries: int, kept: int) -> Iterator[str]:
 
 
 class Meter:
-    """The most that was held at a time since the last question."""
+    """The peak memory since the last reading."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._management = gateway.jvm.java.lang.management.ManagementFactory
@@ -168,7 +168,7 @@ def measure(gateway: Gateway, home: str, asked: argparse.Namespace) -> None:
 
 
 def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: ControlPaths, asked: argparse.Namespace) -> None:
-    """A run over so many files: its plan, its entry, and what the next command reads."""
+    """A run over this many files: its plan, its entry, and what the next command reads."""
     version = asked.entries + 1 if asked.entries else 0
     paths = control.run(run_of(version))
     files.make_directory(paths.top)

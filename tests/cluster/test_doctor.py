@@ -26,7 +26,7 @@ def probes(gateway: Any) -> ClusterProbes:
 
 @pytest.fixture
 def root(gateway: Any, tmp_path: Path) -> Any:
-    """A directory of etl, the operator, that goes when the test ends."""
+    """A directory of etl, the operator, removed when the test ends."""
     path = gateway.jvm.org.apache.hadoop.fs.Path(f"/user/etl/doctor-{abs(hash(str(tmp_path))) % 10**8}")
     fs = path.getFileSystem(gateway.hadoop_conf)
     fs.mkdirs(path)

@@ -168,7 +168,7 @@ def test_a_table_that_has_snapshots_is_compacted_and_the_snapshot_keeps_its_file
 
 @pytest.fixture
 def analyst(layout: Layout, gateway: Any, tmp_path: Path) -> Iterator[Any]:
-    """A client of HDFS as a user who has no rights."""
+    """An HDFS client as a user who has no rights."""
     conf, user = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf), "analyst"
     if layout.secure:
         get_ticket(layout, user, tmp_path / "ticket")
@@ -179,7 +179,7 @@ def analyst(layout: Layout, gateway: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 class Looker:
-    """Somebody who lists and opens everything below a directory, again and again, in a thread."""
+    """A thread that lists and opens everything below a directory, again and again."""
 
     def __init__(self, gateway: Any, client: Any, top: str) -> None:
         self._path, self._client, self._top = gateway.jvm.org.apache.hadoop.fs.Path, client, top
@@ -213,7 +213,7 @@ class Looker:
         return True
 
     def _attempt(self, act: Callable[[Any], Any], path: Any) -> Any:
-        """None where it is forbidden, or gone meanwhile."""
+        """None if it is forbidden, or disappeared meanwhile."""
         try:
             return act(path)
         except Exception as error:
@@ -226,7 +226,7 @@ class Looker:
 
 @pytest.fixture
 def open_place(superuser: Any, gateway: Any, database: str) -> str:
-    """A directory of etl that everybody may enter, and below which a default ACL gives everything to everybody."""
+    """A directory of etl that everybody may enter; its default ACL gives everybody every right below it."""
     jvm, place = gateway.jvm, gateway.jvm.org.apache.hadoop.fs.Path(f"/data/{database}-open")
     superuser.mkdirs(place)
     superuser.setPermission(place, jvm.org.apache.hadoop.fs.permission.FsPermission("755"))
@@ -237,7 +237,7 @@ def open_place(superuser: Any, gateway: Any, database: str) -> str:
 
 
 def guard(gateway: Any, superuser: Any, directory: str, mode: str, file_mode: str) -> None:
-    """A directory and its files get these modes and no ACL."""
+    """Give a directory and its files these modes and no ACL."""
     hadoop = gateway.jvm.org.apache.hadoop.fs
     for place in (hadoop.Path(directory), *(status.getPath() for status in superuser.listStatus(hadoop.Path(directory)))):
         superuser.removeAcl(place)
@@ -266,14 +266,14 @@ def test_a_user_who_may_not_read_a_table_reads_nothing_of_any_run_however_often_
             assert command().code is Exit.DONE
     top = f"{root}/.hivekeeper" if partitioned else f"{open_place}/.hivekeeper-guarded"
     assert {path for path in looker.opened if not path.startswith(f"{open_place}/public/")} == set()
-    # They looked while it was written, and what lies open they did read.
+    # The looker was at work during the run, and did read the files that are open to all.
     assert looker.opened
     closed = top if mode == "750" and not partitioned else "/stage"
     assert any(seen and path.startswith(top) and path.endswith(closed) for path, seen in looker.denied.items()), looker.denied
 
 
 def rights_below(superuser: Any, gateway: Any, top: str) -> Dict[str, str]:
-    """Owner, mode and + for an ACL, of everything in a control directory that is not of the table itself."""
+    """Owner, mode, and + for an ACL, of everything in a control directory that is not the table's own."""
     found, jvm = {}, gateway.jvm
     level = [jvm.org.apache.hadoop.fs.Path(top)]
     for _ in range(4):

@@ -146,7 +146,7 @@ def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(file
 
 
 def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world):
-    """A NameNode gives so many names at a time (dfs.ls.limit), in the order of their bytes."""
+    """A NameNode returns a limited number of names at a time (dfs.ls.limit), in byte order."""
     hidden = [".hivekeeper", "._", "_", "_temporary", "_x", "-", "-ext-10000", "+tmp"]
     many = [*(f"DT={number}" for number in range(300)), *(f"dt={number}" for number in range(250))]
     others = [*many, "0", "^", "*", ",", "`", "~", "\u00e9", "ZZ"]
@@ -458,7 +458,7 @@ def test_a_text_is_written_once_and_read_back(files_world):
 
 
 def test_a_text_of_any_length_is_written_and_read_in_pieces(files_world):
-    # Neither a character nor a pair of line ends lies on the edge of a piece by chance: they are three and two bytes long.
+    # Three-byte characters and two-byte line ends, so that some of them cross the edge of a piece.
     lines = [f"{number} 日本\r\n" * 50_000 for number in range(10)]
     files_world.files.write_new(files_world.path("t"), iter(lines))
     assert "".join(files_world.files.read_pieces(files_world.path("t"))) == "".join(lines)

@@ -891,7 +891,7 @@ def test_analyze_of_a_dropped_table_is_an_error_of_the_metastore(real):
 
 
 def test_many_partitions_cost_as_many_gateway_calls_as_few(real):
-    # All tables' locations, which are read once.
+    # The locations of all tables, which are read once.
     real.metastore.locations_below([])
 
     def calls_for(name: str, count: int) -> int:
@@ -930,13 +930,13 @@ def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):
     assert "hive.metastore.uris" in raised.value.reason.next
 
 
-# ---- what Hive does with directories that are away, as tests/support/hive_statements.py has it
+# ---- what Hive does if directories are missing, as modelled in tests/support/hive_statements.py
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["there", "away"])
 @pytest.mark.parametrize("is_managed", [True, False], ids=["managed", "external"])
 def test_a_renamed_partition_takes_its_directory_along_only_where_it_is_there(world: Any, is_managed: bool, is_there: bool) -> None:
-    """In the gap of a swap the metastore is left with a place where nothing is."""
+    """In the gap of a swap, the metastore is left with a location where nothing is."""
     table = world.add_managed_table("events") if is_managed else world.add_table("events")
     add_partitions(world, table, ["1"])
     old, new = f"{table.location}/dt=1", f"{table.location}/dt=9"

@@ -1,4 +1,4 @@
-"""Records that somebody who may write to one table has forged: no command takes, deletes or shows the files of another table."""
+"""Records forged by somebody who may write to one table: no command takes, deletes or shows another table's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.desk import Desk
 from support.world import World
 
 SALARIES = "hdfs://nn/warehouse/sales/salaries"
-# From the control directory and from the table's root to the victim's partition.
+# Paths to the victim's partition from the control directory and from the table's root.
 FROM_CONTROL, FROM_ROOT = "../../salaries/dt=1", "../salaries/dt=1"
 
 
@@ -26,7 +26,7 @@ def build(discover: bool = False) -> Desk:
 
 
 def forge(desk: Desk, path: str, change: Callable[[Any], None]) -> None:
-    """Replace the text of a record of JSON lines."""
+    """Change every line of a record in JSON lines."""
     found = [json.loads(line) for line in desk.world.files.read_text(path).splitlines()]
     for document in found:
         change(document)
@@ -35,7 +35,7 @@ def forge(desk: Desk, path: str, change: Callable[[Any], None]) -> None:
 
 
 def forge_plan(desk: Desk, change: Callable[[Desk, Dict[str, Any]], None]) -> None:
-    """In every unit of the newest run's plan."""
+    """Change every unit of the newest run's plan."""
     newest = desk.run_directories()[-1]
     forge(desk, desk.control.run(newest).plan, lambda plan: [change(desk, unit) for unit in plan["units"]])
 
@@ -46,13 +46,13 @@ def set_live(desk: Desk, unit: Dict[str, Any]) -> None:
 
 
 def set_backup(desk: Desk, unit: Dict[str, Any]) -> None:
-    """As the backup of a rollback, or of a cleanup."""
+    """Make it the backup of a rollback or a cleanup."""
     unit["backup"]["place"] = FROM_CONTROL
     unit["expected" if unit["digest"] else "files"] = files_of_victim(desk)
 
 
 def set_new_backup(desk: Desk, unit: Dict[str, Any]) -> None:  # noqa: ARG001
-    """A place in the victim that nothing has yet: a rollback that is cancelled gives its files back there."""
+    """A free place in the victim's directory, to which a cancelled rollback would return its files."""
     unit["backup"]["place"] = "../../salaries/dt=9"
 
 
@@ -62,7 +62,7 @@ def set_both(desk: Desk, unit: Dict[str, Any]) -> None:
 
 
 def files_of_victim(desk: Desk) -> List[Any]:
-    """As a manifest has them: whoever may list the directory knows them."""
+    """The files as in a manifest: anyone who may list the directory knows them."""
     (seen,) = desk.world.files.look([f"{SALARIES}/dt=1"]).values()
     return [[entry.name, entry.length, entry.mtime_ms, entry.file_id] for entry in seen.entries]
 
@@ -114,7 +114,7 @@ def picture_of_victim(desk: Desk) -> Tuple[Any, Any, Any]:
 
 
 def places_known(desk: Desk) -> set:
-    """Every location that the metastore names, of any table but the victim."""
+    """All locations in the metastore, except the victim's."""
     catalog = desk.world.catalog
     tables = [table.location for name, table in catalog.tables.items() if name != "sales.salaries"]
     return {*tables, *(one.location for name, each in catalog.partitions.items() if name != "sales.salaries" for one in each.values())}
@@ -138,7 +138,7 @@ def test_a_forged_plan_of_an_interrupted_run_reaches_nothing_outside(kill, chang
 
 
 def set_place(document: Any) -> None:
-    """Wherever an action, or a unit in it, names the place of a backup."""
+    """Change the place of a backup in an action, or in a unit inside it."""
     for key, value in document.items() if isinstance(document, dict) else []:
         if key == "place" and value:
             document[key] = FROM_CONTROL

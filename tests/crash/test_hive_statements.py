@@ -1,7 +1,7 @@
-"""Hive's statements at every change of a swap and of a rollback, and in the outage after every kill there: no row is lost without a word.
+"""Hive's statements at every change of a swap and of a rollback, and in the outage after every kill there: no row is lost silently.
 
-A row is where the metastore says that a table or partition lies; or the statement itself has left it, and the metastore elsewhere; or
-it is in a recorded backup and the answer is no plain success.
+Every row is in one of three places: where the metastore has a table or partition; where the statement itself left it; or in a recorded
+backup, and then the command does not report plain success.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KINDS: Mapping[str, Tuple[str, Mapping[str, str]]] = {
 
 
 class Statement(NamedTuple):
-    """`deletes`: it means to take the rows of the unit away, as far as Hive deletes files; `leaves`: to let the metastore forget them."""
+    """`deletes`: it deletes the unit's rows, if Hive deletes files at all; `leaves`: it makes the metastore forget them."""
 
     make: Callable[[Hive, str], Calls]
     shapes: Tuple[str, ...] = ("flat", "partitioned")
@@ -112,7 +112,7 @@ class Case(NamedTuple):
         return build(self.shape, self.kind, compacted=self.command == "rollback")
 
     def steps(self) -> range:
-        """From the first unit's check on: what is changed before is nobody's but ours."""
+        """The steps from the first unit's check on: earlier changes are only in our own directories."""
         desk, seen = self.build(), []
         desk.world.files.before_step = seen.append
         COMMANDS[self.command](desk)
@@ -131,8 +131,8 @@ CASES = [
 
 
 class Meeting:
-    """A statement while a command is at work: it begins before one change of ours, and makes its next calls before the next ones or all
-    at once.
+    """A statement that meets a running command. It begins before one of our changes, and makes its remaining calls one before each later
+    change, or all at once.
     """
 
     def __init__(self, desk: Desk, case: Case, step: int, at_once: bool) -> None:
@@ -141,7 +141,7 @@ class Meeting:
         self.met = 0
         self.ended = False
         self.failed = False
-        # Its last call came before the metastore was asked for the last time: what came later nobody can know.
+        # Whether its last call came before the run's last question to the metastore; the run cannot notice a later one.
         self.in_time = False
         desk.world.files.before_step = self.act
 
@@ -166,12 +166,12 @@ class Meeting:
 
 
 def visible(world: World) -> Counter:
-    """What readers of any table find."""
+    """The rows that readers of any table find."""
     return sum((world.rows_of(name) for name in world.catalog.tables), Counter())
 
 
 def in_backups(world: World) -> Counter:
-    """Rows in backups that a log records, wherever Hive has moved the control directory."""
+    """Rows in recorded backups, wherever Hive has moved the control directory."""
     found: Counter = Counter()
     for top in {path.partition("/log/")[0] for path in world.files.contents() if "/.hivekeeper" in path and "/log/" in path}:
         for effect in store.read_history(world.cluster, ControlPaths(top)).standing:
@@ -201,7 +201,7 @@ def require_no_silent_loss(case: Case, meeting: Meeting, before: Counter, live: 
 
 
 def settle(desk: Desk) -> List[CommandResult]:
-    """Whatever is left is ended, by another process and under the table's name of now."""
+    """Recover everything that is left, in another process and under the table's current name."""
     desk.world.files.expire_locks()
     desk.world.files.namespace.advance(3_600_000)
     found = [name for name in (TABLE, RENAMED) if name in desk.world.catalog.tables]
@@ -239,7 +239,7 @@ def test_a_statement_in_the_outage_after_any_kill_loses_no_row_without_a_word(ca
         meeting.in_time = True
         results = settle(desk)
         if case.statement == "set location":
-            # The records stay beside the old place, and with them rows that were aside: both come back with the location.
+            # The records stay beside the old place, together with rows that were aside; both come back with the location.
             list(Hive(desk.world).set_location(TABLE, case.unit, live))
             settle(desk)
         try:

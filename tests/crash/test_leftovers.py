@@ -1,4 +1,4 @@
-"""An unpartitioned table of Impala, whose empty staging directory is swapped along: kills, and a query at each moment of a run."""
+"""An unpartitioned Impala table whose empty staging directory is swapped along: kills, and a query at every moment of a run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_killed_run_brings_the_staging_directory_back_with_the_next(step, at_o
 @pytest.mark.parametrize("gap", [1, 2, 100])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_query_of_impala_keeps_its_row_or_is_told_that_it_failed(step, gap):
-    """Its executor writes below the staging directory, its coordinator moves the file from there: an error if it is not there."""
+    """Impala's executor writes below the staging directory and its coordinator moves the file from there, or fails if it is missing."""
     world = build_of_impala()
     before, live, writer = world.rows_of("sales.events"), live_of(world, ""), world.files.writer
     told = []

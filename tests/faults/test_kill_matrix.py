@@ -51,7 +51,7 @@ SITUATIONS = [
     for shape in (SHAPES if EVERYTHING else [list(SHAPES)[number % len(SHAPES)]])
 ]
 SANE = {Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE}
-# The committer of the first unit is at work still: later, alone or beside others that are done.
+# The first unit's committer is still at work: LOCKED if that is the only unit, PARTIAL if others were done.
 BESIDE_A_WRITER = {Exit.DONE, Exit.LOCKED, Exit.PARTIAL}
 
 

@@ -111,7 +111,7 @@ class SteppedFiles:
         return Snapshot(exists=False) if listed is None else Snapshot(True, own.file_id, own.mtime_ms, listed)
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:  # noqa: ARG002
-        """All is one user's here, so rights are neither looked at nor given (tests/unit/commands/test_whose_records.py)."""
+        """There is only one user here, so rights are neither checked nor set (see tests/unit/commands/test_whose_records.py)."""
         return ()
 
     def guard(self, wanted: Mapping[str, Guard]) -> None:

@@ -156,7 +156,7 @@ def append_hive(row: str) -> Program:
 
 
 def impala(row: str) -> Program:
-    """An executor writes below the staging directory of the unit; the coordinator moves the file, and removes what was the query's."""
+    """An executor writes below the unit's staging directory; the coordinator moves the file and removes the query's directory."""
     query = names.join(LIVE, names.IMPALA_STAGING, row)
     opened = yield make_file(f"{query}/{row}.parquet", row, is_open=True)
     closed = opened and (yield close_row(row))

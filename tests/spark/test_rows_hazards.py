@@ -195,7 +195,7 @@ def test_a_damaged_footer_is_reported_in_one_line(rows, tmp_path, format, damage
 
 @pytest.mark.parametrize("kind", hostile_files.FOOTERS)
 def test_a_hostile_footer_costs_its_own_file(rows, tmp_path, kind):
-    """In parallel with good ones, which must not suffer."""
+    """It is read in parallel with good ones, which must not be affected."""
     for name in ("bad", "a", "b", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "f").write_bytes(hostile_files.FOOTERS[kind]() if name == "bad" else hostile_files.good())
@@ -228,7 +228,7 @@ def test_a_hostile_orc_tail_costs_its_own_file(rows, tmp_path, claim):
 
 
 def test_a_page_that_takes_all_memory_ends_the_job_and_nothing_else(rows, tmp_path):
-    """Its footer is in order: it is met by the job that writes, in local mode in the driver's own process."""
+    """Its footer is valid, so the writing job meets the page, in local mode in the driver's own process."""
     (tmp_path / "u").mkdir()
     (tmp_path / "u" / "a").write_bytes(hostile_files.claims_a_long_page())
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])

@@ -210,7 +210,7 @@ print(json.dumps([settings, [[table.problem.code.code, table.problem.what] for t
 def test_a_bug_ends_one_table_and_the_end_of_java_all_that_follow(tmp_path: Path):
     url = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
     settings, found = run_python(ENDING, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
-    # What a session has that is told nothing else: its ports ask for a secret, and it shows no pages.
+    # The defaults of a session: its ports require a secret, and it serves no pages.
     assert settings == ["true", "false", None, 1000]
     assert [code for code, _ in found] == ["bug", "spark-ended", "spark-ended"]
     assert found[1][1].startswith("sales.b: Spark's Java process ended (")
