@@ -20,7 +20,7 @@ OWNER_AND_GROUP = 0o640
 
 @dataclass(frozen=True)
 class Judgement:
-    """Why records are not trusted; otherwise the paths of ours that others may write to, with the rights they must get."""
+    """Why records are not trusted; otherwise our own paths that others may write to, with the rights they must get."""
 
     why_not: Optional[Reason]
     tighten: Mapping[str, Guard]
