@@ -127,7 +127,7 @@ def test_required_columns_are_the_same_form_as_optional_ones(rows, tmp_path):
     for name, nullable in (("a", True), ("b", False)):
         schema = pa.schema([pa.field("id", pa.int64(), nullable=nullable), pa.field("required x", pa.string())])
         write_arrow(tmp_path / "u" / name, {"id": [1], "required x": ["y"]}, schema=schema)
-    assert "optional binary required x" in form_of(rows, "parquet", tmp_path / "u").schema
+    assert 'optional binary "required x"' in form_of(rows, "parquet", tmp_path / "u").schema
 
 
 def test_footer_keys_are_named_but_not_those_of_spark(spark, rows, tmp_path):

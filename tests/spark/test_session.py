@@ -189,16 +189,16 @@ from hivekeeper.model import Storage, Table
 
 def work(table):
     if table.name == "a":
-        cluster.rows.gateway.jvm.org.example.NoSuchClass.none()
+        cluster.rows.inner.gateway.jvm.org.example.NoSuchClass.none()
     if table.name == "b":
-        cluster.rows.gateway.jvm.java.lang.Runtime.getRuntime().halt(52)
+        cluster.rows.inner.gateway.jvm.java.lang.Runtime.getRuntime().halt(52)
     raise AssertionError(f"{table.name} was tried")
 
 logging.disable(logging.CRITICAL)
 options = {"spark.master": "local[1]", "spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1]}
 tables = [Table("sales", name, "EXTERNAL_TABLE", "", Storage("", "", ""), ()) for name in "abc"]
 with connect(options, Signals(patient=True), "error") as cluster:
-    spark = cluster.rows.gateway.spark
+    spark = cluster.rows.inner.gateway.spark
     conf = spark.sparkContext.getConf()
     rows = spark.range(1000).repartition(3).groupBy("id").count().count()
     settings = [conf.get("spark.authenticate"), conf.get("spark.ui.enabled"), spark.sparkContext.uiWebUrl, rows]
