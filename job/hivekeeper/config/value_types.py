@@ -17,6 +17,9 @@ TIMES_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 MIB = 2**20
 
+# What a long of Java holds: Spark and HDFS take no larger number, and a record of ours that has one is not read again.
+MOST = 2**63 - 1
+
 
 def _write_plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -51,7 +54,7 @@ class ValueType:
 def parse_size(text: str) -> int:
     """Bytes of `1024`, `512m`, `8 GB`, `2TiB`; units are powers of 1024."""
     match = _match(r"(\d+)\s*([kmgtp]?)(?:i?b)?", text.lower())
-    return int(match[1]) * SIZES[match[2]]
+    return _bounded(int(match[1]) * SIZES[match[2]], text)
 
 
 def write_size(size: int) -> str:
@@ -63,7 +66,7 @@ def parse_duration(text: str) -> int:
     if text == "0":
         return 0
     match = _match(r"(\d+)\s*([smhd])", text.lower())
-    return int(match[1]) * TIMES_MS[match[2]]
+    return _bounded(int(match[1]) * TIMES_MS[match[2]], text)
 
 
 def write_duration(duration_ms: int) -> str:
@@ -115,7 +118,13 @@ def _at_least(least: int, parse: Callable[[str], int]) -> Callable[[str], int]:
 
 
 def _parse_whole(text: str) -> int:
-    return int(_match(r"\d+", text)[0])
+    return _bounded(int(_match(r"\d+", text)[0]), text)
+
+
+def _bounded(value: int, text: str) -> int:
+    if value > MOST:
+        raise ValueError(text)
+    return value
 
 
 def _parse_ratio(text: str) -> float:

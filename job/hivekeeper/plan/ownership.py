@@ -58,7 +58,8 @@ def writers(one: Exposed, trusted: Collection[str]) -> List[str]:
     if one.mode & 0o020 and not one.acl:
         found.append(f"the group {one.group}")
     elif one.mode & 0o020:
-        found += [_named(kind, name or one.group) for kind, name, rights in _access(one.acl) if _gives_write(kind, name, rights, trusted)]
+        known = {*trusted, one.owner}
+        found += [_named(kind, name or one.group) for kind, name, rights in _access(one.acl) if _gives_write(kind, name, rights, known)]
     return found
 
 

@@ -152,6 +152,7 @@ def write_plan(run: Run, plan: RunPlan) -> None:
     text = plan_to_text(plan, run.cluster.clock.now_ms())
     why = store.why_not_readable(run.table, run.paths, text, longest_entry(plan))
     if why:
+        run.files.delete_tree(run.paths.top)
         raise Refused(
             f"{run.table.full_name}: the records of this run could not be read again: {why}",
             code=Code.NOT_RECORDABLE,

@@ -324,7 +324,13 @@ def test_sizes_are_read_into_bytes(text, size):
     assert value_types.parse_size(text) == size
 
 
-@given(st.integers(0, 2**60))
+@pytest.mark.parametrize("text", ["max_bytes: 9007199254740992g", "min_quiet: 106751991168d", "max_units: 9223372036854775808"])
+def test_a_number_that_java_cannot_hold_is_refused(text):
+    with pytest.raises(UsageError):
+        merged(text)
+
+
+@given(st.integers(0, 2**53))
 def test_a_size_and_a_time_are_read_back_as_they_are_written(number):
     assert value_types.parse_size(value_types.write_size(number)) == number
     assert value_types.parse_duration(value_types.write_duration(number * 1000)) == number * 1000

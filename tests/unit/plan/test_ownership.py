@@ -66,6 +66,7 @@ ACL = ("group::r-x", "mask::rwx", "other::---", "user::rwx")
         ("user:loader:rwx", ["the user loader"]),
         ("group:data:-w-", ["the group data"]),
         ("user:hive:rwx", []),
+        ("user:etl:rwx", []),
         ("user:loader:r-x", []),
         ("default:user:loader:rwx", []),
         ("mask::rwx", []),

@@ -136,7 +136,7 @@ def test_a_run_whose_records_could_not_be_read_again_is_not_begun(desk, monkeypa
     (outcome,) = getattr(desk, command)().tables
     assert (outcome.problem.code, outcome.code) == (Code.NOT_RECORDABLE, Exit.REFUSED)
     assert (desk.world.rows_of("sales.events"), desk.log()) == (before, done)
-    assert not [path for path in desk.world.files.contents(desk.control.runs) if desk.runs[-1] in path and path.endswith(".json")]
+    assert desk.runs[-1] not in desk.run_directories()
     monkeypatch.undo()
     assert getattr(desk, command)().code is Exit.DONE
 

@@ -91,14 +91,6 @@ class ParquetFooters {
     }
   }
 
-  /** The schema without the message's name, with `required` treated as `optional`. */
-  private static String schemaText(ParquetMetadata metadata) {
-    String text = metadata.getFileMetaData().getSchema().toString();
-    int end = text.indexOf('\n');
-    text = "message schema {" + (end < 0 ? "" : text.substring(end));
-    return text.replaceAll("(?m)^( *)required ", "$1optional ").trim();
-  }
-
   private static void addChunk(Footer footer, String name, ColumnChunkMetaData chunk) {
     ColumnFacts facts = (ColumnFacts) footer.columns.get(name);
     if (facts == null) {
