@@ -185,9 +185,11 @@ import json, logging, sys
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands import per_table
-from hivekeeper.model import Storage, Table
+from hivekeeper.commands.context import Context
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection, Storage, Table
 
-def work(table):
+def work(_confined, table):
     if table.name == "a":
         cluster.rows.inner.gateway.jvm.org.example.NoSuchClass.none()
     if table.name == "b":
@@ -202,7 +204,8 @@ with connect(options, Signals(patient=True), "error") as cluster:
     conf = spark.sparkContext.getConf()
     rows = spark.range(1000).repartition(3).groupBy("id").count().count()
     settings = [conf.get("spark.authenticate"), conf.get("spark.ui.enabled"), spark.sparkContext.uiWebUrl, rows]
-    outcomes = per_table.for_each(cluster, tables, work)
+    context = Context(cluster, Selection(), lambda table: Settings(), "__bkp_", "20260101t020304z-0000")
+    outcomes = per_table.for_each(context, tables, work)
 print(json.dumps([settings, [[table.problem.code.code, table.problem.what] for table in outcomes]]))
 """
 
