@@ -143,7 +143,8 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
         code, seconds[f"{send.__name__} {number.name}"], document = installed.end(process)
         assert (code, document["exit_code"]) == (128 + number, 128 + number), installed.log()
         (table,) = document["tables"]
-        assert set(count_outcomes(document)) == {"swapped", "left"}
+        # On a busy machine a check can take too long to be sure of the unit, which is given up then, with live untouched.
+        assert {"swapped", "left"} <= set(count_outcomes(document)) <= {"swapped", "left", "given-up"}
         assert (table["recovered"], table["log_version"] is None) == ([], False)
         assert f"stopped by {number.name}" in {unit["reason"] for unit in table["units"]}
         assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
