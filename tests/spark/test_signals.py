@@ -17,6 +17,7 @@ import pytest
 
 from demo.count_rows import find_files, fingerprint
 from hivekeeper.cluster.signals import SAME_WISH_S
+from hivekeeper.reasons import Code
 from spark.test_command_line import Place
 
 ROOT = Path(__file__).parents[2]
@@ -143,8 +144,10 @@ def test_a_signal_ends_a_run_in_good_order_and_the_next_run_goes_on(installed, c
         code, seconds[f"{send.__name__} {number.name}"], document = installed.end(process)
         assert (code, document["exit_code"]) == (128 + number, 128 + number), installed.log()
         (table,) = document["tables"]
-        # On a busy machine a check can take too long to be sure of the unit, which is given up then, with live untouched.
-        assert {"swapped", "left"} <= set(count_outcomes(document)) <= {"swapped", "left", "given-up"}
+        # Hadoop starts a process to set a local file's mode; the terminal's signal ends it too, and then live is untouched.
+        interrupted = [unit for unit in table["units"] if send is os.killpg and unit["code"] == Code.CALL_FAILED.code]
+        assert len(interrupted) <= 1
+        assert {unit["outcome"] for unit in table["units"] if unit not in interrupted} == {"swapped", "left"}
         assert (table["recovered"], table["log_version"] is None) == ([], False)
         assert f"stopped by {number.name}" in {unit["reason"] for unit in table["units"]}
         assert (installed.left_in("stage"), installed.left_in("ready"), installed.rows()) == ([], [], rows)
