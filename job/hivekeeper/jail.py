@@ -15,8 +15,8 @@ from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
+    Content,
     Differences,
-    Digest,
     Exposed,
     FileInfo,
     FooterGroup,
@@ -25,13 +25,11 @@ from hivekeeper.model import (
     Room,
     Snapshot,
     StageBatch,
-    StageDigests,
-    StageResult,
     Table,
     Ties,
     UnitFooters,
 )
-from hivekeeper.names import BACKUP_OF, ControlPaths
+from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
 from hivekeeper.ports import Cluster, Files, Key, Lock, Metastore, Rows
 from hivekeeper.reasons import Code
 
@@ -266,18 +264,18 @@ class JailedRows:
         self.inner = inner
         self.jail = jail
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
-        return self.inner.footers(format, sets)
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
+        return self.inner.footers(format, sets, by_identity)
 
-    def write_stage(self, batch: StageBatch) -> StageResult:
+    def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         self.jail.require(batch.target)
         return self.inner.write_stage(batch)
 
-    def read_stage(self, batch: StageBatch) -> StageDigests:
+    def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         return self.inner.read_stage(batch)
 
-    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:
-        return self.inner.digests(format, groups)
+    def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
+        return self.inner.digests(format, sets)
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         return self.inner.differences(format, one, other, limit)

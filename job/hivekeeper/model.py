@@ -228,7 +228,9 @@ class Form:
     parquet-mr, impala, arrow, hive, …). `codec` is a lower-case name (`snappy`, `zlib`, `none`) or, if
     the row groups of one file differ, all of them joined by `+`. `zone` is the writer's time zone for ORC
     files with timestamps. `keys` are the names of the footers' key-value metadata. `blooms` are the
-    columns with bloom filters.
+    columns with bloom filters. `undecodable` lists what this cluster's Parquet library cannot decode.
+    `identity` is a hash of the bytes with which a Parquet footer says how to read its values: schema, key-value
+    metadata and created_by. It is empty for ORC, and where files are grouped by meaning instead of bytes.
     """
 
     schema: str
@@ -238,6 +240,8 @@ class Form:
     zone: str = ""
     keys: Tuple[str, ...] = ()
     blooms: Tuple[str, ...] = ()
+    undecodable: Tuple[str, ...] = ()
+    identity: str = ""
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,22 @@ class Digest:
     high: int
     low: int
 
+    def __add__(self, other: Digest) -> Digest:
+        """The digest of both sets of rows. Sums wrap at 64 bits, signed, so that every reader of the log can hold them."""
+        return Digest(self.rows + other.rows, _wrap(self.high + other.high), _wrap(self.low + other.low))
+
+
+def _wrap(number: int) -> int:
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a full read of some files found. `failed`: why they could not be read or written, in one line; the digest counts nothing then."""
+
+    digest: Digest = Digest(0, 0, 0)
+    failed: str = ""
+
 
 @dataclass(frozen=True)
 class Differences:
@@ -300,47 +320,44 @@ class Differences:
 
 
 @dataclass(frozen=True)
+class StageOutput:
+    """One file to write: its sources in reading order, their common form, and the codec to write, already resolved."""
+
+    files: Tuple[FileInfo, ...]
+    form: Form
+    codec: str
+
+
+@dataclass(frozen=True)
 class StageUnit:
-    """The part of a stage batch that is one unit: its files in reading order, each with its output file (bin)."""
+    """The part of a stage batch that is one unit."""
 
     number: UnitNumber
-    files: Tuple[FileInfo, ...]
-    bins: Tuple[int, ...]
+    outputs: Tuple[StageOutput, ...]
 
     @property
-    def outputs(self) -> int:
-        return max(self.bins) + 1
+    def files(self) -> Tuple[FileInfo, ...]:
+        return tuple(file for output in self.outputs for file in output.files)
 
 
 @dataclass(frozen=True)
 class StageBatch:
-    """One Spark job: units of one form, written to `target`, one directory `__hivekeeper_unit=N` per unit.
+    """One Spark job: units written to `target`, one directory `__hivekeeper_unit=N` per unit. `run` goes into the output names.
 
-    `codec` is the codec to write, already resolved. `run` goes into the output names.
+    With `is_copied` the values are copied as they are stored, and the outputs may differ in form. Otherwise Spark SQL reads and writes
+    rows, and all outputs have one form and one codec.
     """
 
     format: str
-    form: Form
     target: str
     units: Tuple[StageUnit, ...]
-    codec: str
     run: RunId
     sort_columns: Tuple[str, ...] = ()
+    is_copied: bool = False
 
-
-@dataclass(frozen=True)
-class StageResult:
-    """What one stage job read in its own pass: the digest over all rows, each mixed with its unit's number."""
-
-    source: Digest
-
-
-@dataclass(frozen=True)
-class StageDigests:
-    """The digests from a full re-read of a batch's output: a content digest per unit, and the mixed digest (as in StageResult) over all."""
-
-    units: Mapping[UnitNumber, Digest]
-    mixed: Digest
+    @property
+    def first(self) -> StageOutput:
+        return self.units[0].outputs[0]
 
 
 @dataclass(frozen=True)

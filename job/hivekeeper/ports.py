@@ -14,8 +14,8 @@ from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapp
 from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
+    Content,
     Differences,
-    Digest,
     Exposed,
     FileInfo,
     FooterGroup,
@@ -24,12 +24,11 @@ from hivekeeper.model import (
     Room,
     Snapshot,
     StageBatch,
-    StageDigests,
-    StageResult,
     Table,
     Ties,
     UnitFooters,
 )
+from hivekeeper.names import UnitNumber
 from hivekeeper.reasons import Code
 
 # A caller's key for each of its sets of files.
@@ -291,17 +290,25 @@ class Metastore(Protocol):
 class Rows(Protocol):
     """Reading and writing of data files. No row passes through Python."""
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:
-        """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group."""
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
+        """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group.
 
-    def write_stage(self, batch: StageBatch) -> StageResult:
-        """Rewrite the batch's files into `batch.target` in one job, by the form's own file schema. Raises RowsError."""
+        With `by_identity` Parquet files are of one form only if their footers' schema, key-value metadata and created_by are the same bytes.
+        """
 
-    def read_stage(self, batch: StageBatch) -> StageDigests:
-        """Read the whole output of a batch back."""
+    def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        """Write the batch's outputs below `batch.target` in one job. Returns what was read from each unit's files.
 
-    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:
-        """Content digests of any files, per key; comparable with those of read_stage."""
+        A unit that could not be read or written does not fail the others if the batch is copied. Raises RowsError.
+        """
+
+    def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        """Read the whole output of a batch back, as it lies on the file system."""
+
+    def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
+        """Read any sets of files in full, of any form, and compute their digests, which are comparable with those of write_stage and
+        read_stage. A set that cannot be read does not fail the others.
+        """
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """The rows that two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.

@@ -116,6 +116,12 @@ class Code(Coded):
     OUTSIDE_TABLE = Topic.UNITS, Exit.REFUSED, "the partition lies outside the table's directory: its files may be somebody else's", _WHERE
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"
     NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"
+    FEWEST_FILES = (
+        Topic.UNITS,
+        None,
+        "the files are of different forms (writers, schemas, codecs), which must not be merged, and each form has as few files as it needs",
+        "nothing; `--set compression=snappy` merges forms that differ only in codec",
+    )
     RECENTLY_WRITTEN = Topic.UNITS, None, "written to within `min_quiet`", "run again later, or lower `--min-quiet`"
     QUARANTINED = (
         Topic.UNITS,

@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 import pytest
 
 from hivekeeper import names
-from hivekeeper.model import Differences, Digest, FileInfo, StageBatch, StageUnit, UnitFooters
+from hivekeeper.model import Content, Differences, Digest, FileInfo, StageBatch, StageOutput, StageUnit, UnitFooters
 from hivekeeper.ports import Rows, RowsError
 from support.fakes.files import FakeFiles
 from support.fakes.rows import DataFile, FakeRows
@@ -84,10 +84,15 @@ def footers_of(world, *units: int) -> Mapping[str, UnitFooters]:
     return world.rows.footers("parquet", {str(unit): world.list(f"{world.root}/in {unit}") for unit in units})
 
 
-def batch_of(world, bins: Mapping[int, Sequence[int]], sort: Tuple[str, ...] = (), stage: int = 1) -> StageBatch:
-    units = [StageUnit(number, world.list(f"{world.root}/in {number}"), tuple(of_unit)) for number, of_unit in bins.items()]
-    form = footers_of(world, *bins)[str(units[0].number)].groups[0].form
-    return StageBatch("parquet", form, f"{world.root}/.hivekeeper/stage/b{stage:05d}", tuple(units), "snappy", RUN, sort)
+def batch_of(world, bins: Mapping[int, Sequence[int]], sort: Tuple[str, ...] = (), stage: int = 1, is_copied: bool = True) -> StageBatch:
+    form = footers_of(world, *bins)[str(next(iter(bins)))].groups[0].form
+    units = []
+    for number, of_unit in bins.items():
+        files = world.list(f"{world.root}/in {number}")
+        members = [tuple(file for file, found in zip(files, of_unit) if found == wanted) for wanted in range(max(of_unit) + 1)]
+        units.append(StageUnit(number, tuple(StageOutput(of_output, form, "snappy") for of_output in members)))
+    target = f"{world.root}/.hivekeeper/stage/b{stage:05d}"
+    return StageBatch("parquet", target, tuple(units), RUN, sort, is_copied and not sort)
 
 
 def outputs_of(world, batch: StageBatch, number: int) -> Dict[str, List[str]]:
@@ -143,9 +148,14 @@ def test_a_missing_file_is_reported_not_raised(world):
     assert [names.base(path) for path, _ in footers.unreadable] == ["a.parquet"]
 
 
+@pytest.fixture(params=[True, False], ids=["copied", "as rows"])
+def is_copied(request):
+    return request.param
+
+
 @pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
-def test_every_unit_gets_exactly_its_outputs_in_the_order_of_its_files(three_units, units):
-    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 1)))
+def test_every_unit_gets_exactly_its_outputs_in_the_order_of_its_files(three_units, units, is_copied):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 1)), is_copied=is_copied)
     three_units.rows.write_stage(batch)
     for unit in units:
         first, second = (rows for _, rows in sorted(outputs_of(three_units, batch, unit).items()))
@@ -163,24 +173,24 @@ def test_sort_columns_sort_each_output(three_units, units):
 
 
 @pytest.mark.parametrize("units", [(1,), (1, 2)], ids=["one unit", "many units"])
-def test_an_output_without_rows_is_written_all_the_same(world, units):
+def test_an_output_without_rows_is_written_all_the_same(world, units, is_copied):
     for unit in units:
         world.add(unit, "a.parquet", [])
         world.add(unit, "b.parquet", ["x"])
-    batch = batch_of(world, dict.fromkeys(units, (0, 1)))
+    batch = batch_of(world, dict.fromkeys(units, (0, 1)), is_copied=is_copied)
     world.rows.write_stage(batch)
     for unit in units:
         assert sorted(outputs_of(world, batch, unit).values()) == [[], ["x"]]
 
 
-def test_units_without_any_row_are_written_and_read_back(world):
+def test_units_without_any_row_are_written_and_read_back(world, is_copied):
     for unit in (1, 2):
         world.add(unit, "a.parquet", [])
         world.add(unit, "b.parquet", [])
-    batch = batch_of(world, {1: (0, 0), 2: (0, 0)})
-    assert world.rows.write_stage(batch).source == Digest(0, 0, 0)
+    batch = batch_of(world, {1: (0, 0), 2: (0, 0)}, is_copied=is_copied)
+    assert world.rows.write_stage(batch) == {1: Content(), 2: Content()}
     assert [list(outputs_of(world, batch, unit).values()) for unit in (1, 2)] == [[[]], [[]]]
-    assert world.rows.read_stage(batch).units == {1: Digest(0, 0, 0), 2: Digest(0, 0, 0)}
+    assert world.rows.read_stage(batch) == {1: Content(), 2: Content()}
 
 
 def test_output_names_carry_the_run_and_differ_between_stages(three_units):
@@ -194,52 +204,59 @@ def test_output_names_carry_the_run_and_differ_between_stages(three_units):
 
 
 @pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
-def test_reading_back_gives_the_digest_of_what_was_read(three_units, units):
-    batch = batch_of(three_units, dict.fromkeys(units, (0, 1, 1)))
-    result = three_units.rows.write_stage(batch)
-    found = three_units.rows.read_stage(batch)
-    assert found.mixed == result.source
-    assert result.source.rows == 9 * len(units)
-    sources = {unit: footers_of(three_units, unit)[str(unit)].groups[0] for unit in units}
-    assert found.units == three_units.rows.digests("parquet", sources)
+def test_reading_back_gives_the_digest_of_what_was_read(three_units, units, is_copied):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 1, 1)), is_copied=is_copied)
+    read = three_units.rows.write_stage(batch)
+    assert three_units.rows.read_stage(batch) == read
+    assert [content.digest.rows for content in read.values()] == [9] * len(units)
+    sources = {unit: three_units.list(f"{three_units.root}/in {unit}") for unit in units}
+    assert three_units.rows.digests("parquet", sources) == read
+
+
+def digests_of(world, *units: int) -> Mapping[int, Content]:
+    return world.rows.digests("parquet", {unit: world.list(f"{world.root}/in {unit}") for unit in units})
 
 
 def test_the_digest_of_a_file_depends_on_its_rows_and_not_on_their_order(world):
     world.add(1, "a.parquet", ["x", "y", "y"])
     world.add(2, "a.parquet", ["y", "x", "y"])
     world.add(3, "a.parquet", ["x", "x", "y"])
-    groups = {unit: footers_of(world, unit)[str(unit)].groups[0] for unit in (1, 2, 3)}
-    found = world.rows.digests("parquet", groups)
+    found = digests_of(world, 1, 2, 3)
     assert found[1] == found[2]
     assert found[1] != found[3]
-    assert found[1].rows == found[3].rows == 3
-
-
-def test_a_row_that_went_to_another_unit_changes_the_digest_of_the_batch(world):
-    for unit, rows in ((1, ["x", "y"]), (2, ["z"]), (3, ["x"]), (4, ["y", "z"])):
-        world.add(unit, "a.parquet", rows)
-    as_it_is = world.rows.write_stage(batch_of(world, {1: (0,), 2: (0,)})).source
-    world.remove(1, "a.parquet")
-    world.remove(2, "a.parquet")
-    world.add(1, "a.parquet", ["x"])
-    world.add(2, "a.parquet", ["y", "z"])
-    moved = world.rows.write_stage(batch_of(world, {1: (0,), 2: (0,)}, stage=2)).source
-    assert moved.rows == as_it_is.rows
-    assert moved != as_it_is
+    assert found[1].digest.rows == found[3].digest.rows == 3
 
 
 def test_the_digest_of_no_files_is_zero(world):
+    assert world.rows.digests("parquet", {7: ()}) == {7: Content()}
+
+
+def test_a_set_of_files_that_cannot_be_read_has_no_digest_and_does_not_fail_the_others(world):
     world.add(1, "a.parquet", ["x"])
-    group = footers_of(world, 1)["1"].groups[0]
-    empty = type(group)(group.form, {}, {})
-    assert world.rows.digests("parquet", {7: empty}) == {7: Digest(0, 0, 0)}
+    world.add_raw(2, "a.parquet", "this is no data file")
+    found = digests_of(world, 1, 2)
+    assert (found[1].digest.rows, found[1].failed) == (1, "")
+    assert found[2].digest == Digest(0, 0, 0)
+    assert "a.parquet" in found[2].failed
+    assert "\n" not in found[2].failed
+
+
+def test_a_file_that_is_gone_fails_its_own_copied_unit_in_one_line(three_units):
+    batch = batch_of(three_units, dict.fromkeys((1, 2, 3), (0, 0, 0)))
+    three_units.remove(2, "b.parquet")
+    read = three_units.rows.write_stage(batch)
+    assert [bool(read[unit].failed) for unit in (1, 2, 3)] == [False, True, False]
+    assert "a file is gone: " in read[2].failed
+    assert "b.parquet" in read[2].failed
+    assert "\n" not in read[2].failed
+    assert len(outputs_of(three_units, batch, 3)) == 1
 
 
 @pytest.mark.parametrize("units", [(1,), (1, 2, 3)], ids=["one unit", "many units"])
-def test_a_file_that_is_gone_fails_the_job_in_one_line(three_units, units):
-    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 0)))
+def test_a_file_that_is_gone_fails_the_job_that_makes_rows_in_one_line(three_units, units):
+    batch = batch_of(three_units, dict.fromkeys(units, (0, 0, 0)), sort=("row",))
     three_units.remove(1, "b.parquet")
-    with pytest.raises(RowsError, match=r"a file is gone: .*b\.parquet") as caught:
+    with pytest.raises(RowsError, match=r"b\.parquet") as caught:
         three_units.rows.write_stage(batch)
     assert "\n" not in str(caught.value)
 

@@ -10,7 +10,7 @@ import pyarrow.orc as po
 import pyarrow.parquet as pq
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Form, StageBatch, StageUnit
+from hivekeeper.model import FileInfo, Form, StageBatch, StageOutput, StageUnit
 
 RUN = "20260101t020304z-1f0c"
 
@@ -28,13 +28,16 @@ def form_of(rows: Any, format: str, directory: Path) -> Form:
 
 
 def batch_of(rows: Any, format: str, target: Path, units: Sequence[Path], outputs: int = 1, **more: Any) -> StageBatch:
+    """Each unit's files of one form, divided among so many outputs."""
     form = form_of(rows, format, units[0])
+    codec = more.pop("codec", form.codec)
     staged = []
     for number, directory in enumerate(units, start=1):
         files = listed(directory)
-        bins = tuple(min(index * outputs // len(files), outputs - 1) for index in range(len(files)))
-        staged.append(StageUnit(number, files, bins))
-    return StageBatch(format, form, f"file:{target}", tuple(staged), more.pop("codec", form.codec), RUN, **more)
+        bins = [min(index * outputs // len(files), outputs - 1) for index in range(len(files))]
+        members = [tuple(file for file, found in zip(files, bins) if found == wanted) for wanted in range(outputs)]
+        staged.append(StageUnit(number, tuple(StageOutput(of_output, form, codec) for of_output in members)))
+    return StageBatch(format, f"file:{target}", tuple(staged), RUN, **more)
 
 
 def stage_directory(batch: StageBatch, number: int) -> Path:

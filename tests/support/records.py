@@ -27,7 +27,7 @@ DIGEST = Digest(7, 1, 2)
 
 _PLANNED = PlannedUnit(1, UNIT, OLD, ("_SUCCESS",))
 _UNDONE = PlannedUnit(1, UNIT, NEW, (), BackupPlace(RUN, 1, PLACE), OLD, DIGEST)
-_CERTIFICATE = compaction.certify(_PLANNED, a_group({"old": 7}), a_group({f"{ROOT}/x/new.parquet": 7}), [a_file("new.parquet")], DIGEST)
+_CERTIFICATE = compaction.certify(_PLANNED, [a_group({"old": 7})], [a_group({f"{ROOT}/x/new.parquet": 7})], [a_file("new.parquet")], DIGEST)
 _COMPACTION = compaction.to_run_plan(
     CompactionPlan(RUN, TABLE, (_PLANNED, PlannedUnit(2, OTHER, OLD))), "sales.__bkp_events_20260101_020304", RUN
 )

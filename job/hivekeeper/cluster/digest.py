@@ -46,11 +46,6 @@ def sums(hash_column: str) -> Dict[str, str]:
     }
 
 
-def mixed(hash_column: str, key: str) -> str:
-    """A row's hash mixed with its unit's number, so that a row in the wrong unit changes the batch's digest."""
-    return f"xxhash64({hash_column}, CAST({key} AS INT))"
-
-
 def _null_bitmaps(columns: List[str]) -> List[str]:
     groups = [columns[start : start + _BITS] for start in range(0, len(columns), _BITS)]
     return [" + ".join(f"IF(isnull({column}), {1 << bit}L, 0L)" for bit, column in enumerate(group)) for group in groups]

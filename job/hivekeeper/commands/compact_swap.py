@@ -18,7 +18,7 @@ from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
-from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left
+from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
 from hivekeeper.plan.engine import Engine
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.ports import Cluster, Files, Lock
@@ -38,6 +38,11 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 log = logging.getLogger(__name__)
 
 GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
+FEWEST_FILES = Reason(
+    Code.FEWEST_FILES,
+    "its files are of different forms (writers, schemas or codecs), and each form has as few files as it needs",
+    "nothing is to be done; --set compression=snappy merges forms that differ only in codec",
+)
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
@@ -114,6 +119,7 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     With max_units, footers are read until that many units are fit, so that an unfit unit of high rank does not use up a place in every run.
     """
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
+    rewrite = Rewrite.of(table, settings, engine)
     waiting = analysis.choose(observed.units)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     wanted, candidates, taken = settings.max_units or len(waiting), [], []  # type: Tuple[int, List[Candidate], List[UnitAnalysis]]
@@ -122,8 +128,8 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
         if not chosen:
             break
         per_table.require_time(cluster, table)
-        read = read_candidates(cluster, observed, chosen)
-        taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, table, engine)]
+        read = read_candidates(cluster, observed, chosen, rewrite)
+        taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
         candidates += read
     if waiting and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
@@ -151,17 +157,16 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
     return list(dict.fromkeys([*own, *(place for place in above if eligibility.is_below(database, place))]))
 
 
-def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis]) -> List[Candidate]:
+def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], rewrite: Rewrite) -> List[Candidate]:
     """Read the directories and footers of the chosen units, in a few calls for all of them."""
     unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
     attributes_of = cluster.files.attributes([unit.live for unit in chosen if unit.name not in unfit])
     unfit.update({unit.name: GONE for unit in chosen if unit.name not in unfit and unit.live not in attributes_of})
     free = [unit for unit in chosen if unit.name not in unfit]
-    format = eligibility.format_of(observed.table.storage) or ""
-    read = cluster.rows.footers(format, {unit.name: unit.files for unit in free})
+    read = cluster.rows.footers(rewrite.format, {unit.name: unit.files for unit in free}, by_identity=rewrite.is_copied)
     footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
     single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
-    hazards = cluster.rows.hazards(format, single)
+    hazards = {} if rewrite.is_copied else cluster.rows.hazards(rewrite.format, single)
     fit = [Candidate(unit, footers[unit.name], attributes_of[unit.live], hazards.get(unit.name)) for unit in free]
     return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
 
@@ -290,6 +295,7 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
     left = []
     by_files = {unit.name: (Outcome.REFUSED, reason) for unit, reason in plan.refused} if plan else {}
     by_files.update({unit.name: (Outcome.EMPTY, NO_ROWS) for unit in plan.rowless} if plan else {})
+    by_files.update({unit.name: (Outcome.FEWEST, FEWEST_FILES) for unit in plan.fewest} if plan else {})
     by_files.update({one.unit.name: (Outcome.LEFT, one.reason) for one in plan.left} if plan else {})
     for judged in observed.units:
         outcome, reason = by_files.get(judged.unit.name) or (LEFT_ALONE.get(judged.status), judged.reason)

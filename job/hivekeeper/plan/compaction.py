@@ -12,14 +12,27 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.config.codecs import SAME_AS, list_writable
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Attributes, Digest, FileInfo, FooterGroup, Form, StageBatch, StageUnit, Table, Unit, UnitFooters
+from hivekeeper.model import (
+    Attributes,
+    Digest,
+    FileInfo,
+    FooterGroup,
+    Form,
+    StageBatch,
+    StageOutput,
+    StageUnit,
+    Table,
+    Unit,
+    UnitFooters,
+)
 from hivekeeper.names import RunId, RunPaths, UnitNumber
 from hivekeeper.plan import eligibility, fidelity, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, OutputForm, PlannedUnit, RunPlan
+from hivekeeper.schemas import PARQUET
 
 
 @dataclass(frozen=True)
@@ -35,17 +48,19 @@ class Left:
 class CompactionPlan:
     """Everything a run will do to a table. `batches` refer to `units` by number.
 
-    `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `left` are for a later run.
+    `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `fewest` are units whose forms allow no
+    fewer files. `sources` holds the forms of each unit's files. `left` are for a later run.
     """
 
     run: RunId
     table: Table
     units: Tuple[PlannedUnit, ...]
     batches: Tuple[StageBatch, ...] = ()
-    sources: Mapping[UnitNumber, FooterGroup] = field(default_factory=dict)
+    sources: Mapping[UnitNumber, Tuple[FooterGroup, ...]] = field(default_factory=dict)
     attributes: Mapping[UnitNumber, Attributes] = field(default_factory=dict)
     refused: Tuple[Tuple[Unit, Reason], ...] = ()
     rowless: Tuple[Unit, ...] = ()
+    fewest: Tuple[Unit, ...] = ()
     left: Tuple[Left, ...] = ()
 
     def unit(self, number: UnitNumber) -> PlannedUnit:
@@ -54,7 +69,7 @@ class CompactionPlan:
     @property
     def outputs(self) -> Mapping[UnitNumber, int]:
         """The number of output files of each unit."""
-        return {staged.number: staged.outputs for batch in self.batches for staged in batch.units}
+        return {staged.number: len(staged.outputs) for batch in self.batches for staged in batch.units}
 
 
 @dataclass(frozen=True)
@@ -85,8 +100,38 @@ def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
     return replace(footers, groups=tuple(group for group in groups if group.rows))
 
 
-def refuse_candidate(candidate: Candidate, table: Table, engine: Engine) -> Optional[Reason]:
-    """Why the files of a unit with rows cannot be rewritten together, or not faithfully; else None."""
+@dataclass(frozen=True)
+class Rewrite:
+    """How the files of one table are rewritten; `codec` is the configured one, None for that of the files."""
+
+    format: str
+    engine: Engine
+    block_bytes: int
+    codec: Optional[str] = None
+    sort_columns: Tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table, settings: Settings, engine: Engine) -> Rewrite:
+        return cls(_format(table), engine, settings.block_bytes, _wished_codec(table, settings), settings.sort_columns)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether stored values are copied without becoming rows; else Spark SQL reads and writes rows."""
+        return self.format == PARQUET and not self.sort_columns
+
+    def codec_for(self, form: Form) -> str:
+        """One file may mix codecs; its copy gets the first."""
+        return self.codec or form.codec.split("+")[0]
+
+    def refuse(self, form: Form) -> Optional[str]:
+        """Why files of this form cannot be rewritten faithfully, else None."""
+        if self.is_copied:
+            return fidelity.refuse_copy(form, self.codec_for(form), self.engine.spark_version)
+        return fidelity.unfaithful(form, self.format, self.engine.spark_version, self.engine.time_zone)
+
+
+def refuse_candidate(candidate: Candidate, rewrite: Rewrite) -> Optional[Reason]:
+    """Why the files of a unit with rows cannot be rewritten, or not faithfully; else None."""
     footers, leave_out = candidate.footers, "leave the unit out with --where"
     if candidate.unfit:
         return candidate.unfit
@@ -96,10 +141,9 @@ def refuse_candidate(candidate: Candidate, table: Table, engine: Engine) -> Opti
         return Reason(
             Code.UNREADABLE_FILE, f"{more} (first: {path.rpartition('/')[2]}: {why})", "repair the files or move them away, then run again"
         )
-    if len(footers.groups) > 1:
+    if len(footers.groups) > 1 and not rewrite.is_copied:
         return Reason(Code.MIXED_FORMS, f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
-    format = _format(table)
-    unfaithful = fidelity.unfaithful(footers.groups[0].form, format, engine.spark_version, engine.time_zone) or candidate.hazard
+    unfaithful = next(filter(None, (rewrite.refuse(group.form) for group in footers.groups)), None) or candidate.hazard
     return Reason(Code.NOT_FAITHFUL, unfaithful, leave_out) if unfaithful else None
 
 
@@ -123,46 +167,83 @@ def _only_in(schema: str, other: str) -> str:
 def plan_compaction(
     run: RunId, paths: RunPaths, table: Table, candidates: Sequence[Candidate], settings: Settings, engine: Engine
 ) -> CompactionPlan:
-    """Number the units, group those of one form into batches, refuse what cannot be rewritten faithfully."""
-    fit = [candidate for candidate in candidates if is_fit(candidate, table, engine)]
-    reasons = [(one.analysis.unit, refuse_candidate(one, table, engine)) for one in candidates if not one.is_rowless]
+    """Number the units, group those that one job can write into batches, refuse what cannot be rewritten faithfully."""
+    rewrite = Rewrite.of(table, settings, engine)
+    reasons = [(one.analysis.unit, refuse_candidate(one, rewrite)) for one in candidates if not one.is_rowless]
     units: List[PlannedUnit] = []
     batches: List[StageBatch] = []
     sources, attributes = {}, {}
-    for codec, members in _group(fit, table, settings):
+    for members in _group([one for one in candidates if is_fit(one, rewrite)], rewrite, settings):
         stage_units = []
         for candidate in members:
             number = UnitNumber(len(units) + 1)
-            planned, staged = _plan_unit(number, candidate)
-            units.append(planned)
-            stage_units.append(staged)
-            sources[number], attributes[number] = candidate.footers.groups[0], candidate.attributes
-        form = members[0].footers.groups[0].form
+            units.append(_plan_unit(number, candidate))
+            stage_units.append(StageUnit(number, plan_outputs(candidate, rewrite)))
+            sources[number], attributes[number] = candidate.footers.groups, candidate.attributes
         target = paths.stage(len(batches) + 1)
-        batches.append(StageBatch(_format(table), form, target, tuple(stage_units), codec, run, settings.sort_columns))
-    refused = tuple((unit, reason) for unit, reason in reasons if reason is not None)
-    rowless = tuple(candidate.analysis.unit for candidate in candidates if candidate.is_rowless)
-    return CompactionPlan(run, table, tuple(units), tuple(batches), sources, attributes, refused, rowless)
+        batches.append(StageBatch(rewrite.format, target, tuple(stage_units), run, settings.sort_columns, rewrite.is_copied))
+    return CompactionPlan(
+        run,
+        table,
+        tuple(units),
+        tuple(batches),
+        sources,
+        attributes,
+        refused=tuple((unit, reason) for unit, reason in reasons if reason is not None),
+        rowless=tuple(candidate.analysis.unit for candidate in candidates if candidate.is_rowless),
+        fewest=tuple(candidate.analysis.unit for candidate in candidates if _has_fewest(candidate, rewrite)),
+    )
 
 
-def is_fit(candidate: Candidate, table: Table, engine: Engine) -> bool:
-    """Whether a unit can be compacted, judging by its footers."""
-    return not candidate.is_rowless and refuse_candidate(candidate, table, engine) is None
+def is_fit(candidate: Candidate, rewrite: Rewrite) -> bool:
+    """Whether compacting a unit is possible and leaves fewer files, judging by its footers."""
+    is_possible = not candidate.is_rowless and refuse_candidate(candidate, rewrite) is None
+    return is_possible and not _has_fewest(candidate, rewrite)
+
+
+def _has_fewest(candidate: Candidate, rewrite: Rewrite) -> bool:
+    """Whether its files cannot become fewer, because each form needs a file of its own."""
+    if candidate.is_rowless or refuse_candidate(candidate, rewrite) is not None:
+        return False
+    return len(plan_outputs(candidate, rewrite)) >= candidate.analysis.sizes.files
+
+
+def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, ...]:
+    """The files that a unit will have: for each form as few as fit into one block each. Forms that differ only in codec become one if they
+    get the same.
+    """
+    groups = candidate.footers.groups
+    kinds = [(group.form.identity, rewrite.codec_for(group.form), group.form.blooms) for group in groups]
+    of_path = {path: kind for group, kind in zip(groups, kinds) for path in group.rows}
+    forms = {kind: group.form for group, kind in reversed(list(zip(groups, kinds)))}
+    members: Dict[object, List[FileInfo]] = {kind: [] for kind in kinds}
+    for file in candidate.analysis.files:
+        if file.path in of_path:
+            members[of_path[file.path]].append(file)
+    return tuple(
+        StageOutput(files, forms[kind], kind[1])
+        for kind in dict.fromkeys(kinds)
+        for files in _fill_blocks(members[kind], rewrite.block_bytes)
+    )
+
+
+def _fill_blocks(files: Sequence[FileInfo], block_bytes: int) -> List[Tuple[FileInfo, ...]]:
+    """The files in their order, divided among as few outputs as fit into one block each."""
+    lengths = [file.length for file in files]
+    filled: Dict[int, List[FileInfo]] = {}
+    for file, number in zip(files, sizing.assign_bins(lengths, sizing.target_files(sum(lengths), block_bytes))):
+        filled.setdefault(number, []).append(file)
+    return [tuple(members) for members in filled.values()]
 
 
 def _format(table: Table) -> str:
     return eligibility.format_of(table.storage) or ""
 
 
-def _plan_unit(number: UnitNumber, candidate: Candidate) -> Tuple[PlannedUnit, StageUnit]:
-    analysis = candidate.analysis
-    with_rows = candidate.footers.groups[0].rows
-    files = tuple(file for file in analysis.files if file.path in with_rows)
-    bins = sizing.assign_bins([file.length for file in files], analysis.target_files)
-    staged = StageUnit(number, files, bins)
-    manifest = tuple(ManifestFile.of(entry) for entry in analysis.snapshot.entries)
-    planned = PlannedUnit(number, analysis.unit, manifest, eligibility.marker_files(analysis.snapshot))
-    return planned, staged
+def _plan_unit(number: UnitNumber, candidate: Candidate) -> PlannedUnit:
+    snapshot = candidate.analysis.snapshot
+    manifest = tuple(ManifestFile.of(entry) for entry in snapshot.entries)
+    return PlannedUnit(number, candidate.analysis.unit, manifest, eligibility.marker_files(snapshot))
 
 
 def refuse_compression(table: Table, settings: Settings, spark_version: str) -> Optional[Reason]:
@@ -187,24 +268,19 @@ def _wished_codec(table: Table, settings: Settings) -> Optional[str]:
     return None if name is None or name == "source" else SAME_AS.get(name, name)
 
 
-def _codec(candidate: Candidate, table: Table, settings: Settings) -> str:
-    return _wished_codec(table, settings) or candidate.footers.groups[0].form.codec
-
-
-def _group(candidates: Sequence[Candidate], table: Table, settings: Settings) -> List[Tuple[str, List[Candidate]]]:
-    """Batches of (codec, candidates) with one form, one codec and equal attributes, some of which apply when files are created."""
+def _group(candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings) -> List[List[Candidate]]:
+    """Batches with equal attributes, some of which apply when files are created; where Spark SQL writes, also of one form and codec."""
     open_batches: Dict[object, List[Candidate]] = {}
-    finished: List[Tuple[str, List[Candidate]]] = []
+    finished: List[List[Candidate]] = []
     for candidate in candidates:
-        codec = _codec(candidate, table, settings)
-        key = (codec, candidate.footers.groups[0].form, candidate.attributes)
+        key = (candidate.attributes, None if rewrite.is_copied else candidate.footers.groups[0].form)
         batch = open_batches.setdefault(key, [])
         size = sum(member.analysis.sizes.total_bytes for member in batch) + candidate.analysis.sizes.total_bytes
         if batch and (size > settings.batch_bytes or len(batch) >= settings.batch_units):
-            finished.append((codec, batch))
+            finished.append(batch)
             open_batches[key] = batch = []
         batch.append(candidate)
-    finished.extend((key[0], batch) for key, batch in open_batches.items())  # type: ignore[index]
+    finished.extend(open_batches.values())
     return finished
 
 
@@ -213,17 +289,18 @@ def to_run_plan(plan: CompactionPlan, backup_table: str = "", record: str = "") 
     return RunPlan(plan.run, COMPACT_SWAP, plan.table, plan.units, backup_table, record)
 
 
-def certify(planned: PlannedUnit, source: FooterGroup, output: FooterGroup, listed: Iterable[FileInfo], digest: Digest) -> Certificate:
+def certify(
+    planned: PlannedUnit, sources: Sequence[FooterGroup], outputs: Sequence[FooterGroup], listed: Iterable[FileInfo], digest: Digest
+) -> Certificate:
     """The certificate of a proved unit; `listed` is its stage, markers included."""
     return Certificate(
         unit=planned.number,
         partition=planned.unit.name,
         files={entry.name: entry.length for entry in listed},
-        rows=source.row_count,
+        rows=sum(source.row_count for source in sources),
         digest=digest,
         source_files=planned.data_files,
         source_bytes=planned.data_bytes,
-        codec=output.form.codec,
-        schema=output.form.schema,
-        file_rows={names.base(path): rows for path, rows in output.rows.items()},
+        forms=tuple(OutputForm(group.form.schema, group.form.codec, group.form.identity) for group in outputs),
+        file_rows={names.base(path): rows for group in outputs for path, rows in group.rows.items()},
     )

@@ -1,4 +1,4 @@
-"""Decide whether Spark can write files of one form back with the same physical schema and the same meaning.
+"""Decide whether files of one form can be rewritten with the same physical schema and the same meaning, by a copy or by Spark SQL.
 
 Pure: a form in, None or the reason why not out. Anything not understood is a reason. Each rule stands for a
 measured change in values or in what another engine reads.
@@ -46,6 +46,29 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
     except SchemaTextError as error:
         return f"its schema is not understood ({error})"
     return f"its format is {format}"
+
+
+def refuse_copy(form: Form, codec: str, spark_version: str) -> Optional[str]:
+    """Why the stored values of Parquet files of this form cannot be copied into a file with this codec. A copy interprets no value, so only
+    what cannot be read or written at all is a reason.
+    """
+    if form.undecodable:
+        return f"this cluster's Parquet library cannot read {form.undecodable[0]}"
+    if codec not in list_writable(PARQUET, spark_version):
+        return f"Spark {spark_version} cannot write the codec {codec}"
+    try:
+        return _refuse_same_names(parse_parquet(form.schema))
+    except SchemaTextError as error:
+        return f"its schema is not understood ({error})"
+
+
+def _refuse_same_names(fields: Sequence[ParquetField]) -> Optional[str]:
+    """Refuse two columns of one name: a footer's statistics and a reader's choice are then ambiguous."""
+    if not fields:
+        return "its files have no columns"
+    if len({field.name for field in fields}) < len(fields):
+        return "two of its columns have the same name"
+    return _first(_refuse_same_names(field.children) for field in fields if field.physical == "group")
 
 
 def _refuse_codec(form: Form, format: str, spark_version: str) -> Optional[str]:

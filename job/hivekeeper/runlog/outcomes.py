@@ -103,6 +103,7 @@ class Outcome(Coded):
         "not fit, or it would bring old rows over newer ones",
     )
     EMPTY = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("compact-swap",), "its files hold no rows"
+    FEWEST = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("compact-swap",), "its files are of different forms, and cannot become fewer"
     RECENT = Kind.SKIPPED, Exit.DONE, Implies.NOTHING, ("compact-swap",), "written to within `min_quiet`"
     QUARANTINED = (
         Kind.QUARANTINED,

@@ -106,6 +106,15 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
+class OutputForm:
+    """One form of a unit's output: schema, codec, and the hash of the footer bytes that say how to read it (`model.Form`)."""
+
+    schema: str
+    codec: str
+    identity: str = ""
+
+
+@dataclass(frozen=True)
 class Certificate:
     """The evidence of one unit's proof, and what its output consists of."""
 
@@ -116,8 +125,7 @@ class Certificate:
     digest: Digest
     source_files: int
     source_bytes: int
-    codec: str
-    schema: str
+    forms: Tuple[OutputForm, ...]
     file_rows: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -423,14 +431,14 @@ def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
         "fileRows": dict(certificate.file_rows),
         "rows": certificate.rows,
         "digest": asdict(certificate.digest),
-        "codec": certificate.codec,
-        "schema": certificate.schema,
+        "forms": [asdict(form) for form in certificate.forms],
         "sourceFiles": certificate.source_files,
         "sourceBytes": certificate.source_bytes,
     }
 
 
-_CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows", "digest", "codec", "schema", "sourceFiles", "sourceBytes"])
+_CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows", "digest", "forms", "sourceFiles", "sourceBytes"])
+_FORM_KEYS = frozenset(["schema", "codec", "identity"])
 
 
 def certificates_from_lines(lines: Iterable[str], where: str) -> Tuple[Certificate, ...]:
@@ -450,10 +458,14 @@ def _certificate_from(node: Node) -> Certificate:
         digest=digest,
         source_files=node["sourceFiles"].whole(),
         source_bytes=node["sourceBytes"].whole(),
-        codec=node["codec"].text(),
-        schema=node["schema"].text(strict.MOST_TEXT),
+        forms=tuple(_form_from(item) for item in node["forms"].each(MOST_FILES)),
         file_rows=_counts_from(node["fileRows"]),
     )
+
+
+def _form_from(node: Node) -> OutputForm:
+    node.only(_FORM_KEYS)
+    return OutputForm(node["schema"].text(strict.MOST_TEXT), node["codec"].text(), node["identity"].text())
 
 
 def _counts_from(node: Node) -> Dict[str, int]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Deque, Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, StageBatch, StageDigests, StageResult, UnitFooters
+from hivekeeper.model import Content, FileInfo, StageBatch, UnitFooters
+from hivekeeper.names import UnitNumber
 from hivekeeper.plan import proof
 from hivekeeper.plan.compaction import CompactionPlan, certify
 from hivekeeper.ports import RowsError
@@ -59,10 +60,11 @@ class Stager:
         while waiting and not self.why_end():
             number, batch = waiting.popleft()
             try:
-                result = self._write(batch)
-                digests = self.run.cluster.rows.read_stage(batch)
-                self._prove(number, batch, result, digests, staged)
-                self._failed_in_a_row = 0
+                read = self._write(batch)
+                batch = self._without_failed(batch, read, staged)
+                if batch.units:
+                    self._prove(number, batch, read, self.run.cluster.rows.read_stage(batch), staged)
+                    self._failed_in_a_row = 0
             except RowsError as error:
                 require_own_directory(self.run)
                 self.run.files.delete_tree(batch.target)
@@ -75,6 +77,15 @@ class Stager:
                 waiting.extend(self._halve(batch))
         return staged
 
+    def _without_failed(self, batch: StageBatch, read: Mapping[UnitNumber, Content], staged: Staged) -> StageBatch:
+        """The units that were written. One bad file costs its own unit; only if all units fail may the cause be elsewhere."""
+        failed = {number: content.failed for number, content in read.items() if content.failed}
+        staged.failed.update({number: Reason(Code.JOB_FAILED, why) for number, why in failed.items()})
+        if len(failed) == len(batch.units):
+            self._failed_in_a_row += len(failed)
+            self._last_failure = next(iter(failed.values()))
+        return replace(batch, units=tuple(unit for unit in batch.units if unit.number not in failed))
+
     def _halve(self, batch: StageBatch) -> List[Tuple[int, StageBatch]]:
         if len(batch.units) == 1:
             return []
@@ -86,23 +97,28 @@ class Stager:
             self.next_number += 1
         return halves
 
-    def _write(self, batch: StageBatch) -> StageResult:
+    def _write(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         files = self.run.files
         files.make_directory(batch.target)
         # Before the write, because default ACLs, storage policy and erasure coding apply when a file is created.
         dress(files, {batch.target: self.plan.attributes[batch.units[0].number]}, self.owner)
         return self.run.cluster.rows.write_stage(batch)
 
-    def _prove(self, number: int, batch: StageBatch, result: StageResult, digests: StageDigests, staged: Staged) -> None:
+    def _prove(
+        self,
+        number: int,
+        batch: StageBatch,
+        read: Mapping[UnitNumber, Content],
+        written: Mapping[UnitNumber, Content],
+        staged: Staged,
+    ) -> None:
         footers = self._read_footers(batch)
-        suspects = self._find_suspects(batch, result, digests)
         proved: List[Certificate] = []
         for unit in batch.units:
-            planned, source = self.plan.unit(unit.number), self.plan.sources[unit.number]
+            planned, sources = self.plan.unit(unit.number), self.plan.sources[unit.number]
             listed, output = footers[unit.number]
-            digest = digests.units[unit.number]
-            differences = proof.compare_unit(source, output, listed, batch.codec, unit.outputs, digest)
-            differences += suspects.get(unit.number, [])
+            content = written[unit.number]
+            differences = proof.compare_unit(sources, output, listed, unit.outputs, read[unit.number], content)
             if differences:
                 require_own_directory(self.run)
                 staged.differing[unit.number] = Reason(Code.PROOF_FAILED, "; ".join(differences[:3]))
@@ -110,7 +126,7 @@ class Stager:
             directory = _staged_directory(batch, unit.number)
             self._add_markers(directory, planned.markers)
             everything = self.run.files.look([directory])[directory].entries if planned.markers else listed
-            proved.append(certify(planned, source, output.groups[0], everything, digest))
+            proved.append(certify(planned, sources, output.groups, everything, content.digest))
         self._make_ready(number, batch, proved)
         staged.certificates.update({certificate.unit: certificate for certificate in proved})
 
@@ -118,17 +134,8 @@ class Stager:
         directories = {unit.number: _staged_directory(batch, unit.number) for unit in batch.units}
         seen = self.run.files.look(list(directories.values()))
         listed = {unit: seen[directory].entries for unit, directory in directories.items()}
-        read = self.run.cluster.rows.footers(batch.format, listed)
+        read = self.run.cluster.rows.footers(batch.format, listed, by_identity=batch.is_copied)
         return {unit: (listed[unit], read.get(unit, UnitFooters())) for unit in directories}
-
-    def _find_suspects(self, batch: StageBatch, result: StageResult, digests: StageDigests) -> Dict[int, List[str]]:
-        """The batch's digest proves all its units at once; only if it differs is each unit checked separately."""
-        differences = proof.compare_batch(result.source, digests.mixed)
-        if not differences:
-            return {}
-        sources = self.run.cluster.rows.digests(batch.format, {unit.number: self.plan.sources[unit.number] for unit in batch.units})
-        wrong = [number for number, digest in sources.items() if digests.units.get(number) != digest]
-        return {number: ["its content digest differs"] for number in wrong} or {unit.number: differences for unit in batch.units}
 
     def _add_markers(self, directory: str, markers: Tuple[str, ...]) -> None:
         for marker in markers:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Container, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper.model import Differences, Digest, FileInfo, FooterGroup
+from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup
 from hivekeeper.plan.verify import Link, Proof
 from hivekeeper.ports import Rows
 from hivekeeper.reasons import Code, Reason
@@ -65,16 +65,15 @@ class Prover:
 
     def _measure(self, counted: Sequence[Files], digested: Container[Files]) -> Mapping[Files, Measured]:
         footers = self._rows.footers(self._format, dict(zip(counted, counted)))
-        groups = [(files, group) for files in counted for group in footers[files].groups]
-        wanted = {number: group for number, (files, group) in enumerate(groups) if files in digested}
-        digests = self._rows.digests(self._format, wanted) if wanted else {}
-        parts: Dict[Files, List[Digest]] = {}
-        for number, (files, group) in enumerate(groups):
-            parts.setdefault(files, []).append(digests.get(number, Digest(group.row_count, 0, 0)))
-        return {
-            files: Measured(add_digests(parts.get(files, ())), footers[files].groups, _unreadable(footers[files].unreadable))
-            for files in counted
-        }
+        # Files with unreadable footers are reported without reading their rows.
+        wanted = {files: files for files in counted if files in digested and not footers[files].unreadable}
+        contents = self._rows.digests(self._format, wanted) if wanted else {}
+        measured = {}
+        for files in counted:
+            groups = footers[files].groups
+            content = contents.get(files, Content(Digest(sum(group.row_count for group in groups), 0, 0)))
+            measured[files] = Measured(content.digest, groups, content.failed or _unreadable(footers[files].unreadable))
+        return measured
 
     def _judge(self, proof: Proof, measured: Mapping[Files, Measured]) -> Compared:
         unreadable = [measured[files].unreadable for files in self._sets(proof) if measured[files].unreadable]
@@ -151,9 +150,3 @@ def _certified_rows(proof: Proof) -> Optional[int]:
 
 def _unreadable(found: Sequence[Tuple[str, str]]) -> str:
     return f"{found[0][0]} cannot be read ({found[0][1]})" if found else ""
-
-
-def add_digests(digests: Iterable[Digest]) -> Digest:
-    """The digest of all rows together: sums add up."""
-    parts = list(digests)
-    return Digest(sum(part.rows for part in parts), sum(part.high for part in parts), sum(part.low for part in parts))

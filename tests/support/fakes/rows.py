@@ -9,25 +9,26 @@ import dataclasses
 import hashlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import (
     ColumnFacts,
+    Content,
     Differences,
     Digest,
     FileInfo,
     FooterGroup,
     Form,
     StageBatch,
-    StageDigests,
-    StageResult,
+    StageOutput,
     UnitFooters,
 )
+from hivekeeper.names import UnitNumber
 from hivekeeper.ports import FilesError, Key, RowsError
 from support.fakes.files import FakeFiles
 
-FORM = Form("message schema {\n  optional binary row (STRING);\n}", "snappy", "spark")
+FORM = Form("message schema {\n  optional binary row (STRING);\n}", "snappy", "spark", identity="a footer of Spark")
 COLUMN = "row"
 
 RowTexts = Tuple[str, ...]
@@ -60,34 +61,48 @@ class FakeRows:
         self.spoil: Optional[Callable[[int, RowTexts], RowTexts]] = None
         self.fail: Optional[Callable[[StageBatch], Optional[str]]] = None
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, UnitFooters]:  # noqa: ARG002
-        return {key: self._footers([file.path for file in files if file.length > 0]) for key, files in sets.items()}
+    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:  # noqa: ARG002
+        return {key: self._footers([file.path for file in files if file.length > 0], by_identity) for key, files in sets.items()}
 
-    def write_stage(self, batch: StageBatch) -> StageResult:
-        read: List[Digest] = []
-        planned = list(self._outputs(batch))
-        for path, number, rows, length in planned:
-            read.append(digest_of(f"{number}/{row}" for row in rows))
-            written = self.spoil(number, rows) if self.spoil else rows
-            reason = self.fail(batch) if self.fail and path == planned[-1][0] else None
-            if reason:
-                raise RowsError(reason)
-            self._put(path, DataFile(written, dataclasses.replace(batch.form, codec=batch.codec)), length)
-        return StageResult(add(read))
+    def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        read: Dict[UnitNumber, Content] = {}
+        last = batch.units[-1].outputs[-1]
+        for unit in batch.units:
+            content = Content()
+            for number, output in enumerate(unit.outputs):
+                rows, unreadable = self._source_rows(output, batch)
+                if unreadable and not batch.is_copied:
+                    raise RowsError(unreadable)
+                if unreadable:
+                    content = Content(failed=unreadable)
+                    break
+                content = Content(content.digest + digest_of(rows))
+                written = self.spoil(unit.number, rows) if self.spoil else rows
+                reason = self.fail(batch) if self.fail and output is last else None
+                if reason:
+                    raise RowsError(reason)
+                form = dataclasses.replace(output.form, codec=output.codec)
+                self._put(self._path(batch, unit.number, number), DataFile(written, form), sum(file.length for file in output.files))
+            read[unit.number] = content
+        return read
 
-    def read_stage(self, batch: StageBatch) -> StageDigests:
-        units = {unit.number: Digest(0, 0, 0) for unit in batch.units}
-        mixed: List[Digest] = []
+    def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
+        found = {unit.number: Content() for unit in batch.units}
         for entry in self.files.tree(batch.target):
             column, _, number = names.base(names.parent(entry.path)).partition("=")
-            if not entry.is_dir and column == names.UNIT_COLUMN:
-                rows = self._read(entry.path).rows
-                units[int(number)] = add([units[int(number)], digest_of(rows)])
-                mixed.append(digest_of(f"{number}/{row}" for row in rows))
-        return StageDigests(units, add(mixed))
+            if not entry.is_dir and column == names.UNIT_COLUMN and int(number) in found:
+                unit = UnitNumber(int(number))
+                found[unit] = Content(found[unit].digest + digest_of(self._read(entry.path).rows))
+        return found
 
-    def digests(self, format: str, groups: Mapping[Key, FooterGroup]) -> Mapping[Key, Digest]:  # noqa: ARG002
-        return {key: add(digest_of(self._read(path).rows) for path in group.rows) for key, group in groups.items()}
+    def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:  # noqa: ARG002
+        return {key: self._content_of(files) for key, files in sets.items()}
+
+    def _content_of(self, files: Sequence[FileInfo]) -> Content:
+        try:
+            return Content(sum((digest_of(self._read(file.path).rows) for file in files if file.length > 0), Content().digest))
+        except RowsError as error:
+            return Content(failed=str(error))
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:  # noqa: ARG002
         counts, counts_of_other = self._counts(one), self._counts(other)
@@ -108,23 +123,26 @@ class FakeRows:
             raise RowsError(f"{promised} rows in the files' footers, {len(rows)} were read")
         return Counter(rows)
 
-    def _outputs(self, batch: StageBatch) -> Iterator[Tuple[str, int, RowTexts, int]]:
-        """Path, unit, rows and length of each file to write; a missing source is noticed when its turn comes, before any output."""
-        for unit in batch.units:
-            for bin_number in range(unit.outputs):
-                sources = [file for file, assigned in zip(unit.files, unit.bins) if assigned == bin_number]
-                rows = tuple(row for file in sources for row in self._read(file.path, batch.form).rows)
-                name = f"part-{bin_number:05d}-{batch.run}-{names.base(batch.target)}.{batch.format}"
-                path = names.join(batch.target, f"{names.UNIT_COLUMN}={unit.number}", name)
-                yield path, unit.number, tuple(sorted(rows)) if batch.sort_columns else rows, sum(file.length for file in sources)
+    def _source_rows(self, output: StageOutput, batch: StageBatch) -> Tuple[RowTexts, str]:
+        """The rows of an output's sources, or why one of them cannot be read."""
+        try:
+            rows = tuple(row for file in output.files for row in self._read(file.path, output.form).rows)
+        except RowsError as error:
+            return (), str(error)
+        return (tuple(sorted(rows)) if batch.sort_columns else rows), ""
 
-    def _footers(self, paths: Sequence[str]) -> UnitFooters:
+    def _path(self, batch: StageBatch, unit: UnitNumber, number: int) -> str:
+        name = f"part-{number:05d}-{batch.run}-{names.base(batch.target)}.{batch.format}"
+        return names.join(batch.target, f"{names.UNIT_COLUMN}={unit}", name)
+
+    def _footers(self, paths: Sequence[str], by_identity: bool) -> UnitFooters:
         groups: Dict[Form, Dict[str, RowTexts]] = {}
         unreadable = []
         for path in paths:
             content = self._content(path)
             if isinstance(content, DataFile):
-                groups.setdefault(content.form, {})[path] = content.rows
+                form = content.form if by_identity else dataclasses.replace(content.form, identity="")
+                groups.setdefault(form, {})[path] = content.rows
             else:
                 unreadable.append((path, "not a data file" if content is not None else "no such file"))
         return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable))
@@ -167,8 +185,3 @@ def _hash_of(row: str) -> int:
 def digest_of(rows: Iterable[str]) -> Digest:
     hashes = [_hash_of(row) for row in rows]
     return Digest(len(hashes), sum(value >> 32 for value in hashes), sum(value & 0xFFFFFFFF for value in hashes))
-
-
-def add(digests: Iterable[Digest]) -> Digest:
-    parts = list(digests)
-    return Digest(sum(part.rows for part in parts), sum(part.high for part in parts), sum(part.low for part in parts))

@@ -28,6 +28,7 @@ from support.world import World
 
 EVENTS = ("sales.events",)
 QUIET = Settings(min_quiet_ms=0)
+UNREADABLE_FORM = replace(OTHER_FORM, undecodable=("pages encoded with BYTE_STREAM_SPLIT",))
 HOUR_MS = 3_600_000
 
 
@@ -164,7 +165,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing_at_all(world):
 
 
 def test_a_dry_run_shows_what_would_be_refused(world):
-    world.add_file(f"{live_of(world, 'dt=1')}/other.parquet", ["x"], form=OTHER_FORM)
+    world.add_file(f"{live_of(world, 'dt=1')}/other.parquet", ["x"], form=UNREADABLE_FORM)
     world.files.namespace.advance(HOUR_MS)
     result = compact(world, dry_run=True)
     assert outcomes(result) == {"dt=1": "refused", "dt=2": "planned", "dt=3": "planned"}
@@ -227,7 +228,7 @@ def test_a_few_bad_units_among_many_are_found_and_the_others_swapped():
     ("spoil", "says"),
     [
         (lambda rows: rows[:-1], "3 rows in the source's footers, 2 in the output's"),
-        (lambda rows: rows[:-1] + ("another",), "its content digest differs"),
+        (lambda rows: rows[:-1] + ("another",), "the content digests differ"),
         (lambda rows: rows + rows[:1], "3 rows in the source's footers, 4 in the output's"),
     ],
 )
@@ -241,11 +242,11 @@ def test_a_unit_whose_output_differs_keeps_its_files(world, spoil, says):
     assert part_of(world.picture(), live) == part_of(before, live)
 
 
-def test_mixed_forms_are_refused_with_the_respects_named(world):
+def test_mixed_forms_are_refused_with_the_respects_named_where_rows_are_sorted(world):
     world.add_file(f"{live_of(world, 'dt=1')}/other.parquet", ["x"], form=replace(FORM, codec="gzip", writer="impala"))
     world.files.namespace.advance(HOUR_MS)
     before = world.picture()
-    result = compact(world, tables=EVENTS, where="dt = '1'")
+    result = compact(world, replace(QUIET, sort_columns=("row",)), tables=EVENTS, where="dt = '1'")
     assert result.code is Exit.REFUSED
     assert result.tables[0].units[0].reason == (
         "its files do not share one form: 1 and 3 files differ in codec, writer (codec gzip / snappy; writer impala / spark)"
@@ -266,9 +267,32 @@ def test_an_unreadable_file_refuses_its_unit_and_no_other(world):
 def test_a_hazard_that_only_the_data_tell_refuses_the_unit(world):
     world.files.writer.add(f"{live_of(world, 'dt=1')}/hazard.parquet", DataFile(("x",), FORM, "nanoseconds"), 1000)
     world.files.namespace.advance(HOUR_MS)
-    result = compact(world)
+    result = compact(world, replace(QUIET, sort_columns=("row",)))
     assert outcomes(result) == {"dt=1": "refused", "dt=2": "swapped", "dt=3": "swapped"}
     assert files_in(world, "dt=1") == 4
+
+
+def test_files_of_several_forms_become_one_file_of_each_form(world):
+    impala = replace(FORM, codec="gzip", writer="impala", identity="a footer of Impala")
+    for name in ("x", "y"):
+        world.add_file(f"{live_of(world, 'dt=1')}/{name}.parquet", [name], form=impala)
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world, tables=EVENTS, where="dt = '1'")
+    assert outcomes(result) == {"dt=1": "swapped"}
+    live = live_of(world, "dt=1")
+    assert sorted(len(world.files.content(entry.path).rows) for entry in world.files.look([live])[live].entries) == [2, 3]
+
+
+def test_a_unit_with_one_file_of_each_form_is_left_as_it_is_and_that_is_no_error(world):
+    forms = [replace(FORM, identity=f"writer {number}") for number in range(3)]
+    live = live_of(world, "dt=1")
+    for entry in world.files.look([live])[live].entries:
+        world.files.writer.delete(entry.path)
+    for number, form in enumerate(forms):
+        world.add_file(f"{live}/{number}.parquet", ["x"], form=form)
+    world.files.namespace.advance(HOUR_MS)
+    result = compact(world, tables=EVENTS, where="dt = '1'")
+    assert (result.code, outcomes(result)) == (Exit.DONE, {"dt=1": "fewest"})
 
 
 def test_a_unit_written_to_a_moment_ago_waits_and_that_is_no_error(world):
@@ -700,7 +724,7 @@ def test_a_control_directory_that_must_not_be_made_is_a_refusal(world):
 def test_a_unit_that_is_refused_takes_no_place_among_the_most_profitable():
     world = World()
     world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 50, "dt=2": [MIB] * 10, "dt=3": [MIB] * 5})
-    world.add_file(f"{a_table().location}/dt=1/other.parquet", ["x"], MIB, form=OTHER_FORM)
+    world.add_file(f"{a_table().location}/dt=1/other.parquet", ["x"], MIB, form=UNREADABLE_FORM)
     world.files.namespace.advance(3_600_000)
     result = compact(world, Settings(min_quiet_ms=0, max_units=1), tables=("sales.events",))
     assert {unit.name: unit.outcome.code for unit in result.tables[0].units} == {"dt=1": "refused", "dt=2": "swapped"}

@@ -526,9 +526,9 @@ def test_no_file_is_read_twice_for_its_content(desk, world, level):
     read = []
 
     class Counting(FakeRows):
-        def digests(self, format, groups):
-            read.extend(path for group in groups.values() for path in group.rows)
-            return super().digests(format, groups)
+        def digests(self, format, sets):
+            read.extend(file.path for files in sets.values() for file in files)
+            return super().digests(format, sets)
 
         def differences(self, format, one, other, limit):
             read.extend(path for group in (*one, *other) for path in group.rows)

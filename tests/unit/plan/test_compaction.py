@@ -10,7 +10,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Attributes, UnitFooters
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import analysis, compaction
-from hivekeeper.plan.compaction import Candidate
+from hivekeeper.plan.compaction import Candidate, Rewrite
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code
 from support.builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
@@ -36,6 +36,13 @@ def plan(*candidates, settings=SETTINGS, table=None):
     return compaction.plan_compaction("R", PATHS, table or a_table(["dt"]), candidates, settings, ENGINE)
 
 
+SORTED = replace(SETTINGS, sort_columns=("id",))
+
+
+def rewrite(table=None, settings=SETTINGS):
+    return Rewrite.of(table or a_table(["dt"]), settings, ENGINE)
+
+
 def batches(planned):
     return [[planned.unit(unit.number).unit.name for unit in batch.units] for batch in planned.batches]
 
@@ -56,10 +63,18 @@ def test_units_of_one_form_share_a_batch_and_are_numbered_from_one():
     ],
     ids=["schema", "codec", "owner"],
 )
-def test_units_that_differ_do_not_share_a_batch(other):
-    planned = plan(a_candidate("dt=1"), a_candidate("dt=2", **other), a_candidate("dt=3"))
+def test_units_that_differ_do_not_share_a_batch_of_rows(other):
+    planned = plan(a_candidate("dt=1"), a_candidate("dt=2", **other), a_candidate("dt=3"), settings=SORTED)
     assert sorted(batches(planned)) == [["dt=1", "dt=3"], ["dt=2"]]
     assert {unit.number for batch in planned.batches for unit in batch.units} == {1, 2, 3}
+
+
+def test_only_attributes_divide_copied_units_into_batches():
+    forms = [replace(FORM, codec="gzip"), replace(FORM, identity="another")]
+    owned = a_candidate("dt=4", attributes=replace(PLAIN, owner="alice"))
+    planned = plan(a_candidate("dt=1"), *(a_candidate(f"dt={at}", form=form) for at, form in enumerate(forms, 2)), owned)
+    assert batches(planned) == [["dt=1", "dt=2", "dt=3"], ["dt=4"]]
+    assert [batch.is_copied for batch in planned.batches] == [True, True]
 
 
 def test_a_batch_ends_at_so_many_units_or_bytes():
@@ -89,7 +104,7 @@ def test_a_unit_larger_than_a_batch_is_a_batch_of_its_own():
 )
 def test_the_codec_is_that_of_the_files_of_the_table_or_a_named_one(compression, properties, codec):
     planned = plan(a_candidate(), settings=replace(SETTINGS, compression=compression), table=a_table(["dt"], parameters=properties))
-    assert [batch.codec for batch in planned.batches] == [codec]
+    assert [batch.first.codec for batch in planned.batches] == [codec]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +138,7 @@ def test_a_refused_unit_does_not_leave_a_hole_in_the_numbers():
 
 def test_many_unreadable_files_are_counted_and_the_first_is_named():
     footers = UnitFooters((), (("hdfs://nn/t/a", "no magic"), ("hdfs://nn/t/b", "gone")))
-    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), a_table(["dt"]), ENGINE)
+    reason = compaction.refuse_candidate(replace(a_candidate(), footers=footers), rewrite())
     assert reason.what == "2 files cannot be read (first: a: no magic)"
 
 
@@ -134,7 +149,7 @@ def test_an_unreadable_file_refuses_a_unit_even_if_the_others_hold_no_rows():
 
 
 def test_a_hazard_refuses_a_unit():
-    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), a_table(["dt"]), ENGINE)
+    reason = compaction.refuse_candidate(replace(a_candidate(), hazard="nanoseconds"), rewrite(settings=SORTED))
     assert (reason.code, reason.what) == (Code.NOT_FAITHFUL, "nanoseconds")
 
 
@@ -144,7 +159,7 @@ def test_files_without_rows_are_counted_and_recorded_but_not_read():
     assert [file.name for file in staged.files] == ["f000", "f002"]
     assert [file.name for file in planned.units[0].manifest] == ["f000", "f001", "f002"]
     assert (planned.units[0].data_files, planned.units[0].data_bytes) == (3, 3000)
-    assert planned.sources[1].row_count == 12
+    assert [source.row_count for source in planned.sources[1]] == [12]
 
 
 def test_an_output_file_is_never_planned_for_files_without_rows_alone():
@@ -164,3 +179,50 @@ def test_a_unit_without_rows_is_neither_planned_nor_refused():
     assert [unit.name for unit in planned.rowless] == ["dt=1"]
     assert [unit.name for unit in planned.units] == ["dt=2"]
     assert planned.refused == ()
+
+
+def a_mixed_candidate(forms, lengths=None):
+    """A unit with one file for each of these forms."""
+    candidate = a_candidate(rows=(1,) * len(forms), lengths=lengths)
+    groups = [a_group({file.path: 1}, form) for file, form in zip(candidate.analysis.files, forms)]
+    merged = {form: a_group({path: 1 for group in groups if group.form == form for path in group.rows}, form) for form in forms}
+    return replace(candidate, footers=UnitFooters(tuple(merged.values())))
+
+
+X, Y = replace(FORM, identity="x"), replace(FORM, identity="y")
+
+
+def test_each_form_of_a_copied_unit_gets_files_of_its_own():
+    planned = plan(a_mixed_candidate([X, Y, X, Y]))
+    outputs = planned.batches[0].units[0].outputs
+    assert [([file.name for file in output.files], output.form) for output in outputs] == [(["f000", "f002"], X), (["f001", "f003"], Y)]
+    assert planned.outputs == {1: 2}
+
+
+def test_forms_that_differ_only_in_codec_become_one_if_they_get_the_same():
+    gzip = replace(X, codec="gzip")
+    assert plan(a_mixed_candidate([X, gzip, X, gzip])).outputs == {1: 2}
+    planned = plan(a_mixed_candidate([X, gzip, X, gzip]), settings=replace(SETTINGS, compression="zstd"))
+    assert [(len(output.files), output.codec) for output in planned.batches[0].units[0].outputs] == [(4, "zstd")]
+
+
+def test_a_file_that_mixes_codecs_is_copied_with_the_first():
+    planned = plan(a_candidate(form=replace(FORM, codec="gzip+snappy")))
+    assert planned.batches[0].first.codec == "gzip"
+
+
+def test_a_unit_whose_forms_allow_no_fewer_files_is_left_as_it_is():
+    planned = plan(a_mixed_candidate([X, Y]), a_candidate("dt=2"))
+    assert [unit.name for unit in planned.fewest] == ["dt=1"]
+    assert ([unit.name for unit in planned.units], planned.refused) == (["dt=2"], ())
+
+
+def test_large_files_of_one_form_count_when_files_are_to_become_fewer():
+    """One block each: only the two small files of the other form become one."""
+    planned = plan(a_mixed_candidate([X, X, Y, Y], lengths=[128 * MIB, 128 * MIB, 100, 100]))
+    assert planned.outputs == {1: 3}
+
+
+def test_sorted_units_of_several_forms_are_refused():
+    planned = plan(a_mixed_candidate([FORM, replace(FORM, codec="gzip")]), settings=SORTED)
+    assert [reason.code for _, reason in planned.refused] == [Code.MIXED_FORMS]

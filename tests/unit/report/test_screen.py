@@ -125,11 +125,16 @@ def test_a_dry_run_says_what_would_be_done():
 
 def test_compact_swap_says_why_units_were_left_and_what_to_do():
     world = a_world()
-    world.add_file(f"{world.catalog.tables['sales.events'].location}/dt=1/other.parquet", ["x"], MIB, form=replace(OTHER_FORM))
+    world.add_file(
+        f"{world.catalog.tables['sales.events'].location}/dt=1/other.parquet",
+        ["x"],
+        MIB,
+        form=replace(OTHER_FORM, undecodable=("pages encoded with ZSTD3",)),
+    )
     world.files.namespace.advance(3_600_000)
     assert compact_text(world=world) == (
-        "  sales.events/dt=1: refused: its files do not share one form: 1 and 200 files differ in schema "
-        "(schema «optional int32 id;» / «optional binary row (STRING);») [mixed-forms] — leave the unit out with --where"
+        "  sales.events/dt=1: refused: this cluster's Parquet library cannot read pages encoded with ZSTD3 [not-faithful] "
+        "— leave the unit out with --where"
     )
 
 

@@ -19,7 +19,7 @@ PLAN = CompactionPlan(RUN, a_table(["dt"], create_time=5), (PLANNED,))
 RECORDED = compaction.to_run_plan(PLAN, "sales.__bkp_events_20260101_020304", RUN)
 OUTPUT = a_group({f"{ROOT}/x/new.parquet": 7}, FORM)
 CERTIFICATE = compaction.certify(
-    PLANNED, a_group({"old": 7}), OUTPUT, [a_file("new.parquet"), a_file("_SUCCESS", length=0)], Digest(7, 1, 2)
+    PLANNED, [a_group({"old": 7})], [OUTPUT], [a_file("new.parquet"), a_file("_SUCCESS", length=0)], Digest(7, 1, 2)
 )
 
 

@@ -16,10 +16,10 @@ public class Footers {
   }
 
   /**
-   * `units` is {unit: [[path, length], …]}. Returns {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
+   * `units` is {unit: [[path, length], …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
    * {form, rows: {path: n}, columns: {name: {values, nulls, low, high}}}.
    */
-  public String read(final String format, String units) throws Exception {
+  public String read(final String format, String units, boolean byIdentity) throws Exception {
     Map<String, Object> wanted = Json.readMap(units);
     List<Object> files = new ArrayList<Object>();
     for (Object unit : wanted.values()) files.addAll((List) unit);
@@ -29,6 +29,9 @@ public class Footers {
       }
     });
     readStarvedAgain(format, footers);
+    if (!byIdentity) {
+      for (Object footer : footers) ((Footer) footer).form.remove("identity");
+    }
     Map<String, Object> answer = new LinkedHashMap<String, Object>();
     int start = 0;
     for (Map.Entry<String, Object> unit : wanted.entrySet()) {

@@ -40,17 +40,17 @@ public class StageFiles {
     return lines;
   }
 
-  /** The files in each directory below `target`, as {directory: [name, …]}. */
+  /** The files in each directory below `target`, as {directory: {name: length}}. */
   public String list(String target) throws IOException {
     Path top = new Path(target);
     FileSystem fs = top.getFileSystem(conf);
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     for (FileStatus entry : fs.listStatus(top)) {
-      List<String> names = new ArrayList<String>();
+      Map<String, Object> files = new LinkedHashMap<String, Object>();
       if (entry.isDirectory()) {
-        for (FileStatus file : fs.listStatus(entry.getPath())) names.add(file.getPath().getName());
+        for (FileStatus file : fs.listStatus(entry.getPath())) files.put(file.getPath().getName(), file.getLen());
       }
-      found.put(entry.getPath().getName(), names);
+      found.put(entry.getPath().getName(), files);
     }
     return Json.write(found);
   }
