@@ -139,15 +139,15 @@ class Code(Coded):
     MIXED_FORMS = (
         Topic.FILES,
         None,
-        "the files differ in physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
+        "of ORC, or with `sort_columns`: the files differ in physical schema, codec, kind of writer or calendar, so no one schema and writer "
+        "fits them all",
         _WHERE,
     )
     NOT_FAITHFUL = (
         Topic.FILES,
         None,
-        "Spark would not write it back as it was: unsigned integers, TIME, UUID, nanoseconds, two-level lists, char and varchar in ORC, "
-        "INT96 of other writers than parquet-mr, legacy calendars, ORC timestamps of another time zone; files of writers other than Spark "
-        "are scanned for nanoseconds",
+        "Parquet: this cluster's Parquet library cannot decode it (encrypted, unknown encoding, Hadoop's LZ4), or two columns have one name. "
+        "ORC, and Parquet with `sort_columns`: Spark would not write it back as it was ([rewrite.md](rewrite.md#two-ways))",
         _WHERE,
     )
     CODEC_NOT_WRITABLE = Topic.FILES, None, "Spark cannot write this format with this codec", "set `compression` to another codec"
@@ -198,7 +198,12 @@ class Code(Coded):
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
     RUN_ENDED = Topic.RUN, None, "the run was interrupted before this unit was exchanged", "run again"
     CALL_FAILED = Topic.RUN, None, "a call of the file system failed; live is as it was", "fix the cause, then run again"
-    JOB_FAILED = Topic.RUN, None, "the Spark job that writes the unit failed", "read the reason; fix the cause, then run again"
+    JOB_FAILED = (
+        Topic.RUN,
+        None,
+        "the unit could not be written: a file of it cannot be read, or the Spark job failed",
+        "read the reason; fix the cause, then run again",
+    )
     JOBS_KEEP_FAILING = (
         Topic.RUN,
         None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,9 +12,10 @@ import pyspark
 import pytest
 
 from hivekeeper.cluster.hash_partitioning import murmur3
-from hivekeeper.cluster.rows import Place, SparkRows
+from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.cluster.sql_rows import Place
 from hivekeeper.config import codecs
-from hivekeeper.model import StageBatch, StageUnit
+from hivekeeper.model import StageUnit
 from hivekeeper.plan.fidelity import unfaithful
 from hivekeeper.ports import RowsError
 from support.data_files import arrow_rows, arrow_table, batch_of, form_of, listed, outputs, stage_directory, write_arrow
@@ -61,9 +63,8 @@ def test_every_type_keeps_its_rows_its_schema_and_its_statistics(spark, rows, tm
     for place in places:
         write(spark, WIDE.replace("ARRAY() e", "CAST(ARRAY() AS ARRAY<INT>) e"), place, format)
     batch = batch_of(rows, format, tmp_path / "stage", places, outputs=2)
-    assert unfaithful(batch.form, format, spark.version, "UTC") is None
-    result = rows.write_stage(batch)
-    assert rows.read_stage(batch).mixed == result.source
+    assert unfaithful(batch.first.form, format, spark.version, "UTC") is None
+    assert rows.write_stage(batch) == rows.read_stage(batch)
     for number, place in enumerate(places, start=1):
         written = outputs(batch, number)
         assert len(written) == 2
@@ -97,13 +98,12 @@ def test_hostile_column_names_and_paths_are_kept(rows, tmp_path, format, units):
     names = [name for name in HOSTILE if format == "parquet" or name not in ("`", "a`b")]
     places = [tmp_path / name for name in ("dt=[a] %41 ' é", "dt={b,c}*")[:units]]
     quoted = [f"`{name.replace('`', '``')}`" for name in names]
-    session = rows._session(format, FORM)
+    session = rows.sql._session(format, FORM)
     for number, place in enumerate(places):
         frame = session.range(0, 20, 1, 2).selectExpr(*[f"id * {index + 1 + number} AS {name}" for index, name in enumerate(quoted)])
         frame.write.format(format).save(f"file:{place}")
     batch = batch_of(rows, format, tmp_path / "sta ge%20[x]", places)
-    result = rows.write_stage(batch)
-    assert rows.read_stage(batch).mixed == result.source
+    assert rows.write_stage(batch) == rows.read_stage(batch)
     for number, place in enumerate(places, start=1):
         (written,) = outputs(batch, number)
         assert arrow_table(format, [written]).column_names == names
@@ -123,7 +123,7 @@ def test_a_stage_inside_a_hidden_control_directory_is_read_back(spark, rows, tmp
     write(spark, "id", tmp_path / "u", "parquet")
     batch = batch_of(rows, "parquet", tmp_path / ".hivekeeper" / "runs" / "stage" / "b00001", [tmp_path / "u"])
     rows.write_stage(batch)
-    assert rows.read_stage(batch).units[1].rows == 60
+    assert rows.read_stage(batch)[1].digest.rows == 60
 
 
 CODECS = [(format, codec) for format in codecs.SINCE for codec in codecs.list_writable(format, pyspark.__version__)]
@@ -133,7 +133,7 @@ CODECS = [(format, codec) for format in codecs.SINCE for codec in codecs.list_wr
 def test_the_codec_of_the_source_is_written(spark, rows, tmp_path, format, codec):
     write(spark, "id", tmp_path / "u", format, compression=codec)
     batch = batch_of(rows, format, tmp_path / "stage", [tmp_path / "u"])
-    assert batch.codec == codec
+    assert batch.first.codec == codec
     rows.write_stage(batch)
     assert form_of(rows, format, stage_directory(batch, 1)).codec == codec
 
@@ -144,7 +144,7 @@ def test_int64_timestamps_keep_their_unit(rows, tmp_path, unit):
     write_arrow(tmp_path / "u" / "a", {"ts": stamps})
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
     rows.write_stage(batch)
-    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.form.schema
+    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.first.form.schema
     assert arrow_rows("parquet", outputs(batch, 1)) == arrow_rows("parquet", [tmp_path / "u" / "a"])
 
 
@@ -153,17 +153,17 @@ def test_timestamps_without_zone_stay_so(spark, rows, tmp_path):
         pytest.skip("refused there: Spark 3.3 reads them as timestamps with zone")
     write_arrow(tmp_path / "u" / "a", {"ts": pa.array([1, 1600000000000000, None], pa.timestamp("us"))})
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
-    assert "TIMESTAMP(MICROS,false)" in batch.form.schema
+    assert "TIMESTAMP(MICROS,false)" in batch.first.form.schema
     rows.write_stage(batch)
-    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.form.schema
+    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.first.form.schema
 
 
 def test_small_decimals_in_bytes_stay_bytes(rows, tmp_path):
     write_arrow(tmp_path / "u" / "a", {"d": pa.array([1, None, -250], pa.decimal128(10, 2))}, store_decimal_as_integer=False)
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
-    assert "fixed_len_byte_array(5)" in batch.form.schema
+    assert "fixed_len_byte_array(5)" in batch.first.form.schema
     rows.write_stage(batch)
-    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.form.schema
+    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.first.form.schema
 
 
 def test_field_ids_are_kept_in_structs_too(rows, tmp_path):
@@ -172,9 +172,9 @@ def test_field_ids_are_kept_in_structs_too(rows, tmp_path):
     schema = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "7"}), outer])
     write_arrow(tmp_path / "u" / "a", {"id": [1], "st": [{"x": 2}]}, schema=schema)
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
-    assert [text in batch.form.schema for text in ("id = 7", "st = 8", "x = 12")] == [True] * 3
+    assert [text in batch.first.form.schema for text in ("id = 7", "st = 8", "x = 12")] == [True] * 3
     rows.write_stage(batch)
-    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.form.schema
+    assert form_of(rows, "parquet", stage_directory(batch, 1)).schema == batch.first.form.schema
 
 
 BLOOMS = [("parquet", {"parquet.bloom.filter.enabled#id": "true"}), ("orc", {"orc.bloom.filter.columns": "id"})]
@@ -184,7 +184,7 @@ BLOOMS = [("parquet", {"parquet.bloom.filter.enabled#id": "true"}), ("orc", {"or
 def test_bloom_filters_are_written_again(spark, rows, tmp_path, format, option):
     write(spark, "CONCAT('k', id) id, id other", tmp_path / "u", format, **option)
     batch = batch_of(rows, format, tmp_path / "stage", [tmp_path / "u"])
-    assert batch.form.blooms == ("id",)
+    assert batch.first.form.blooms == ("id",)
     rows.write_stage(batch)
     assert form_of(rows, format, stage_directory(batch, 1)).blooms == ("id",)
 
@@ -208,7 +208,7 @@ def test_the_settings_of_one_batch_do_not_reach_the_session(spark, rows, tmp_pat
 def test_only_data_files_lie_in_the_stage(spark, rows, tmp_path):
     write(spark, "id", tmp_path / "u", "parquet")
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u", tmp_path / "u"])
-    batch = StageBatch(batch.format, batch.form, batch.target, (batch.units[0],), batch.codec, batch.run)
+    batch = StageBatch(batch.first.format, batch.first.form, batch.target, (batch.units[0],), batch.first.codec, batch.run)
     rows.write_stage(batch)
     assert [path.name for path in (tmp_path / "stage").iterdir()] == ["__hivekeeper_unit=1"]
     assert len(outputs(batch, 1)) == 1
@@ -246,10 +246,10 @@ def test_a_row_of_a_file_that_we_do_not_know_stops_the_job(rows, tmp_path):
         write_arrow(tmp_path / "u" / name, {"id": [1]})
     files = listed(tmp_path / "u")
     form = form_of(rows, "parquet", tmp_path / "u")
-    session = rows._session("parquet", form)
-    schema = rows._schema(session, "parquet", form, files[0].path)
+    session = rows.sql._session("parquet", form)
+    schema = rows.sql._schema(session, "parquet", form, files[0].path)
     # A directory in place of a file stands for anything that Spark lists differently from us.
-    data = rows._read_placed(session, "parquet", schema, [Place(f"file:{tmp_path}/u", 1)])
+    data = rows.sql._read_placed(session, "parquet", schema, [Place(f"file:{tmp_path}/u", 1)])
     with pytest.raises(Exception, match="rows of an unknown file"):
         data.collect()
 
@@ -272,9 +272,8 @@ def test_the_number_of_gateway_calls_does_not_grow_with_the_files(gateway, rows,
         rows.write_stage(batch)
         rows.read_stage(batch)
         footers = rows.footers("parquet", {str(number): listed(place) for number, place in enumerate(places)})
-        groups = {number: footers[str(number)].groups[0] for number in range(units)}
-        rows.digests("parquet", groups)
-        rows.hazards("parquet", {str(number): group for number, group in groups.items()})
+        rows.digests("parquet", {number: listed(place) for number, place in enumerate(places)})
+        rows.hazards("parquet", {unit: found.groups[0] for unit, found in footers.items()})
         return gateway.calls - before
 
     calls(10)
@@ -282,14 +281,14 @@ def test_the_number_of_gateway_calls_does_not_grow_with_the_files(gateway, rows,
 
 
 def test_a_unit_of_more_outputs_than_one_plan_holds_is_written_in_parts(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr("hivekeeper.cluster.rows._READS_PER_JOB", 2)
+    monkeypatch.setattr("hivekeeper.cluster.sql_rows._READS_PER_JOB", 2)
     for index in range(5):
         write_arrow(tmp_path / "u" / f"part-{index}", {"id": [index]})
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"], outputs=5)
-    result = rows.write_stage(batch)
+    read = rows.write_stage(batch)
     assert len(outputs(batch, 1)) == 5
-    assert rows.read_stage(batch).mixed == result.source
-    assert result.source.rows == 5
+    assert rows.read_stage(batch) == read
+    assert read[1].digest.rows == 5
 
 
 def test_a_column_with_our_own_name_is_refused(rows, tmp_path):
@@ -320,14 +319,31 @@ def test_spark_keeps_what_it_says_of_columns_in_its_row_metadata(spark, rows, tm
     rows.write_stage(batch)
     kept = json.loads(pq.ParquetFile(outputs(batch, 1)[0]).metadata.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
     assert kept["fields"][0]["metadata"] == {"comment": "c", "unit": "m"}
-    assert form_of(rows, "parquet", stage_directory(batch, 1)).keys == batch.form.keys != ()
+    assert form_of(rows, "parquet", stage_directory(batch, 1)).keys == batch.first.form.keys != ()
 
 
-def test_a_stage_unit_keeps_the_files_of_its_bins_together(rows, tmp_path):
+def test_each_output_has_the_files_that_were_planned_for_it(rows, tmp_path):
     for index in range(4):
         write_arrow(tmp_path / "u" / f"part-{index}", {"id": [index]})
-    form, files = form_of(rows, "parquet", tmp_path / "u"), listed(tmp_path / "u")
-    batch = StageBatch("parquet", form, f"file:{tmp_path}/stage", (StageUnit(1, files, (0, 0, 0, 1)),), "snappy", "r")
+    batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
+    (whole,) = batch.units[0].outputs
+    outputs_planned = (replace(whole, files=whole.files[:3]), replace(whole, files=whole.files[3:]))
+    batch = replace(batch, units=(StageUnit(1, outputs_planned),))
     rows.write_stage(batch)
     found = sorted(pq.ParquetFile(path).read().column("id").to_pylist() for path in outputs(batch, 1))
     assert found == [[0, 1, 2], [3]]
+
+
+def test_rows_are_sorted_by_a_column_whatever_the_case_of_its_name(rows, tmp_path):
+    for index in range(2):
+        write_arrow(tmp_path / "u" / f"part-{index}", {"Id": [index, 5 - index, 2]})
+    batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"], sort_columns=("iD",))
+    rows.write_stage(batch)
+    assert arrow_table("parquet", outputs(batch, 1)).column("Id").to_pylist() == [0, 1, 2, 2, 4, 5]
+
+
+def test_a_sort_column_that_the_files_do_not_have_fails_the_job(rows, tmp_path):
+    write_arrow(tmp_path / "u" / "a", {"id": [1], "ID": [2]})
+    for wanted in ("Id", "other"):
+        with pytest.raises(RowsError, match=f"columns {wanted} to sort by"):
+            rows.write_stage(batch_of(rows, "parquet", tmp_path / f"stage {wanted}", [tmp_path / "u"], sort_columns=(wanted,)))

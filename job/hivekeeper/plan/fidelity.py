@@ -91,6 +91,7 @@ def _refuse_parquet(form: Form, spark_version: str) -> Optional[str]:
         or _refuse_mixture(fields, leaves)
         or _refuse_times(form, leaves)
         or _refuse_keys(form, leaves)
+        or _refuse_plain_binary(form, leaves)
         or _refuse_dotted_blooms(fields, form.blooms)
     )
 
@@ -242,6 +243,16 @@ def _refuse_keys(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
         if key in _TIME_KEYS:
             return f"its footers use {key} to say how to read dates and timestamps, which Spark cannot write"
         return f"its footers carry metadata that Spark would drop ({key})"
+    return None
+
+
+def _refuse_plain_binary(form: Form, leaves: Sequence[ParquetField]) -> Optional[str]:
+    """Spark's row metadata in the output would say `binary` where readers by path take Impala's and Hive's texts for strings
+    (spark.sql.parquet.binaryAsString).
+    """
+    plain = [leaf.name for leaf in leaves if leaf.physical == "binary" and not leaf.annotation]
+    if plain and form.writer != "spark":
+        return f"the column {plain[0]} was written by {form.writer} without saying whether it is text, and Spark would say that it is not"
     return None
 
 

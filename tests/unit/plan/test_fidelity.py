@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.model import Form
-from hivekeeper.plan.fidelity import decimal_bytes, unfaithful
+from hivekeeper.plan.fidelity import decimal_bytes, refuse_copy, unfaithful
 
 LIST = "optional group l (LIST) {{\n    repeated group {level} {{\n      optional int32 {element};\n    }}\n  }}"
 ENTRY = "      optional binary key (STRING);\n      optional int32 value;\n"
@@ -248,3 +248,46 @@ def test_a_bloom_filter_that_no_option_can_name_is_refused():
     assert parquet_reason(parquet('int32 "a.b"', "int32 c", blooms=("c",))) is None
     assert "no option" in orc_reason(orc("struct<`a,b`:int>", blooms=("a,b",)))
     assert orc_reason(orc("struct<`a,b`:int,c:int>", blooms=("c",))) is None
+
+
+def test_plain_bytes_of_others_than_spark_are_not_rewritten_as_rows():
+    """Readers by path take them for text where spark.sql.parquet.binaryAsString is on; Spark's row metadata would say binary."""
+    assert parquet_reason(parquet("binary x")) is None
+    assert "whether it is text" in parquet_reason(parquet("binary x", writer="impala"))
+    assert parquet_reason(parquet("binary x (STRING)", writer="impala")) is None
+
+
+# ---- copies
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        parquet("int96 x", writer="impala"),
+        parquet("int32 x (INTEGER(32,false))"),
+        parquet("int64 x (TIME(NANOS,true))"),
+        parquet("int32 x (DATE)", calendar="legacy"),
+        parquet("int64 x (TIMESTAMP(MICROS,true))", keys=("writer.time.zone",)),
+        parquet("binary x", codec="gzip+snappy"),
+        parquet("int32 A", "int32 a"),
+        parquet(LIST.format(level="bag", element="array_element")),
+    ],
+    ids=lambda form: form.schema.split("\n")[1].strip(),
+)
+def test_a_copy_takes_what_spark_would_change(form):
+    assert refuse_copy(form, "snappy", "3.5.9") is None
+
+
+@pytest.mark.parametrize(
+    ("form", "codec", "says"),
+    [
+        (parquet("int32 x", undecodable=("the codec LZ4 of Hadoop",)), "snappy", "cannot read the codec LZ4 of Hadoop"),
+        (parquet("int32 x", codec="brotli"), "brotli", "cannot write the codec brotli"),
+        (parquet("int32 x", "int64 x"), "snappy", "same name"),
+        (parquet("optional group st {\n    optional int32 x;\n    optional int32 x;\n  }"), "snappy", "same name"),
+        (Form("message schema {\n}", "snappy", "x"), "snappy", "no columns"),
+        (Form("no schema", "snappy", "x"), "snappy", "not understood"),
+    ],
+)
+def test_a_copy_refuses_what_cannot_be_read_or_written(form, codec, says):
+    assert says in refuse_copy(form, codec, "3.5.9")
