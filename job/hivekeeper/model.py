@@ -298,7 +298,7 @@ def _wrap(number: int) -> int:
 
 @dataclass(frozen=True)
 class Content:
-    """What a full read of some files found. `failed`: why they could not be read or written, in one line; the digest counts nothing then."""
+    """What a full read of some files found. `failed`: why they could not be read or written, in one line; nothing is counted then."""
 
     digest: Digest = Digest(0, 0, 0)
     failed: str = ""
