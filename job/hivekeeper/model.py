@@ -228,7 +228,8 @@ class Form:
     parquet-mr, impala, arrow, hive, …). `codec` is a lower-case name (`snappy`, `zlib`, `none`) or, if
     the row groups of one file differ, all of them joined by `+`. `zone` is the writer's time zone for ORC
     files with timestamps. `keys` are the names of the footers' key-value metadata. `blooms` are the
-    columns with bloom filters.
+    columns with bloom filters. `identity` is a hash of the footer's raw schema, key-value metadata and created_by, `undecodable` what this
+    Parquet library cannot read in the files; both are empty for ORC.
     """
 
     schema: str
@@ -238,6 +239,8 @@ class Form:
     zone: str = ""
     keys: Tuple[str, ...] = ()
     blooms: Tuple[str, ...] = ()
+    identity: str = ""
+    undecodable: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -368,7 +368,8 @@ def _with_field_ids(schema: StructType, fields: Sequence[ParquetField]) -> Struc
 def _unit_footers(said: Mapping[str, Any]) -> UnitFooters:
     groups = []
     for group in said["groups"]:
-        form = Form(**{**group["form"], "keys": tuple(group["form"]["keys"]), "blooms": tuple(group["form"]["blooms"])})
+        lists = {name: tuple(group["form"].get(name, ())) for name in ("keys", "blooms", "undecodable")}
+        form = Form(**{**group["form"], **lists})
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
         groups.append(FooterGroup(form, group["rows"], columns))
     return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]))
