@@ -22,7 +22,6 @@ from hivekeeper.names import UnitNumber
 from hivekeeper.ports import Key, RowsError
 from hivekeeper.schemas import PARQUET
 
-_LISTED = {"keys", "blooms", "undecodable"}
 # Where the attempts of copying tasks write, below the stage's target; the finished ones are renamed from there.
 _ATTEMPTS = "_attempts"
 _DEFAULT_ROW_GROUP = 128 << 20
@@ -125,7 +124,8 @@ def _content(answers: Sequence[Answer]) -> Content:
 def _unit_footers(said: Mapping[str, Any]) -> UnitFooters:
     groups = []
     for group in said["groups"]:
-        form = Form(**{name: tuple(value) if name in _LISTED else value for name, value in group["form"].items()})
+        lists = {name: tuple(group["form"].get(name, ())) for name in ("keys", "blooms", "undecodable")}
+        form = Form(**{**group["form"], **lists})
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
         groups.append(FooterGroup(form, group["rows"], columns))
     return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]))

@@ -16,7 +16,6 @@ class Footer {
   /** Deeper columns are not read, because code that handles schemas recurses once for each level. */
   static final int MOST_LEVELS = 100;
   static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
-  private static final int MOST_REASON = 300;
 
   final String path;
   final long length;
@@ -46,9 +45,7 @@ class Footer {
 
   /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
-    String message = error.getMessage() == null ? "" : ": " + error.getMessage().trim();
-    String line = (error instanceof OutOfMemoryError ? STARVED : error.getClass().getSimpleName() + message).split("\n")[0];
-    unreadable = line.length() > MOST_REASON ? line.substring(0, MOST_REASON) : line;
+    unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);
   }
 
   /** A file without rows takes the form of a settled one that differs in nothing else. */

@@ -1,7 +1,5 @@
 package hivekeeper;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -10,14 +8,12 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.statistics.Statistics;
-import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
-import org.apache.parquet.hadoop.util.HadoopInputFile;
 
 /** Reads the footer of a Parquet file. */
 class ParquetFooters {
@@ -29,35 +25,20 @@ class ParquetFooters {
 
   static void read(Configuration conf, Footer footer) throws Exception {
     Path path = new Path(footer.path);
-    if (footer.length > Footer.MOST_BYTES) Footer.requireShort(footerBytes(conf, path, footer.length));
-    ParquetFileReader reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf));
-    try {
-      describe(reader.getFooter(), footer);
-    } finally {
-      reader.close();
-    }
+    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(path.getFileSystem(conf), path, footer.length));
+    ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
+    describe(metadata, decoded, footer);
+    footer.form.put("identity", decoded.raw.identity());
+    footer.form.put("undecodable", Undecodable.find(conf, decoded, metadata));
   }
 
-  /** The length at the end of a file: four bytes, little-endian, before the last four. The reader checks that it fits a shorter file. */
-  private static long footerBytes(Configuration conf, Path path, long length) throws Exception {
-    byte[] end = new byte[4];
-    FSDataInputStream in = path.getFileSystem(conf).open(path);
-    try {
-      in.readFully(length - 8L, end);
-    } finally {
-      in.close();
-    }
-    return ByteBuffer.wrap(end).order(ByteOrder.LITTLE_ENDIAN).getInt();
-  }
-
-  private static void describe(ParquetMetadata metadata, Footer footer) throws Exception {
-    for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) Footer.requireShallow(path.length);
+  private static void describe(ParquetMetadata metadata, DecodedFooter decoded, Footer footer) throws Exception {
     TreeSet<String> codecs = new TreeSet<String>();
     TreeSet<String> blooms = new TreeSet<String>();
     for (BlockMetaData block : metadata.getBlocks()) {
       footer.rows += block.getRowCount();
       for (ColumnChunkMetaData chunk : block.getColumns()) {
-        requireInside(chunk, footer.length);
+        ColumnChunks.requireInside(chunk, footer.length);
         String codec = chunk.getCodec().name().toLowerCase();
         codecs.add(codec.equals("uncompressed") ? "none" : codec);
         if (chunk.getBloomFilterOffset() >= 0) blooms.add(chunk.getPath().toDotString());
@@ -71,7 +52,7 @@ class ParquetFooters {
         footer.columns.put(Footer.dotted(Arrays.asList(path)), new ColumnFacts());
       }
     }
-    ParquetSchemaText schema = new ParquetSchemaText(metadata.getFileMetaData().getSchema());
+    ParquetSchemaText schema = new ParquetSchemaText(metadata.getFileMetaData().getSchema(), decoded.unknownTypes);
     Map<String, String> keys = metadata.getFileMetaData().getKeyValueMetaData();
     footer.form.put("schema", schema.text());
     footer.form.put("codec", Footer.joined(codecs));
@@ -80,15 +61,6 @@ class ParquetFooters {
     footer.form.put("zone", "");
     footer.form.put("keys", meaningfulKeys(keys));
     footer.form.put("blooms", new ArrayList<String>(blooms));
-  }
-
-  /** A reader allocates memory for a whole chunk before it reads any of it. */
-  private static void requireInside(ColumnChunkMetaData chunk, long length) {
-    long start = chunk.getStartingPos();
-    long size = chunk.getTotalSize();
-    if (start < 0 || size < 0 || size > length || start > length - size) {
-      throw new IllegalStateException("a column of " + size + " bytes from " + start + " on does not fit into the file of " + length + " bytes");
-    }
   }
 
   private static void addChunk(Footer footer, String name, ColumnChunkMetaData chunk) {

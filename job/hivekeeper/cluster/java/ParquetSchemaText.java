@@ -1,6 +1,7 @@
 package hivekeeper;
 
 import java.io.IOException;
+import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.MessageType;
@@ -11,6 +12,7 @@ import org.apache.parquet.schema.Type;
 /**
  * A schema in the text that `schemas.py` reads back: like parquet-mr's, without the message's name, with `required` treated as `optional`.
  * A name that is not plain becomes a JSON string; in parquet-mr's text, `x = 5` or a name with a line end looks like something else.
+ * An annotation that this library does not know is `UNKNOWN_15`, or `UNKNOWN_CONVERTED_22` if it is of the older kind.
  */
 class ParquetSchemaText {
   private static final Pattern PLAIN = Pattern.compile("[A-Za-z0-9_]+");
@@ -20,7 +22,12 @@ class ParquetSchemaText {
   boolean hasDates;
   private final StringBuilder out = new StringBuilder("message schema {\n");
 
-  ParquetSchemaText(MessageType schema) throws IOException {
+  private final Map<Integer, String> unknownTypes;
+  /** Of the last field added, in the footer's list of elements, where the message is 0. */
+  private int position;
+
+  ParquetSchemaText(MessageType schema, Map<Integer, String> unknownTypes) throws IOException {
+    this.unknownTypes = unknownTypes;
     addFields(schema, "  ");
     out.append("}");
   }
@@ -34,10 +41,12 @@ class ParquetSchemaText {
   }
 
   private void add(Type field, String indent) throws IOException {
+    position++;
     boolean repeated = field.isRepetition(Type.Repetition.REPEATED);
     out.append(indent).append(repeated ? "repeated " : "optional ");
     out.append(field.isPrimitive() ? physical(field.asPrimitiveType()) : "group").append(" ").append(quoted(field.getName()));
-    if (field.getLogicalTypeAnnotation() != null) addAnnotation(field.getLogicalTypeAnnotation().toString());
+    if (unknownTypes.containsKey(position)) addAnnotation((String) unknownTypes.get(position));
+    else if (field.getLogicalTypeAnnotation() != null) addAnnotation(field.getLogicalTypeAnnotation().toString());
     if (field.getId() != null) out.append(" = ").append(field.getId().intValue());
     if (field.isPrimitive()) {
       out.append(";\n");

@@ -1,0 +1,81 @@
+package hivekeeper;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.util.Arrays;
+
+/**
+ * A Parquet footer as the raw bytes of its top-level fields: 1 version, 2 schema, 3 rows, 4 row groups, 5 key-value metadata,
+ * 6 created_by, 7 column orders, 8 and 9 encryption (parquet-format, `FileMetaData`).
+ *
+ * Fields 2, 5 and 6 decide how readers understand equal values. A copy keeps their bytes, and with them annotations that are newer than
+ * this Parquet library.
+ */
+public class RawFooter {
+  public static final int SCHEMA = 2;
+  public static final int ENCRYPTION = 8;
+  private static final int LAST_KNOWN = 9;
+  private static final int[] MEANING = {SCHEMA, 5, 6};
+  private static final int[] TYPES = {
+    0, ThriftStruct.I32, ThriftStruct.LIST, ThriftStruct.I64, ThriftStruct.LIST, ThriftStruct.LIST, ThriftStruct.BINARY, ThriftStruct.LIST
+  };
+
+  public final ThriftStruct fields;
+
+  public RawFooter(byte[] footer) {
+    fields = new ThriftStruct(footer);
+    for (int id = 1; id < TYPES.length; id++) {
+      if (fields.has(id) && fields.type(id) != TYPES[id]) throw new IllegalStateException("its footer is malformed: field " + id + " has another type");
+    }
+    for (int id = 1; id <= 4; id++) {
+      if (!fields.has(id)) throw new IllegalStateException("its footer is malformed: field " + id + " is missing");
+    }
+  }
+
+  /** The first top-level field that parquet-format 2.11 does not have, 0 if there is none. */
+  public int unknownField() {
+    for (Integer id : fields.ids()) {
+      if (id.intValue() < 1 || id.intValue() > LAST_KNOWN) return id.intValue();
+    }
+    return 0;
+  }
+
+  /** Whether schema, key-value metadata and created_by are the same bytes. */
+  public boolean meansLike(RawFooter other) {
+    for (int id : MEANING) {
+      if (!Arrays.equals(fields.body(id), other.fields.body(id))) return false;
+    }
+    return true;
+  }
+
+  /** 32 hex digits that are equal if `meansLike` holds: SHA-256 over each field with its length, -1 if it is absent. */
+  public String identity() throws Exception {
+    MessageDigest digest = MessageDigest.getInstance("SHA-256");
+    for (int id : MEANING) {
+      byte[] body = fields.body(id);
+      digest.update(ByteBuffer.allocate(4).putInt(body == null ? -1 : body.length).array());
+      if (body != null) digest.update(body);
+    }
+    StringBuilder out = new StringBuilder();
+    byte[] hash = digest.digest();
+    for (int i = 0; i < 16; i++) out.append(Integer.toHexString(256 + (hash[i] & 255)).substring(1));
+    return out.toString();
+  }
+
+  /** This footer's rows, row groups and column orders (3, 4, 7) with version, schema, key-value metadata and created_by of `source`. */
+  public byte[] withMeaningOf(RawFooter source) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    int last = 0;
+    for (int id = 1; id < TYPES.length; id++) {
+      boolean own = id == 3 || id == 4 || id == 7;
+      byte[] body = (own ? this : source).fields.body(id);
+      if (body == null) continue;
+      out.write((id - last) << 4 | TYPES[id]);
+      out.write(body, 0, body.length);
+      last = id;
+    }
+    out.write(0);
+    return out.toByteArray();
+  }
+}

@@ -1,0 +1,180 @@
+package hivekeeper;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * The fields of a struct in Thrift's compact protocol, each as its raw bytes, so that what no library here understands can be kept.
+ *
+ * The whole struct is walked before anything is allocated for its contents: a list that claims more elements than there are bytes, a
+ * field that appears twice, or structs nested too deeply are an IllegalStateException.
+ */
+public class ThriftStruct {
+  public static final int I32 = 5;
+  public static final int I64 = 6;
+  public static final int BINARY = 8;
+  public static final int LIST = 9;
+  public static final int STRUCT = 12;
+  private static final int MOST_LEVELS = 40;
+  private static final int LONG_FORM = 15;
+
+  private final byte[] bytes;
+  private final Map<Integer, byte[]> bodies = new TreeMap<Integer, byte[]>();
+  private final Map<Integer, Integer> types = new TreeMap<Integer, Integer>();
+  private int at;
+
+  public ThriftStruct(byte[] bytes) {
+    this(bytes, 0);
+  }
+
+  private ThriftStruct(byte[] bytes, int start) {
+    this.bytes = bytes;
+    at = start;
+    int id = 0;
+    int head = next();
+    while (head != 0) {
+      id = idAfter(id, head);
+      int from = at;
+      skip(head & 15, false, 0);
+      if (bodies.put(id, Arrays.copyOfRange(bytes, from, at)) != null) throw malformed("field " + id + " appears twice");
+      types.put(id, head & 15);
+      head = next();
+    }
+  }
+
+  /** The structs of a list's raw bytes. */
+  public static List<ThriftStruct> list(byte[] body) {
+    List<ThriftStruct> found = new ArrayList<ThriftStruct>();
+    int[] start = {1};
+    int size = (body[0] & 255) >>> 4;
+    if (size == LONG_FORM) size = (int) varint(body, start);
+    if ((body[0] & 15) != STRUCT) throw malformed("a list of type " + (body[0] & 15) + " instead of structs");
+    int at = start[0];
+    for (int i = 0; i < size; i++) {
+      ThriftStruct one = new ThriftStruct(body, at);
+      found.add(one);
+      at = one.at;
+    }
+    return found;
+  }
+
+  public Iterable<Integer> ids() {
+    return bodies.keySet();
+  }
+
+  public boolean has(int id) {
+    return bodies.containsKey(id);
+  }
+
+  /** Null if the field is absent. */
+  public byte[] body(int id) {
+    return (byte[]) bodies.get(id);
+  }
+
+  /** 0 if the field is absent. */
+  public int type(int id) {
+    Integer type = (Integer) types.get(id);
+    return type == null ? 0 : type.intValue();
+  }
+
+  /** The value of an integer field. */
+  public long integer(int id) {
+    return zigzag(varint(body(id), new int[] {0}));
+  }
+
+  private int idAfter(int last, int head) {
+    int step = head >>> 4;
+    return step == 0 ? (int) zigzag(varint()) : last + step;
+  }
+
+  private void skip(int type, boolean inList, int level) {
+    if (level > MOST_LEVELS) throw malformed("values are nested deeper than " + MOST_LEVELS + " levels");
+    if (type == 1 || type == 2) {
+      // A boolean is in the type itself, except in lists.
+      if (inList) skipBytes(1L);
+    } else if (type == 3) {
+      skipBytes(1L);
+    } else if (type == 4 || type == I32 || type == I64) {
+      varint();
+    } else if (type == 7) {
+      skipBytes(8L);
+    } else if (type == BINARY) {
+      skipBytes(varint());
+    } else if (type == LIST || type == 10) {
+      skipList(level);
+    } else if (type == 11) {
+      skipMap(level);
+    } else if (type == STRUCT) {
+      skipStruct(level);
+    } else {
+      throw malformed("an unknown type " + type);
+    }
+  }
+
+  private void skipList(int level) {
+    int head = next();
+    long size = head >>> 4;
+    if (size == LONG_FORM) size = varint();
+    // No element takes less than a byte.
+    if (size < 0 || size > bytes.length - at) throw malformed("a list claims " + size + " elements");
+    for (long i = 0; i < size; i++) skip(head & 15, true, level + 1);
+  }
+
+  private void skipMap(int level) {
+    long size = varint();
+    if (size < 0 || size > bytes.length - at) throw malformed("a map claims " + size + " entries");
+    int kinds = size == 0 ? 0 : next();
+    for (long i = 0; i < size; i++) {
+      skip(kinds >>> 4, true, level + 1);
+      skip(kinds & 15, true, level + 1);
+    }
+  }
+
+  private void skipStruct(int level) {
+    int head = next();
+    while (head != 0) {
+      idAfter(0, head);
+      skip(head & 15, false, level + 1);
+      head = next();
+    }
+  }
+
+  private int next() {
+    if (at >= bytes.length) throw malformed("it ends too early");
+    return bytes[at++] & 255;
+  }
+
+  private void skipBytes(long count) {
+    if (count < 0 || count > bytes.length - at) throw malformed("a value claims " + count + " bytes");
+    at += (int) count;
+  }
+
+  private long varint() {
+    int[] place = {at};
+    long value = varint(bytes, place);
+    at = place[0];
+    return value;
+  }
+
+  private static long varint(byte[] from, int[] place) {
+    long value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (place[0] >= from.length) throw malformed("it ends too early");
+      byte next = from[place[0]++];
+      value |= (long) (next & 127) << shift;
+      if (next >= 0) return value;
+    }
+    throw malformed("a number takes more than ten bytes");
+  }
+
+  private static long zigzag(long value) {
+    return (value >>> 1) ^ -(value & 1);
+  }
+
+  private static IllegalStateException malformed(String what) {
+    return new IllegalStateException("its footer is malformed: " + what);
+  }
+}

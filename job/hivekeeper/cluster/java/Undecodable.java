@@ -1,0 +1,120 @@
+package hivekeeper;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.Encoding;
+import org.apache.parquet.column.ValuesType;
+import org.apache.parquet.format.ColumnChunk;
+import org.apache.parquet.format.RowGroup;
+import org.apache.parquet.hadoop.CodecFactory;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnPath;
+import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType;
+
+/** What is in a file that this Parquet library, or a copy, cannot handle; found from the footer, by asking the library. */
+public class Undecodable {
+  private static final Map<CompressionCodecName, Boolean> CODECS = new HashMap<CompressionCodecName, Boolean>();
+
+  private final Configuration conf;
+  private final Set<String> found = new TreeSet<String>();
+  private final Set<String> asked = new HashSet<String>();
+
+  private Undecodable(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** One short line each; empty if everything can be read. */
+  public static List<String> find(Configuration conf, DecodedFooter footer, ParquetMetadata metadata) {
+    Undecodable search = new Undecodable(conf);
+    search.lookAtFooter(footer);
+    MessageType schema = metadata.getFileMetaData().getSchema();
+    search.lookAtNames(schema);
+    Map<ColumnPath, ColumnDescriptor> columns = new HashMap<ColumnPath, ColumnDescriptor>();
+    for (ColumnDescriptor column : schema.getColumns()) columns.put(ColumnPath.get(((ColumnDescriptor) column).getPath()), column);
+    for (BlockMetaData block : metadata.getBlocks()) {
+      for (ColumnChunkMetaData chunk : ((BlockMetaData) block).getColumns()) {
+        search.lookAtChunk((ColumnChunkMetaData) chunk, (ColumnDescriptor) columns.get(((ColumnChunkMetaData) chunk).getPath()));
+      }
+    }
+    return new ArrayList<String>(search.found);
+  }
+
+  private void lookAtFooter(DecodedFooter footer) {
+    if (footer.raw.fields.has(RawFooter.ENCRYPTION)) found.add("encryption");
+    if (footer.raw.unknownField() != 0) found.add("field " + footer.raw.unknownField() + " of the footer");
+    for (RowGroup group : footer.metadata.getRow_groups()) {
+      for (ColumnChunk chunk : ((RowGroup) group).getColumns()) {
+        if (((ColumnChunk) chunk).isSetCrypto_metadata()) found.add("encryption");
+        if (((ColumnChunk) chunk).isSetFile_path()) found.add("columns in another file");
+      }
+    }
+  }
+
+  private void lookAtNames(MessageType schema) {
+    Set<String> paths = new HashSet<String>();
+    for (String[] path : schema.getPaths()) {
+      if (!paths.add(String.join("\0", (String[]) path))) found.add("two columns of one name");
+    }
+  }
+
+  private void lookAtChunk(ColumnChunkMetaData chunk, ColumnDescriptor column) {
+    CompressionCodecName codec = chunk.getCodec();
+    // parquet-mr and Arrow frame large pages of it differently (PARQUET-1996).
+    if (codec == CompressionCodecName.LZ4) found.add("the codec LZ4 of Hadoop");
+    else if (!hasCodec(codec)) found.add("the codec " + codec.name());
+    for (Encoding encoding : chunk.getEncodings()) {
+      PrimitiveType type = column.getPrimitiveType();
+      String said = ((Encoding) encoding).name() + " of " + type.getPrimitiveTypeName().name();
+      if (asked.add(said) && !canRead((Encoding) encoding, column)) found.add(said);
+    }
+  }
+
+  private boolean hasCodec(CompressionCodecName codec) {
+    synchronized (CODECS) {
+      Boolean known = (Boolean) CODECS.get(codec);
+      if (known == null) {
+        known = canDecompress(codec);
+        CODECS.put(codec, known);
+      }
+      return known.booleanValue();
+    }
+  }
+
+  private boolean canDecompress(CompressionCodecName codec) {
+    CodecFactory factory = new CodecFactory(conf, 1 << 16);
+    try {
+      factory.getDecompressor(codec);
+      return true;
+    } catch (RuntimeException absent) {
+      return false;
+    } catch (LinkageError absent) {
+      return false;
+    } finally {
+      factory.release();
+    }
+  }
+
+  /** A chunk lists the encodings of its levels (RLE, BIT_PACKED) with those of its values. */
+  private static boolean canRead(Encoding encoding, ColumnDescriptor column) {
+    boolean isBoolean = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveType.PrimitiveTypeName.BOOLEAN;
+    if (encoding.usesDictionary()) return !isBoolean;
+    if (encoding == Encoding.BIT_PACKED || encoding == Encoding.RLE && !isBoolean) return true;
+    try {
+      encoding.getValuesReader(column, ValuesType.VALUES);
+      return true;
+    } catch (RuntimeException refused) {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,133 @@
+package hivekeeper.copy;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.ColumnReader;
+import org.apache.parquet.column.ColumnWriter;
+import org.apache.parquet.column.impl.ColumnReadStoreImpl;
+import org.apache.parquet.io.api.Binary;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
+import org.apache.parquet.schema.Type;
+import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.unsafe.Platform;
+
+/** Copies the entries of one leaf column as (repetition level, definition level, physical value) and folds them into the rows' hashes. */
+class ColumnCopier {
+  private static final long CANONICAL_DOUBLE = 0x7ff8000000000000L;
+  private static final int CANONICAL_FLOAT = 0x7fc00000;
+  private static final long SEED = 42L;
+
+  final ColumnDescriptor column;
+  /** Whether a NaN was met that the library's own writers would replace with the canonical one. */
+  boolean hasOddNaN;
+  private final PrimitiveTypeName type;
+  private final int whole;
+  // What a fold takes for an entry, by repetition and definition level; a level that the column cannot have is out of bounds.
+  private final long[][] entries;
+  private ColumnReader reader;
+  private long left;
+
+  ColumnCopier(ColumnDescriptor column, GroupType schema) throws IOException {
+    this.column = column;
+    type = column.getPrimitiveType().getPrimitiveTypeName();
+    whole = column.getMaxDefinitionLevel();
+    long path = hash(Binary.fromConstantByteArray(String.join("\0", column.getPath()).getBytes("UTF-8")));
+    int[] depths = depths(schema);
+    entries = new long[column.getMaxRepetitionLevel() + 1][whole + 1];
+    for (int repetition = 0; repetition < entries.length; repetition++) {
+      for (int level = 0; level <= whole; level++) entries[repetition][level] = path + ((long) repetition << 8 | depths[level]);
+    }
+  }
+
+  /** How many nodes of the path are there, by definition level: the same whether a node is required or optional. */
+  private int[] depths(GroupType schema) {
+    int[] depths = new int[whole + 1];
+    String[] path = column.getPath();
+    int level = 0;
+    Type node = schema;
+    for (int i = 0; i < path.length; i++) {
+      node = node.asGroupType().getType(path[i]);
+      if (!node.isRepetition(Type.Repetition.REQUIRED)) depths[level++] = i;
+    }
+    depths[level] = path.length;
+    return depths;
+  }
+
+  /** Begin the next row group. */
+  void open(ColumnReadStoreImpl store) {
+    reader = store.getColumnReader(column);
+    // The reader's levels say nothing after the last value, so values are counted.
+    left = reader.getTotalValueCount();
+  }
+
+  void requireEnd() throws IOException {
+    if (left != 0) throw new IOException("the column " + String.join(".", column.getPath()) + " has more rows than its row group");
+  }
+
+  /** Copies `count` rows, or only folds them if `writer` is null. The hash of row i of this batch is hashes[i]. */
+  void copy(int count, ColumnWriter writer, long[] hashes) throws IOException {
+    int row = -1;
+    while (left > 0) {
+      int repetition = reader.getCurrentRepetitionLevel();
+      if (repetition == 0 && row == count - 1) return;
+      if (repetition == 0) row++;
+      else if (row < 0) throw new IOException("a row group begins inside a row of " + String.join(".", column.getPath()));
+      int level = reader.getCurrentDefinitionLevel();
+      long entry = entries[repetition][level];
+      if (level < whole) {
+        if (writer != null) writer.writeNull(repetition, level);
+        hashes[row] = RowDigest.fold(hashes[row], entry, 0L);
+      } else {
+        hashes[row] = RowDigest.fold(hashes[row], entry, copyValue(writer, repetition, level));
+      }
+      reader.consume();
+      left--;
+    }
+    if (row != count - 1) throw new IOException("the column " + String.join(".", column.getPath()) + " has fewer rows than its row group");
+  }
+
+  /** Returns what a fold takes for the value. */
+  private long copyValue(ColumnWriter writer, int repetition, int level) {
+    if (type == PrimitiveTypeName.INT32) {
+      int value = reader.getInteger();
+      if (writer != null) writer.write(value, repetition, level);
+      return value;
+    }
+    if (type == PrimitiveTypeName.INT64) {
+      long value = reader.getLong();
+      if (writer != null) writer.write(value, repetition, level);
+      return value;
+    }
+    if (type == PrimitiveTypeName.DOUBLE) {
+      double value = reader.getDouble();
+      long bits = Double.doubleToRawLongBits(value);
+      hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_DOUBLE;
+      if (writer != null) writer.write(value, repetition, level);
+      return bits;
+    }
+    if (type == PrimitiveTypeName.FLOAT) {
+      float value = reader.getFloat();
+      int bits = Float.floatToRawIntBits(value);
+      hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_FLOAT;
+      if (writer != null) writer.write(value, repetition, level);
+      return bits;
+    }
+    if (type == PrimitiveTypeName.BOOLEAN) {
+      boolean value = reader.getBoolean();
+      if (writer != null) writer.write(value, repetition, level);
+      return value ? 1L : 0L;
+    }
+    Binary value = reader.getBinary();
+    if (writer != null) writer.write(value, repetition, level);
+    return hash(value);
+  }
+
+  private static long hash(Binary value) {
+    ByteBuffer bytes = value.toByteBuffer();
+    if (!bytes.hasArray()) bytes = ByteBuffer.wrap(value.getBytes());
+    int start = Platform.BYTE_ARRAY_OFFSET + bytes.arrayOffset() + bytes.position();
+    return XXH64.hashUnsafeBytes(bytes.array(), (long) start, bytes.remaining(), SEED);
+  }
+}

@@ -1,0 +1,124 @@
+package hivekeeper.copy;
+
+import hivekeeper.Json;
+import hivekeeper.Messages;
+import hivekeeper.Renames;
+import hivekeeper.WorkerPool;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.spark.SparkConf;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** The driver's side of a copy: runs the tasks on executors, then puts in place what they answered. The classes must be in a jar there. */
+public class CopyJobs {
+  private static final Pattern LOCAL = Pattern.compile("local\\[(\\d+).*");
+
+  private final JavaSparkContext context;
+  private final Configuration conf;
+
+  public CopyJobs(JavaSparkContext context) {
+    this.context = context;
+    conf = context.hadoopConfiguration();
+  }
+
+  /** Asks each task, in JSON as `CopyTask` takes it, and gives the answers in the same order. */
+  public String digest(String tasks) throws Exception {
+    return Json.write(run(Json.readList(tasks)));
+  }
+
+  /**
+   * The same for copies; each task also has its target. The outputs are written into `attempts`, which is made if need be, and then
+   * renamed to their targets, never over a file. At the end `attempts` is deleted, so that what failed attempts left is gone and those
+   * that still run can write nothing more.
+   */
+  public String copy(String attempts, String tasks) throws Exception {
+    Path top = new Path(attempts);
+    FileSystem fs = top.getFileSystem(conf);
+    fs.mkdirs(top, new FsPermission((short) 0700));
+    List<Object> asked = Json.readList(tasks);
+    for (int i = 0; i < asked.size(); i++) ((Map) asked.get(i)).put("attempt", new Path(top, String.valueOf(i)).toString());
+    try {
+      return Json.write(commit(asked, run(asked)));
+    } finally {
+      fs.delete(top, true);
+    }
+  }
+
+  private List<Object> run(List<Object> tasks) throws Exception {
+    CopyTask task = new CopyTask(context.broadcast(new SerializableConfiguration(conf)), cores(context.getConf()));
+    List<Object> answers = ask(task, tasks, tasks.size());
+    // One after the other, because another file that was read at the same time may have taken the memory.
+    List<Object> starved = new ArrayList<Object>();
+    List<Integer> places = new ArrayList<Integer>();
+    for (int i = 0; i < answers.size(); i++) {
+      if (!Boolean.TRUE.equals(((Map) answers.get(i)).get("starved"))) continue;
+      starved.add(tasks.get(i));
+      places.add(i);
+    }
+    List<Object> again = ask(task, starved, 1);
+    for (int i = 0; i < again.size(); i++) answers.set(((Integer) places.get(i)).intValue(), again.get(i));
+    return answers;
+  }
+
+  private List<Object> ask(CopyTask task, List<Object> tasks, int partitions) throws Exception {
+    List<Object> answers = new ArrayList<Object>();
+    if (tasks.isEmpty()) return answers;
+    List<Object> texts = new ArrayList<Object>();
+    for (Object one : tasks) texts.add(Json.write(one));
+    for (Object answer : context.parallelize(texts, partitions).map(task).collect()) answers.add(Json.readMap((String) answer));
+    return answers;
+  }
+
+  /** How many tasks run in one executor at a time; 0 for as many as its machine has processors. */
+  private static int cores(SparkConf settings) {
+    String master = settings.get("spark.master", "");
+    Matcher local = LOCAL.matcher(master);
+    if (local.matches()) return Integer.parseInt(local.group(1));
+    if (master.equals("local")) return 1;
+    boolean oneByDefault = master.startsWith("yarn") || master.startsWith("k8s");
+    return master.startsWith("local") ? 0 : settings.getInt("spark.executor.cores", oneByDefault ? 1 : 0);
+  }
+
+  private List<Object> commit(List<Object> tasks, List<Object> answers) throws Exception {
+    final Renames renames = new Renames(conf);
+    List<Object> pairs = new ArrayList<Object>();
+    for (int i = 0; i < tasks.size(); i++) pairs.add(new Object[] {tasks.get(i), answers.get(i)});
+    makeParents(tasks);
+    return WorkerPool.map(pairs, new WorkerPool.Task() {
+      public Object of(Object pair) {
+        return place(renames, (String) ((Map) ((Object[]) pair)[0]).get("target"), (Map) ((Object[]) pair)[1]);
+      }
+    });
+  }
+
+  private void makeParents(List<Object> tasks) throws IOException {
+    Map<Path, Object> made = new HashMap<Path, Object>();
+    for (Object task : tasks) {
+      Path parent = new Path((String) ((Map) task).get("target")).getParent();
+      if (made.put(parent, task) == null) parent.getFileSystem(conf).mkdirs(parent);
+    }
+  }
+
+  private static Object place(Renames renames, String target, Map<String, Object> answer) {
+    if (!answer.containsKey("attempt")) return answer;
+    try {
+      renames.rename((String) answer.get("attempt"), target);
+      return answer;
+    } catch (IOException refused) {
+      Map<String, Object> failed = new HashMap<String, Object>();
+      failed.put("failed", Messages.shortReason(refused));
+      failed.put("path", target);
+      return failed;
+    }
+  }
+}

@@ -1,0 +1,101 @@
+package hivekeeper.copy;
+
+import hivekeeper.ColumnChunks;
+import hivekeeper.DecodedFooter;
+import hivekeeper.ParquetTail;
+import hivekeeper.Undecodable;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.hadoop.CodecFactory;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+
+/**
+ * A Parquet file to be read: a short one wholly in memory, a longer one streamed by the library's own reads.
+ *
+ * If its footer holds what the library throws at, a footer without that follows behind its last byte.
+ */
+class ParquetSource {
+  private static final int SMALL_BUFFER = 1 << 16;
+
+  final String path;
+  final DecodedFooter footer;
+  final BoundedCodecs codecs;
+  final ParquetFileReader reader;
+
+  private ParquetSource(String path, DecodedFooter footer, BoundedCodecs codecs, ParquetFileReader reader) {
+    this.path = path;
+    this.footer = footer;
+    this.codecs = codecs;
+    this.reader = reader;
+  }
+
+  /** `content` is null for a file that is streamed. Fails for what cannot be decoded, and for a file of another length. */
+  static ParquetSource open(Configuration conf, String path, long length, byte[] content) throws Exception {
+    Path place = new Path(path);
+    FileSystem fs = place.getFileSystem(conf);
+    DecodedFooter footer = new DecodedFooter(content == null ? readFooter(fs, place, length) : footer(content));
+    byte[] ending = footer.changed ? withLength(footer.bytes()) : new byte[0];
+    BoundedCodecs codecs = new BoundedCodecs(new CodecFactory(conf, SMALL_BUFFER));
+    ParquetReadOptions options = HadoopReadOptions.builder(conf).usePageChecksumVerification(true).withCodecFactory(codecs).build();
+    ParquetFileReader reader = ParquetFileReader.open(new SourceInput(fs, place, content, length, ending), options);
+    boolean sound = false;
+    try {
+      ColumnChunks.requireInside(reader.getFooter(), length);
+      List<String> undecodable = Undecodable.find(conf, footer, reader.getFooter());
+      if (!undecodable.isEmpty()) throw new IOException("it has " + undecodable.get(0) + ", which cannot be copied");
+      sound = true;
+    } finally {
+      if (!sound) reader.close();
+    }
+    return new ParquetSource(path, footer, codecs, reader);
+  }
+
+  void close() throws IOException {
+    reader.close();
+  }
+
+  /** No page of this row group may take more when it is decompressed. */
+  void limitPages(BlockMetaData block, long most) {
+    long longest = 0;
+    for (ColumnChunkMetaData chunk : block.getColumns()) {
+      longest = Math.max(longest, ((ColumnChunkMetaData) chunk).getTotalUncompressedSize());
+    }
+    codecs.limit(Math.min(longest, most));
+  }
+
+  private static byte[] readFooter(FileSystem fs, Path place, long length) throws IOException {
+    FSDataInputStream in = fs.open(place);
+    try {
+      byte[] footer = ParquetTail.footer(in, length);
+      byte[] start = new byte[4];
+      in.readFully(0L, start);
+      ParquetTail.requireStart(start);
+      return footer;
+    } finally {
+      in.close();
+    }
+  }
+
+  private static byte[] footer(byte[] content) throws IOException {
+    int size = ParquetTail.footerBytes(content, content.length);
+    ParquetTail.requireStart(content);
+    int end = content.length - ParquetTail.ENDING;
+    return Arrays.copyOfRange(content, end - size, end);
+  }
+
+  private static byte[] withLength(byte[] footer) {
+    byte[] ending = ParquetTail.ending(footer.length);
+    byte[] both = Arrays.copyOf(footer, footer.length + ending.length);
+    System.arraycopy(ending, 0, both, footer.length, ending.length);
+    return both;
+  }
+}

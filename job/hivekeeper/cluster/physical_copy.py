@@ -1,0 +1,142 @@
+"""Copies and digests Parquet files on executors, as levels and physical values, never as rows.
+
+What Spark would change in a rewrite stays: annotations that no library here knows, nanoseconds, the bits of a NaN, key-value metadata.
+It reads the files by name and writes only into a directory of attempts, from which it moves complete outputs to their places.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zipfile
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.java_classes import CORE, compiled
+from hivekeeper.model import Digest, FileInfo
+
+_FOLDER = "copy"
+# What opening a file costs, as bytes that are read in the same time.
+_OPEN_BYTES = 256 << 10
+# A task of a digest gets at least this much.
+_LEAST_BYTES = 32 << 20
+_TASKS_PER_CORE = 4
+
+# The application's id → its jar, which must stay as long as executors may start.
+_SHIPPED: Dict[str, tempfile.TemporaryDirectory[str]] = {}
+
+
+class CopyTask(NamedTuple):
+    """One output file. `target` is its final path; the commit makes its directory. `files` are in the order of their rows.
+
+    `codec` is named as in `Form.codec`, `blooms` are dotted column paths. Row groups get smaller than `row_group_bytes` where an executor's
+    memory is small: a quarter of its heap, divided by its cores.
+    """
+
+    target: str
+    files: Sequence[FileInfo]
+    codec: str
+    blooms: Sequence[str] = ()
+    row_group_bytes: int = 128 << 20
+
+
+class Answer(NamedTuple):
+    """The digest of the files that were read, and their `Form.identity` ("" if they differ in it).
+
+    `failed` is the path and the reason on one line, "" if it was done.
+    """
+
+    digest: Digest
+    identity: str = ""
+    failed: str = ""
+
+
+class PhysicalCopy:
+    """Raises CALL_ERRORS if a whole job failed, Unusable if the Java sources did not compile."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    def copy(self, attempts: str, tasks: Sequence[CopyTask]) -> List[Answer]:
+        """Write each output and put it in its place; a failed one costs only itself, and nothing of it stays.
+
+        `attempts` is a directory for this call alone, on the file system of the targets; it is deleted at the end. An answer's digest is
+        that of the rows as they were read: compare it with the `digest` of the output.
+        """
+        order = sorted(range(len(tasks)), key=lambda number: -_cost(tasks[number].files))
+        asked = [_asked(tasks[number].files, tasks[number]._asdict()) for number in order]
+        told = json.loads(self._jobs.copy(attempts, json.dumps(asked))) if asked else []
+        by_number = dict(zip(order, map(_answer, told)))
+        return [by_number[number] for number in range(len(tasks))]
+
+    def digest(self, sets: Sequence[Sequence[FileInfo]]) -> List[Answer]:
+        """The digest of each set of files, each file read by its own schema."""
+        slices = list(_slices(sets, int(self.gateway.spark.sparkContext.defaultParallelism)))
+        slices.sort(key=lambda one: -_cost(one[1]))
+        asked = [_asked(files, {}) for _, files in slices]
+        told = json.loads(self._jobs.digest(json.dumps(asked))) if asked else []
+        parts: Dict[int, List[Answer]] = {}
+        for (number, _), answer in zip(slices, told):
+            parts.setdefault(number, []).append(_answer(answer))
+        return [_sum(parts.get(number, [])) for number in range(len(sets))]
+
+    @cached_property
+    def _jobs(self) -> Any:
+        self._ship()
+        return self.gateway.helper(f"{_FOLDER}.CopyJobs", self.gateway.spark.sparkContext._jsc)
+
+    def _ship(self) -> None:
+        """Give executors the classes, once per application."""
+        application = str(self.gateway.spark.sparkContext.applicationId)
+        if application in _SHIPPED:
+            return
+        # Only its owner may read or write it.
+        directory = tempfile.TemporaryDirectory(prefix="hivekeeper-classes-")
+        jar = Path(directory.name) / "hivekeeper-classes.jar"
+        with zipfile.ZipFile(jar, "w") as archive:
+            for folder in (CORE, _FOLDER):
+                for name, content in compiled(self.gateway.java_gateway, folder).class_bytes().items():
+                    archive.writestr(f"{name.replace('.', '/')}.class", content)
+        self.gateway.spark.sparkContext._jsc.addJar(str(jar))
+        _SHIPPED[application] = directory
+
+
+def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**more, "files": [[file.path, file.length] for file in files]}
+
+
+def _answer(told: Mapping[str, Any]) -> Answer:
+    if "failed" in told:
+        return Answer(Digest(0, 0, 0), failed=f"{told['path']}: {told['failed']}")
+    return Answer(Digest(int(told["rows"]), int(told["high"]), int(told["low"])), told["identity"])
+
+
+def _cost(files: Sequence[FileInfo]) -> int:
+    return sum(file.length + _OPEN_BYTES for file in files)
+
+
+def _slices(sets: Sequence[Sequence[FileInfo]], cores: int) -> Iterator[Tuple[int, List[FileInfo]]]:
+    """Cut each set into tasks of about the same cost, each with the number of its set; a small set is one task."""
+    most = max(_LEAST_BYTES, sum(map(_cost, sets)) // (cores * _TASKS_PER_CORE))
+    for number, files in enumerate(sets):
+        part: List[FileInfo] = []
+        for file in files:
+            if part and _cost([*part, file]) > most:
+                yield number, part
+                part = []
+            part.append(file)
+        if part:
+            yield number, part
+
+
+def _sum(parts: Sequence[Answer]) -> Answer:
+    """Sums wrap at 64 bits."""
+    for part in parts:
+        if part.failed:
+            return part
+    mask = 0xFFFFFFFFFFFFFFFF
+    high, low = (sum(getattr(part.digest, name) for part in parts) & mask for name in ("high", "low"))
+    identities = {part.identity for part in parts}
+    return Answer(Digest(sum(part.digest.rows for part in parts), high, low), identities.pop() if len(identities) == 1 else "")
