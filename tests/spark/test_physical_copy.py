@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import List, Sequence
+from typing import Callable, List, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
+from hivekeeper.cluster import physical_copy
+from hivekeeper.cluster.java_errors import CALL_ERRORS
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
-from support import foreign_files
-from support.data_files import listed
+from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.model import Digest
+from hivekeeper.schemas import parse_parquet
+from support import foreign_files, hostile_files
+from support.data_files import form_of, listed
 
 
 @pytest.fixture
@@ -57,9 +68,239 @@ def test_files_of_every_type_and_encoding_are_copied(copier, tmp_path):
     names = foreign_files.write_all(tmp_path)
     sources = [tmp_path / name for name in names]
     answers = copy_all(copier, sources)
-    read = copier.digest([listed(output_of(source).parent) for source in sources])
+    read = copier.digest([listed(output_of(source).parent) for source in sources], check_claims=True)
     for source, answer, again in zip(sources, answers, read):
         assert answer.failed == "", source.name
         assert again == answer
         assert_copied(source)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "out"])
+
+
+def test_codec_and_row_groups_are_as_requested_and_blooms_are_written(gateway, copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", foreign_files.table())
+    assert copy_one(copier, tmp_path / "u", codec="gzip", blooms=["fixed"], row_group_bytes=1 << 20).failed == ""
+    rows = SparkRows(gateway)
+    before, after = (form_of(rows, "parquet", place) for place in (tmp_path / "u", output_of(tmp_path / "u").parent))
+    assert (after.codec, after.blooms) == ("gzip", ("fixed",))
+    assert after == replace(before, codec="gzip", blooms=("fixed",))
+
+
+def test_a_row_group_ends_at_the_requested_size(copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", foreign_files.OTHERS["large-values"](), use_dictionary=False, compression="none")
+    assert copy_one(copier, tmp_path / "u", codec="none", row_group_bytes=3 << 20).failed == ""
+    groups = pq.ParquetFile(output_of(tmp_path / "u")).metadata
+    assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [5] * 6
+
+
+def test_an_output_is_never_put_over_a_file_nor_visible_to_others(copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert output_of(tmp_path / "u").stat().st_mode & 0o777 == 0o600
+    first = output_of(tmp_path / "u").read_bytes()
+    again = copy_one(copier, tmp_path / "u", codec="gzip")
+    assert str(output_of(tmp_path / "u")) in again.failed
+    assert output_of(tmp_path / "u").read_bytes() == first
+    assert not (tmp_path / "attempts").exists()
+
+
+def test_long_files_are_streamed(copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", foreign_files.table(), data_page_version="2.0")
+    (tmp_path / "unknown").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "unknown" / name).write_bytes(hostile_files.annotates_unknown())
+    sources = [tmp_path / "u", tmp_path / "unknown"]
+    whole = copier.digest([listed(source) for source in sources])
+    copier._jobs.setWindow(100)
+    assert copier.digest([listed(source) for source in sources]) == whole
+    assert copy_all(copier, sources) == whole
+    assert_copied(tmp_path / "u")
+
+
+def test_annotations_and_orders_of_a_later_format_are_copied_as_they_are(gateway, copier, tmp_path):
+    (tmp_path / "u").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "u" / name).write_bytes(hostile_files.annotates_unknown())
+    answer = copy_one(copier, tmp_path / "u")
+    rows = SparkRows(gateway)
+    before, after = (form_of(rows, "parquet", place) for place in (tmp_path / "u", output_of(tmp_path / "u").parent))
+    assert answer.digest.rows == 2
+    assert before.identity == after.identity == answer.identity
+    assert [field.annotation for field in parse_parquet(after.schema)] == ["UNKNOWN_99"]
+    (group,) = rows.footers("parquet", {"u": listed(output_of(tmp_path / "u").parent)})["u"].groups
+    assert (group.columns["id"].nulls, group.columns["id"].low, group.columns["id"].high) == (0, None, None)
+
+
+@pytest.mark.parametrize("window", [64 << 20, 10])
+def test_a_bad_file_costs_its_own_output_and_is_answered_with_a_reason(copier, tmp_path, window):
+    kinds = {**hostile_files.FOOTERS, **hostile_files.CONTENTS, "good": hostile_files.good}
+    for name, make in kinds.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(hostile_files.good())
+        (tmp_path / name / "b").write_bytes(make())
+    copier._jobs.setWindow(window)
+    answers = dict(zip(kinds, copy_all(copier, [tmp_path / name for name in kinds])))
+    assert {name for name, answer in answers.items() if not answer.failed} == {"good"}
+    assert answers["good"].digest.rows == 2
+    for name, answer in answers.items():
+        assert name == "good" or answer.failed.startswith(f"file:{tmp_path / name / 'b'}: ")
+        assert "\n" not in answer.failed
+    assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / "good"]
+    assert not (tmp_path / "attempts").exists()
+
+
+def test_a_damaged_page_is_found_by_its_checksum(copier, tmp_path):
+    values = pa.table({"a": list(range(1000))})
+    foreign_files.write_two(tmp_path / "u", values, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = bytearray((tmp_path / "u" / "a").read_bytes())
+    content[500] ^= 1
+    (tmp_path / "u" / "a").write_bytes(content)
+    assert "CRC" in copy_one(copier, tmp_path / "u").failed
+
+
+@pytest.mark.parametrize("more", [1, -1])
+def test_a_file_of_another_length_than_listed_fails(copier, tmp_path, more):
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    for window in (64 << 20, 10):
+        copier._jobs.setWindow(window)
+        (answer,) = copier.digest([[replace(file, length=file.length + more) for file in listed(tmp_path / "u")]])
+        assert answer.failed
+
+
+def test_files_that_mean_something_else_are_not_merged(copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    pq.write_table(pa.table({"a": [2]}).replace_schema_metadata({"k": "v"}), tmp_path / "u" / "c")
+    assert str(tmp_path / "u" / "c") in copy_one(copier, tmp_path / "u").failed
+    (answer,) = copier.digest([listed(tmp_path / "u")])
+    assert (answer.digest.rows, answer.identity, answer.failed) == (2, "", "")
+
+
+def test_an_attempt_that_still_runs_after_the_commit_creates_nothing(copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    task = CopyTask("", listed(tmp_path / "u"), "none")
+    asked = {**task._asdict(), "files": [[file.path, file.length] for file in task.files], "attempt": f"file:{tmp_path}/gone/0"}
+    (answer,) = json.loads(copier._jobs.digest(json.dumps([asked])))
+    assert answer["failed"]
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_cancelled_copy_leaves_nothing(spark, copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", foreign_files.table())
+    os.mkfifo(tmp_path / "u" / "c")
+    raised: List[BaseException] = []
+
+    def copy() -> None:
+        try:
+            copy_one(copier, tmp_path / "u")
+        except CALL_ERRORS as error:
+            raised.append(error)
+
+    running = threading.Thread(target=copy)
+    running.start()
+    wait_until(lambda: (tmp_path / "attempts").is_dir() and any((tmp_path / "attempts").iterdir()))
+    spark.sparkContext.cancelAllJobs()
+    running.join(30)
+    assert len(raised) == 1
+    # The task ends only now, at the end of the file that it was waiting for.
+    (tmp_path / "u" / "c").open("w").close()
+    wait_until(lambda: not spark.sparkContext.statusTracker().getActiveStageIds())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["u"]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_many_outputs_cost_as_many_calls_as_few(gateway, copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    copier.digest([listed(tmp_path / "u")])
+    costs = []
+    for count in (1, 12):
+        tasks = [CopyTask(f"file:{tmp_path}/out {count}/{number}", listed(tmp_path / "u"), "none") for number in range(count)]
+        before = gateway.calls
+        answers = copier.copy(f"file:{tmp_path}/attempts", tasks)
+        copier.digest([task.files for task in tasks])
+        costs.append(gateway.calls - before)
+        assert not any(answer.failed for answer in answers)
+    assert costs[0] == costs[1]
+
+
+LISTS = pa.list_(pa.list_(pa.int64()))
+# Numbers are told apart by their bits, not by their type, so each type is for itself.
+DIFFERENT = [
+    (pa.float64(), ([0.0], [-0.0], [None], [float("nan")], [foreign_files.ODD_NAN], [0.0, 0.0])),
+    (pa.int64(), ([0], [1], [0, 1], [0, 0, 1])),
+    (pa.string(), ([""], ["\0"], ["a"], [None])),
+    (pa.bool_(), ([False], [True])),
+    (LISTS, ([[]], [[[]]], [[None]], [[[None]]], [[[1, 2]]], [[[1], [2]]], [[[2, 1]]], [[[1]], [[2]]])),
+]
+
+
+def test_different_rows_have_different_digests(copier, tmp_path):
+    kinds = [[pa.table({"a": pa.array(values, kind)}) for values in different] for kind, different in DIFFERENT]
+    kinds.append([pa.table({"a": [1], "b": [2]}), pa.table({"a": [2], "b": [1]}), pa.table({"b": [1], "a": [2]})])
+    contents = [(f"{kind} {number}", content) for kind, different in enumerate(kinds) for number, content in enumerate(different)]
+    for name, content in contents:
+        foreign_files.write_two(tmp_path / name, content)
+    found = iter(copier.digest([listed(tmp_path / name) for name, _ in contents]))
+    for different in kinds:
+        digests = [next(found).digest for _ in different]
+        assert len(set(digests)) == len(different)
+
+
+def test_the_order_of_rows_and_required_columns_do_not_change_a_digest(copier, tmp_path):
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    same = [pa.table({"a": [1, 2, 3]}), pa.table({"a": [3, 1, 2]}), pa.table({"a": [2, 3, 1]}, schema)]
+    for number, content in enumerate(same):
+        (tmp_path / f"{number}").mkdir()
+        pq.write_table(content, tmp_path / f"{number}" / "a")
+    found = copier.digest([listed(tmp_path / f"{number}") for number in range(len(same))])
+    assert len({answer.digest for answer in found}) == 1
+    assert found[0].identity == found[1].identity != found[2].identity
+
+
+def test_a_set_that_is_read_in_parts_has_the_sum_of_its_parts(copier, tmp_path, monkeypatch):
+    foreign_files.write_two(tmp_path / "u", foreign_files.table())
+    whole = copier.digest([listed(tmp_path / "u"), ()])
+    monkeypatch.setattr(physical_copy, "_LEAST_BYTES", 1)
+    assert copier.digest([listed(tmp_path / "u"), ()]) == whole
+    assert whole[0].identity
+    assert whole[1] == Answer(Digest(0, 0, 0))
+
+
+def test_what_this_library_cannot_decode_is_in_the_form(gateway, tmp_path):
+    foreign_files.write_two(tmp_path / "brotli", pa.table({"a": [1]}), compression="brotli")
+    foreign_files.write_two(tmp_path / "twice", pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]))
+    for name in ("has-hadoops-lz4", "has-encrypted-columns", "has-a-later-field"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(hostile_files.CONTENTS[name]())
+    rows = SparkRows(gateway)
+    found = {place.name: form_of(rows, "parquet", place).undecodable for place in tmp_path.iterdir()}
+    assert found == {
+        "brotli": ("the codec BROTLI",),
+        "twice": ("two columns of one name",),
+        "has-hadoops-lz4": ("the codec LZ4 of Hadoop",),
+        "has-encrypted-columns": ("encryption",),
+        "has-a-later-field": ("field 12 of the footer",),
+    }
+
+
+def test_an_encoding_that_this_library_cannot_read_is_in_the_form(gateway, copier, tmp_path):
+    options = {"use_dictionary": False, "column_encoding": {"a": "BYTE_STREAM_SPLIT"}}
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": pa.array([1, 2], pa.int32())}), **options)
+    said = form_of(SparkRows(gateway), "parquet", tmp_path / "u").undecodable
+    assert bool(said) == bool(copy_one(copier, tmp_path / "u").failed)
+    assert said in ((), ("BYTE_STREAM_SPLIT of INT32",))
+    assert said or not pyspark.__version__.startswith("3.")
+
+
+def test_bounds_and_null_counts_that_the_values_contradict_are_found(copier, tmp_path):
+    for name, claim in hostile_files.CLAIMS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(claim())
+    names = sorted(hostile_files.CLAIMS)
+    assert not any(answer.failed for answer in copier.digest([listed(tmp_path / name) for name in names]))
+    answers = copier.digest([listed(tmp_path / name) for name in names], check_claims=True)
+    assert {name for name, answer in zip(names, answers) if answer.failed} == {"low", "high", "nulls"}

@@ -21,7 +21,9 @@ def _numbers(kind: pa.DataType, most: int) -> pa.Array:
 def _nested(row: int) -> Any:
     if row % 11 == 0:
         return None
-    return [None if at == 2 else {"a": row if at % 2 else None, "l": [[at, None]] * (row % 3), "m": [("k", 1.5)] * at} for at in range(row % 5)]
+    return [
+        None if at == 2 else {"a": row if at % 2 else None, "l": [[at, None]] * (row % 3), "m": [("k", 1.5)] * at} for at in range(row % 5)
+    ]
 
 
 def columns() -> Dict[str, pa.Array]:
@@ -76,7 +78,9 @@ def _delta(name: str, kind: pa.DataType) -> str:
 
 def _encodings() -> Dict[str, str]:
     return {
-        field.name: _delta(field.name, field.type) for field in table().schema if field.name not in ("b", "nothing") and not pa.types.is_nested(field.type)
+        field.name: _delta(field.name, field.type)
+        for field in table().schema
+        if field.name not in ("b", "nothing") and not pa.types.is_nested(field.type)
     }
 
 

@@ -58,7 +58,7 @@ def page(rows: int, claimed_uncompressed: int, body: bytes, claimed_compressed: 
     return header + body
 
 
-def chunk(path: Sequence[bytes], size: int, codec: int, rows: int) -> List[Field]:
+def chunk(path: Sequence[bytes], size: int, codec: int, rows: int, statistics: Sequence[Field] = ()) -> List[Field]:
     column: List[Field] = [
         (1, I32, INT32),
         (2, LIST, (I32, 1, [0])),
@@ -68,20 +68,36 @@ def chunk(path: Sequence[bytes], size: int, codec: int, rows: int) -> List[Field
         (6, I64, size),
         (7, I64, size),
         (9, I64, len(MAGIC)),
+        *([(12, STRUCT, statistics)] if statistics else []),
     ]
     return [(2, I64, len(MAGIC)), (3, STRUCT, column)]
 
 
-def schema(depth: int = 0) -> List[List[Field]]:
+def schema(depth: int = 0, annotation: Sequence[Field] = ()) -> List[List[Field]]:
     """A required int32 `id`, nested in this many groups."""
     groups: List[List[Field]] = [[(3, I32, REQUIRED), (4, BINARY, b"g"), (5, I32, 1)] for _ in range(depth)]
-    return [[(4, BINARY, b"spark_schema"), (5, I32, 1)], *groups, [(1, I32, INT32), (3, I32, REQUIRED), (4, BINARY, b"id")]]
+    return [[(4, BINARY, b"spark_schema"), (5, I32, 1)], *groups, [(1, I32, INT32), (3, I32, REQUIRED), (4, BINARY, b"id"), *annotation]]
 
 
-def footer(size: int, codec: int = UTF8_CODEC_NONE, rows: int = 1, depth: int = 0, more: Sequence[Field] = ()) -> bytes:
-    elements = schema(depth)
+def footer(
+    size: int,
+    codec: int = UTF8_CODEC_NONE,
+    rows: int = 1,
+    depth: int = 0,
+    more: Sequence[Field] = (),
+    annotation: Sequence[Field] = (),
+    group_rows: int = 0,
+    values: int = 0,
+    statistics: Sequence[Field] = (),
+) -> bytes:
+    """`more` are fields after the fourth, `annotation` those of the column after its name."""
+    elements = schema(depth, annotation)
     path = [b"g"] * depth + [b"id"]
-    group: List[Field] = [(1, LIST, (STRUCT, 1, [chunk(path, size, codec, rows)])), (2, I64, size), (3, I64, rows)]
+    group: List[Field] = [
+        (1, LIST, (STRUCT, 1, [chunk(path, size, codec, values or rows, statistics)])),
+        (2, I64, size),
+        (3, I64, group_rows or rows),
+    ]
     fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, len(elements), elements)), (3, I64, rows), (4, LIST, (STRUCT, 1, [group]))]
     return write_struct([*fields, *more])
 
@@ -91,6 +107,7 @@ def whole(body: bytes, foot: bytes) -> bytes:
 
 
 GOOD = page(1, 4, struct.pack("<i", 7))
+TWO = page(2, 8, struct.pack("<ii", 7, 8))
 
 
 def good() -> bytes:
@@ -126,6 +143,55 @@ def claims_a_long_page() -> bytes:
     """Only reading the page shows its size."""
     long = page(1, MOST - 8, b"\xfc\xff\xff\xff\x07" + b"\0" * 8)
     return whole(long, footer(len(long), codec=SNAPPY))
+
+
+def claims_a_long_dictionary() -> bytes:
+    """A dictionary of four bytes that claims two billion values."""
+    head = [(1, I32, 2), (2, I32, 4), (3, I32, 4), (7, STRUCT, [(1, I32, MOST - 8), (2, I32, 0)])]
+    pages = write_struct(head) + GOOD[-4:]
+    data = [(1, I32, 0), (2, I32, 2), (3, I32, 2), (5, STRUCT, [(1, I32, 1), (2, I32, 8), (3, I32, 3), (4, I32, 3)])]
+    pages += write_struct(data) + b"\1\2"
+    return whole(pages, footer(len(pages)))
+
+
+def annotates_unknown(logical: int = 99) -> bytes:
+    """A valid file with a later format's annotation and order of values."""
+    orders: Field = (7, LIST, (STRUCT, 1, [[(9, STRUCT, [])]]))
+    return whole(GOOD, footer(len(GOOD), annotation=[(10, STRUCT, [(logical, STRUCT, [])])], more=[orders]))
+
+
+# Defects that only a reader of all values meets.
+CONTENTS: Mapping[str, Callable[[], bytes]] = {
+    "claims-a-long-page": claims_a_long_page,
+    "claims-a-long-dictionary": claims_a_long_dictionary,
+    "footer-claims-more-rows": lambda: whole(GOOD, footer(len(GOOD), rows=2, group_rows=1, values=1)),
+    "row-group-claims-more-rows": lambda: whole(GOOD, footer(len(GOOD), rows=2, values=1)),
+    "column-claims-more-values": lambda: whole(GOOD, footer(len(GOOD), values=2)),
+    "page-has-more-rows": lambda: whole(TWO, footer(len(TWO), values=2)),
+    "not-enough-bytes": lambda: whole(page(1, 4, b"\7"), footer(len(page(1, 4, b"\7")))),
+    "begins-otherwise": lambda: b"PAR2" + good()[4:],
+    "ends-otherwise": lambda: good()[:-4] + b"PAR2",
+    "is-cut": lambda: good()[:-10],
+    "has-an-encrypted-footer": lambda: good()[:-4] + b"PARE",
+    "has-encrypted-columns": lambda: whole(GOOD, footer(len(GOOD), more=[(8, STRUCT, [(1, STRUCT, [])])])),
+    "has-a-later-field": lambda: whole(GOOD, footer(len(GOOD), more=[(12, I32, 1)])),
+    "has-hadoops-lz4": lambda: whole(GOOD, footer(len(GOOD), codec=5)),
+    "is-empty": lambda: b"",
+}
+
+
+def claims(low: int, high: int, nulls: int) -> bytes:
+    """A valid file with these statistics for its value, which is 7."""
+    statistics: List[Field] = [(3, I64, nulls), (5, BINARY, struct.pack("<i", high)), (6, BINARY, struct.pack("<i", low))]
+    return whole(GOOD, footer(len(GOOD), statistics=statistics, more=[(7, LIST, (STRUCT, 1, [[(1, STRUCT, [])]]))]))
+
+
+CLAIMS: Mapping[str, Callable[[], bytes]] = {
+    "true": lambda: claims(7, 7, 0),
+    "low": lambda: claims(8, 9, 0),
+    "high": lambda: claims(5, 6, 0),
+    "nulls": lambda: claims(7, 7, 1),
+}
 
 
 # Defects that only a reader of the footer meets.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from hivekeeper.cluster.gateway import Gateway
-from hivekeeper.cluster.java_classes import CORE, compiled
+from hivekeeper.cluster.java_classes import CORE, JavaPackage, compiled
 from hivekeeper.model import Digest, FileInfo
 
 _FOLDER = "copy"
@@ -71,11 +71,15 @@ class PhysicalCopy:
         by_number = dict(zip(order, map(_answer, told)))
         return [by_number[number] for number in range(len(tasks))]
 
-    def digest(self, sets: Sequence[Sequence[FileInfo]]) -> List[Answer]:
-        """The digest of each set of files, each file read by its own schema."""
+    def digest(self, sets: Sequence[Sequence[FileInfo]], check_claims: bool = False) -> List[Answer]:
+        """The digest of each set of files, each file read by its own schema.
+
+        With `check_claims` a set also fails if a value lies outside the bounds that the file has for its column chunk, or if the number of
+        NULLs is wrong there. That is for our own outputs: old writers' bounds are often wrong.
+        """
         slices = list(_slices(sets, int(self.gateway.spark.sparkContext.defaultParallelism)))
         slices.sort(key=lambda one: -_cost(one[1]))
-        asked = [_asked(files, {}) for _, files in slices]
+        asked = [_asked(files, {"check_claims": check_claims}) for _, files in slices]
         told = json.loads(self._jobs.digest(json.dumps(asked))) if asked else []
         parts: Dict[int, List[Answer]] = {}
         for (number, _), answer in zip(slices, told):
@@ -84,23 +88,23 @@ class PhysicalCopy:
 
     @cached_property
     def _jobs(self) -> Any:
-        self._ship()
+        packages = [compiled(self.gateway.java_gateway, folder) for folder in (CORE, _FOLDER)]
+        application = str(self.gateway.spark.sparkContext.applicationId)
+        if application not in _SHIPPED:
+            _SHIPPED[application] = ship(self.gateway, packages)
         return self.gateway.helper(f"{_FOLDER}.CopyJobs", self.gateway.spark.sparkContext._jsc)
 
-    def _ship(self) -> None:
-        """Give executors the classes, once per application."""
-        application = str(self.gateway.spark.sparkContext.applicationId)
-        if application in _SHIPPED:
-            return
-        # Only its owner may read or write it.
-        directory = tempfile.TemporaryDirectory(prefix="hivekeeper-classes-")
-        jar = Path(directory.name) / "hivekeeper-classes.jar"
-        with zipfile.ZipFile(jar, "w") as archive:
-            for folder in (CORE, _FOLDER):
-                for name, content in compiled(self.gateway.java_gateway, folder).class_bytes().items():
-                    archive.writestr(f"{name.replace('.', '/')}.class", content)
-        self.gateway.spark.sparkContext._jsc.addJar(str(jar))
-        _SHIPPED[application] = directory
+
+def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.TemporaryDirectory[str]:
+    """Give the executors of this application these classes. Returns the directory of their jar, which only its owner may read or write."""
+    directory = tempfile.TemporaryDirectory(prefix="hivekeeper-classes-")
+    jar = Path(directory.name) / f"{packages[-1].name}.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        for package in packages:
+            for name, content in package.class_bytes().items():
+                archive.writestr(f"{name.replace('.', '/')}.class", content)
+    gateway.spark.sparkContext._jsc.addJar(str(jar))
+    return directory
 
 
 def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, Any]:

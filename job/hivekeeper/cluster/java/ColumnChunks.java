@@ -12,7 +12,8 @@ public class ColumnChunks {
     long start = chunk.getStartingPos();
     long size = chunk.getTotalSize();
     if (start < 0 || size < 0 || size > length || start > length - size) {
-      throw new IllegalStateException("a column of " + size + " bytes from " + start + " on does not fit into the file of " + length + " bytes");
+      String chunkSaid = "a column of " + size + " bytes from " + start + " on";
+      throw new IllegalStateException(chunkSaid + " does not fit into the file of " + length + " bytes");
     }
   }
 

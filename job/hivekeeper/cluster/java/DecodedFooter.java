@@ -122,7 +122,9 @@ public class DecodedFooter {
   private List<List<String>> columns() {
     List<List<String>> found = new ArrayList<List<String>>();
     int last = addColumns(1, ((SchemaElement) metadata.getSchema().get(0)).getNum_children(), new ArrayList<String>(), found);
-    if (last != metadata.getSchema().size()) throw new IllegalStateException("its schema has " + metadata.getSchema().size() + " elements instead of " + last);
+    if (last != metadata.getSchema().size()) {
+      throw new IllegalStateException("its schema has " + metadata.getSchema().size() + " elements instead of " + last);
+    }
     return found;
   }
 

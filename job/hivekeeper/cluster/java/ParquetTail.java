@@ -52,7 +52,9 @@ public class ParquetTail {
     if (!magic.equals("PAR1")) throw new IOException("it does not end like a Parquet file");
     int size = ByteBuffer.wrap(end, end.length - ENDING, MAGIC_BYTES).order(ByteOrder.LITTLE_ENDIAN).getInt();
     Footer.requireShort(size);
-    if (size > length - MAGIC_BYTES - ENDING) throw new EOFException("its footer of " + size + " bytes does not fit into " + length + " bytes");
+    if (size > length - MAGIC_BYTES - ENDING) {
+      throw new EOFException("its footer of " + size + " bytes does not fit into " + length + " bytes");
+    }
     return size;
   }
 

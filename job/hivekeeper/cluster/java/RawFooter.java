@@ -26,7 +26,9 @@ public class RawFooter {
   public RawFooter(byte[] footer) {
     fields = new ThriftStruct(footer);
     for (int id = 1; id < TYPES.length; id++) {
-      if (fields.has(id) && fields.type(id) != TYPES[id]) throw new IllegalStateException("its footer is malformed: field " + id + " has another type");
+      if (fields.has(id) && fields.type(id) != TYPES[id]) {
+        throw new IllegalStateException("its footer is malformed: field " + id + " has another type");
+      }
     }
     for (int id = 1; id <= 4; id++) {
       if (!fields.has(id)) throw new IllegalStateException("its footer is malformed: field " + id + " is missing");

@@ -27,6 +27,7 @@ class ColumnCopier {
   // What a fold takes for an entry, by repetition and definition level; a level that the column cannot have is out of bounds.
   private final long[][] entries;
   private ColumnReader reader;
+  private ChunkClaims claims;
   private long left;
 
   ColumnCopier(ColumnDescriptor column, GroupType schema) throws IOException {
@@ -55,8 +56,9 @@ class ColumnCopier {
     return depths;
   }
 
-  /** Begin the next row group. */
-  void open(ColumnReadStoreImpl store) {
+  /** Begin the next row group; its values are compared with `chunk`, unless that is null. */
+  void open(ColumnReadStoreImpl store, ChunkClaims chunk) {
+    claims = chunk;
     reader = store.getColumnReader(column);
     // The reader's levels say nothing after the last value, so values are counted.
     left = reader.getTotalValueCount();
@@ -64,6 +66,7 @@ class ColumnCopier {
 
   void requireEnd() throws IOException {
     if (left != 0) throw new IOException("the column " + String.join(".", column.getPath()) + " has more rows than its row group");
+    if (claims != null) claims.checkNulls();
   }
 
   /** Copies `count` rows, or only folds them if `writer` is null. The hash of row i of this batch is hashes[i]. */
@@ -77,6 +80,7 @@ class ColumnCopier {
       int level = reader.getCurrentDefinitionLevel();
       long entry = entries[repetition][level];
       if (level < whole) {
+        if (claims != null) claims.addNull();
         if (writer != null) writer.writeNull(repetition, level);
         hashes[row] = RowDigest.fold(hashes[row], entry, 0L);
       } else {
@@ -89,19 +93,22 @@ class ColumnCopier {
   }
 
   /** Returns what a fold takes for the value. */
-  private long copyValue(ColumnWriter writer, int repetition, int level) {
+  private long copyValue(ColumnWriter writer, int repetition, int level) throws IOException {
     if (type == PrimitiveTypeName.INT32) {
       int value = reader.getInteger();
+      if (claims != null) claims.check(value);
       if (writer != null) writer.write(value, repetition, level);
       return value;
     }
     if (type == PrimitiveTypeName.INT64) {
       long value = reader.getLong();
+      if (claims != null) claims.check(value);
       if (writer != null) writer.write(value, repetition, level);
       return value;
     }
     if (type == PrimitiveTypeName.DOUBLE) {
       double value = reader.getDouble();
+      if (claims != null) claims.check(value);
       long bits = Double.doubleToRawLongBits(value);
       hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_DOUBLE;
       if (writer != null) writer.write(value, repetition, level);
@@ -109,6 +116,7 @@ class ColumnCopier {
     }
     if (type == PrimitiveTypeName.FLOAT) {
       float value = reader.getFloat();
+      if (claims != null) claims.check(value);
       int bits = Float.floatToRawIntBits(value);
       hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_FLOAT;
       if (writer != null) writer.write(value, repetition, level);
@@ -120,6 +128,7 @@ class ColumnCopier {
       return value ? 1L : 0L;
     }
     Binary value = reader.getBinary();
+    if (claims != null) claims.check(value);
     if (writer != null) writer.write(value, repetition, level);
     return hash(value);
   }

@@ -7,8 +7,10 @@ import hivekeeper.WorkerPool;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
@@ -25,10 +27,16 @@ public class CopyJobs {
 
   private final JavaSparkContext context;
   private final Configuration conf;
+  private long windowBytes = 64L << 20;
 
   public CopyJobs(JavaSparkContext context) {
     this.context = context;
     conf = context.hadoopConfiguration();
+  }
+
+  /** Stream files that are longer than this, and hold at most as much of other files in a task. */
+  public void setWindow(long bytes) {
+    windowBytes = bytes;
   }
 
   /** Asks each task, in JSON as `CopyTask` takes it, and gives the answers in the same order. */
@@ -55,7 +63,7 @@ public class CopyJobs {
   }
 
   private List<Object> run(List<Object> tasks) throws Exception {
-    CopyTask task = new CopyTask(context.broadcast(new SerializableConfiguration(conf)), cores(context.getConf()));
+    CopyTask task = new CopyTask(context.broadcast(new SerializableConfiguration(conf)), cores(context.getConf()), windowBytes);
     List<Object> answers = ask(task, tasks, tasks.size());
     // One after the other, because another file that was read at the same time may have taken the memory.
     List<Object> starved = new ArrayList<Object>();
@@ -90,35 +98,56 @@ public class CopyJobs {
   }
 
   private List<Object> commit(List<Object> tasks, List<Object> answers) throws Exception {
-    final Renames renames = new Renames(conf);
-    List<Object> pairs = new ArrayList<Object>();
-    for (int i = 0; i < tasks.size(); i++) pairs.add(new Object[] {tasks.get(i), answers.get(i)});
-    makeParents(tasks);
-    return WorkerPool.map(pairs, new WorkerPool.Task() {
-      public Object of(Object pair) {
-        return place(renames, (String) ((Map) ((Object[]) pair)[0]).get("target"), (Map) ((Object[]) pair)[1]);
+    List<Object> results = new ArrayList<Object>(answers);
+    List<Integer> written = new ArrayList<Integer>();
+    final Map<Integer, Rename> renames = new HashMap<Integer, Rename>();
+    for (int i = 0; i < tasks.size(); i++) {
+      Map<String, Object> answer = (Map) answers.get(i);
+      if (!answer.containsKey("attempt")) continue;
+      written.add(i);
+      renames.put(i, new Rename((String) answer.get("attempt"), (String) ((Map) tasks.get(i)).get("target"), answer));
+    }
+    makeParents(renames.values());
+    final Renames exact = new Renames(conf);
+    List<Object> placed = WorkerPool.map(written, new WorkerPool.Task() {
+      public Object of(Object number) {
+        return ((Rename) renames.get(number)).answer(exact);
       }
     });
+    for (int i = 0; i < placed.size(); i++) results.set(((Integer) written.get(i)).intValue(), placed.get(i));
+    return results;
   }
 
-  private void makeParents(List<Object> tasks) throws IOException {
-    Map<Path, Object> made = new HashMap<Path, Object>();
-    for (Object task : tasks) {
-      Path parent = new Path((String) ((Map) task).get("target")).getParent();
-      if (made.put(parent, task) == null) parent.getFileSystem(conf).mkdirs(parent);
+  private void makeParents(Iterable<Rename> renames) throws IOException {
+    Set<Path> made = new HashSet<Path>();
+    for (Rename rename : renames) {
+      Path parent = new Path(((Rename) rename).target).getParent();
+      if (made.add(parent)) parent.getFileSystem(conf).mkdirs(parent);
     }
   }
 
-  private static Object place(Renames renames, String target, Map<String, Object> answer) {
-    if (!answer.containsKey("attempt")) return answer;
-    try {
-      renames.rename((String) answer.get("attempt"), target);
-      return answer;
-    } catch (IOException refused) {
-      Map<String, Object> failed = new HashMap<String, Object>();
-      failed.put("failed", Messages.shortReason(refused));
-      failed.put("path", target);
-      return failed;
+  private static class Rename {
+    final String attempt;
+    final String target;
+    final Map<String, Object> answer;
+
+    Rename(String attempt, String target, Map<String, Object> answer) {
+      this.attempt = attempt;
+      this.target = target;
+      this.answer = answer;
+    }
+
+    /** The task's own answer, or why the output could not be put in its place. */
+    Map<String, Object> answer(Renames renames) {
+      try {
+        renames.rename(attempt, target);
+        return answer;
+      } catch (IOException refused) {
+        Map<String, Object> failed = new HashMap<String, Object>();
+        failed.put("failed", Messages.shortReason(refused));
+        failed.put("path", target);
+        return failed;
+      }
     }
   }
 }

@@ -22,8 +22,8 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
- * Asked: {files: [[path, length], …]} for a digest; for a copy also {attempt, codec, blooms, row_group_bytes}, where `attempt` is the
- * path of the output without the number of the attempt.
+ * Asked for a digest: {files: [[path, length], …], check_claims}; for a copy: {files, attempt, codec, blooms, row_group_bytes}, where
+ * `attempt` is the path of the output without the number of the attempt.
  * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
  *
@@ -31,18 +31,12 @@ import org.apache.spark.util.SerializableConfiguration;
  */
 public class CopyTask implements Function<Object, Object> {
   private static final long serialVersionUID = 1L;
-  private static final long MOST_WINDOW_BYTES = 64L << 20;
 
   private final Broadcast<?> conf;
   private final int cores;
   private final long windowBytes;
 
-  /** `cores` are those of an executor, 0 for all of its machine. */
-  public CopyTask(Broadcast<?> conf, int cores) {
-    this(conf, cores, MOST_WINDOW_BYTES);
-  }
-
-  /** Files longer than `windowBytes` are streamed. */
+  /** `cores` are those of an executor, 0 for all of its machine. Files longer than `windowBytes` are streamed. */
   public CopyTask(Broadcast<?> conf, int cores, long windowBytes) {
     this.conf = conf;
     this.cores = cores;
@@ -86,8 +80,9 @@ public class CopyTask implements Function<Object, Object> {
     /** Reads all files once. The second pass writes odd NaNs as the first one found them. */
     private ParquetMerge pass(int number, Set<ColumnDescriptor> withOddNaN) throws Exception {
       output = task.containsKey("attempt") ? newOutput(number) : null;
-      CopyOptions options = output == null ? null : new CopyOptions(task, memory);
-      ParquetMerge merge = new ParquetMerge(conf, memory, output, options, withOddNaN);
+      ParquetMerge merge = output == null
+          ? new ParquetMerge(conf, memory, Boolean.TRUE.equals(task.get("check_claims")))
+          : new ParquetMerge(conf, memory, output, new CopyOptions(task, memory), withOddNaN);
       boolean complete = false;
       try {
         readAll(merge);

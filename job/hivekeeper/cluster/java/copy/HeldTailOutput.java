@@ -1,7 +1,18 @@
 package hivekeeper.copy;
 
+import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.File;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.channels.Channels;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.HashSet;
+import java.util.Set;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -16,7 +27,6 @@ import org.apache.parquet.io.PositionOutputStream;
  * It is created without parents: an attempt that is still running after the commit must not re-create the directory of attempts.
  */
 class HeldTailOutput implements OutputFile {
-  private static final short MODE = 0600;
   private static final int BUFFER_BYTES = 4096;
 
   final Path path;
@@ -70,10 +80,25 @@ class HeldTailOutput implements OutputFile {
 
   public PositionOutputStream create(long blockSizeHint) throws IOException {
     failed = true;
-    long blockSize = Math.max(fs.getDefaultBlockSize(path), blockSizeHint);
-    out = fs.createNonRecursive(path, new FsPermission(MODE), false, BUFFER_BYTES, fs.getDefaultReplication(path), blockSize, null);
+    out = "file".equals(fs.getUri().getScheme()) ? createLocal() : createHadoop(Math.max(fs.getDefaultBlockSize(path), blockSizeHint));
     failed = false;
     return new Stream();
+  }
+
+  private FSDataOutputStream createHadoop(long blockSize) throws IOException {
+    FsPermission permission = new FsPermission((short) 0600);
+    return fs.createNonRecursive(path, permission, false, BUFFER_BYTES, fs.getDefaultReplication(path), blockSize, null);
+  }
+
+  /** Hadoop's local file system creates parents with the checksum file beside a file, even if it should not. */
+  private FSDataOutputStream createLocal() throws IOException {
+    Set<OpenOption> onlyNew = new HashSet<OpenOption>();
+    onlyNew.add(StandardOpenOption.CREATE_NEW);
+    onlyNew.add(StandardOpenOption.WRITE);
+    FileAttribute<?> mode = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+    OutputStream file = Channels.newOutputStream(
+        Files.newByteChannel(new File(path.toUri().getPath()).toPath(), onlyNew, new FileAttribute[] {mode}));
+    return new FSDataOutputStream(new BufferedOutputStream(file), null);
   }
 
   public PositionOutputStream createOrOverwrite(long blockSizeHint) throws IOException {

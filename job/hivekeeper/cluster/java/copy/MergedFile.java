@@ -50,8 +50,8 @@ class MergedFile {
   private long endAtBytes;
 
   /** `rowsPerCheck` is how many rows a page may get before its size is looked at. */
-  MergedFile(Configuration conf, HeldTailOutput output, ParquetSource source, CopyOptions options, Set<ColumnDescriptor> withOddNaN, int rowsPerCheck)
-      throws IOException {
+  MergedFile(Configuration conf, HeldTailOutput output, ParquetSource source, CopyOptions options,
+      Set<ColumnDescriptor> withOddNaN, int rowsPerCheck) throws IOException {
     this.output = output;
     this.source = source.footer;
     schema = source.reader.getFooter().getFileMetaData().getSchema();
@@ -146,8 +146,8 @@ class MergedFile {
   }
 
   private static boolean hasNaN(ColumnChunk chunk) {
-    org.apache.parquet.format.Type type = chunk.getMeta_data().getType();
-    if (type != org.apache.parquet.format.Type.DOUBLE && type != org.apache.parquet.format.Type.FLOAT || !chunk.getMeta_data().isSetStatistics()) return false;
+    String type = chunk.getMeta_data().getType().name();
+    if (!type.equals("DOUBLE") && !type.equals("FLOAT") || !chunk.getMeta_data().isSetStatistics()) return false;
     return isNaN(chunk.getMeta_data().getStatistics().getMin_value()) || isNaN(chunk.getMeta_data().getStatistics().getMax_value());
   }
 

@@ -14,7 +14,8 @@ class NanPlainWriter extends ValuesWriter {
   private final LittleEndianDataOutputStream out;
 
   NanPlainWriter(ParquetProperties properties) {
-    bytes = new CapacityByteArrayOutputStream(properties.getInitialSlabSize(), properties.getPageSizeThreshold(), properties.getAllocator());
+    int slabBytes = properties.getInitialSlabSize();
+    bytes = new CapacityByteArrayOutputStream(slabBytes, properties.getPageSizeThreshold(), properties.getAllocator());
     out = new LittleEndianDataOutputStream(bytes);
   }
 

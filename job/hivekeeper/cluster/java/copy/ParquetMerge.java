@@ -3,8 +3,10 @@ package hivekeeper.copy;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ColumnDescriptor;
@@ -12,6 +14,7 @@ import org.apache.parquet.column.impl.ColumnReadStoreImpl;
 import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnPath;
 import org.apache.parquet.schema.MessageType;
 import org.apache.spark.TaskContext;
 
@@ -32,6 +35,7 @@ class ParquetMerge {
   private final TaskMemory memory;
   private final HeldTailOutput output;
   private final CopyOptions options;
+  private final boolean checksClaims;
   private final long[] hashes = new long[MOST_ROWS];
   private ParquetSource first;
   private boolean sameMeaning;
@@ -39,7 +43,19 @@ class ParquetMerge {
   private MessageType schema;
   private ColumnCopier[] columns;
 
+  /** Only the digest; with `checksClaims`, bounds and null counts in the footers are compared with the values, too. */
+  ParquetMerge(Configuration conf, TaskMemory memory, boolean checksClaims) {
+    this(conf, memory, null, null, new HashSet<ColumnDescriptor>(), checksClaims);
+  }
+
+  /** A copy. */
   ParquetMerge(Configuration conf, TaskMemory memory, HeldTailOutput output, CopyOptions options, Set<ColumnDescriptor> withOddNaN) {
+    this(conf, memory, output, options, withOddNaN, false);
+  }
+
+  private ParquetMerge(Configuration conf, TaskMemory memory, HeldTailOutput output, CopyOptions options,
+      Set<ColumnDescriptor> withOddNaN, boolean checksClaims) {
+    this.checksClaims = checksClaims;
     this.conf = conf;
     this.memory = memory;
     this.output = output;
@@ -60,7 +76,12 @@ class ParquetMerge {
       }
       source.limitPages((BlockMetaData) block, memory.pageBytes);
       PageReadStore pages = source.reader.readNextRowGroup();
-      copyGroup(new ColumnReadStoreImpl(pages, new SchemaWalk(schema), schema, writer), pages.getRowCount(), rowsOf((BlockMetaData) block, MOST_ROWS));
+      ColumnReadStoreImpl store = new ColumnReadStoreImpl(new SourcePages(pages), new SchemaWalk(schema), schema, writer);
+      Map<ColumnPath, ChunkClaims> claims = claimsOf((BlockMetaData) block);
+      for (ColumnCopier column : columns) {
+        ((ColumnCopier) column).open(store, (ChunkClaims) claims.get(ColumnPath.get(((ColumnCopier) column).column.getPath())));
+      }
+      copyGroup(pages.getRowCount(), rowsOf((BlockMetaData) block, MOST_ROWS));
     }
     long found = digest.rows - before;
     long said = source.footer.metadata.getNum_rows();
@@ -71,7 +92,9 @@ class ParquetMerge {
 
   private void begin(ParquetSource source) throws IOException {
     if (first != null && first.footer.raw.meansLike(source.footer.raw)) return;
-    if (first != null && output != null) throw new IOException("its schema, key-value metadata or created_by differ from those of " + first.path);
+    if (first != null && output != null) {
+      throw new IOException("its schema, key-value metadata or created_by differ from those of " + first.path);
+    }
     sameMeaning = first == null;
     first = source;
     schema = source.reader.getFooter().getFileMetaData().getSchema();
@@ -99,8 +122,15 @@ class ParquetMerge {
     return (int) Math.max(1L, Math.min((long) most, BATCH_BYTES / Math.max(1L, bytes / block.getRowCount())));
   }
 
-  private void copyGroup(ColumnReadStoreImpl store, long rows, int mostRows) throws IOException {
-    for (ColumnCopier column : columns) ((ColumnCopier) column).open(store);
+  private Map<ColumnPath, ChunkClaims> claimsOf(BlockMetaData block) {
+    Map<ColumnPath, ChunkClaims> found = new HashMap<ColumnPath, ChunkClaims>();
+    for (ColumnChunkMetaData chunk : block.getColumns()) {
+      if (checksClaims) found.put(((ColumnChunkMetaData) chunk).getPath(), new ChunkClaims((ColumnChunkMetaData) chunk));
+    }
+    return found;
+  }
+
+  private void copyGroup(long rows, int mostRows) throws IOException {
     for (long left = rows; left > 0; left -= mostRows) copyBatch((int) Math.min(left, (long) mostRows));
     for (ColumnCopier column : columns) ((ColumnCopier) column).requireEnd();
   }

@@ -9,8 +9,8 @@ package hivekeeper.copy;
  * exactly one number never have the same hash. Byte arrays enter by their 64-bit XXH64: for them, and for rows that differ in more
  * places, the chance of one hash for two rows is 2^-64.
  *
- * Not seen: the order of rows, annotations, whether a column is required, and whether an integer has 32 or 64 bits. `Form.identity`
- * covers these, all but the order.
+ * Not seen: the order of rows, annotations, whether a column is required, and its physical type: 0 and 0.0 have the same bits.
+ * `Form.identity` covers these, all but the order.
  */
 class RowDigest {
   /** The state before the first entry of a row. */

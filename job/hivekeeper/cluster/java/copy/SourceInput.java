@@ -62,7 +62,8 @@ class SourceInput implements InputFile {
 
     public int read(byte[] target, int offset, int count) throws IOException {
       if (count == 0) return 0;
-      int got = position < length ? readContent(target, offset, (int) Math.min((long) count, length - position)) : readEnding(target, offset, count);
+      int inContent = (int) Math.max(0L, Math.min((long) count, length - position));
+      int got = inContent > 0 ? readContent(target, offset, inContent) : readEnding(target, offset, count);
       if (got > 0) position += got;
       return got;
     }
