@@ -246,7 +246,6 @@ def test_a_file_that_is_gone_fails_its_own_copied_unit_in_one_line(three_units):
     three_units.remove(2, "b.parquet")
     read = three_units.rows.write_stage(batch)
     assert [bool(read[unit].failed) for unit in (1, 2, 3)] == [False, True, False]
-    assert "a file is gone: " in read[2].failed
     assert "b.parquet" in read[2].failed
     assert "\n" not in read[2].failed
     assert len(outputs_of(three_units, batch, 3)) == 1
