@@ -226,12 +226,12 @@ def test_a_hostile_orc_tail_costs_its_own_file(rows, tmp_path, claim):
     assert ("its footer takes 1500000000 bytes" in footers.unreadable[0][1]) == (claim == "footer-of-most-of-the-file")
 
 
-def test_a_page_that_takes_all_memory_ends_the_job_and_nothing_else(rows, tmp_path):
-    """Its footer is valid, so the writing job meets the page, in local mode in the driver's own process."""
+def test_a_page_that_claims_all_memory_fails_its_unit_and_nothing_else(rows, tmp_path):
+    """Its footer is valid, so the job that reads it meets the page, in local mode in the driver's own process."""
     (tmp_path / "u").mkdir()
     (tmp_path / "u" / "a").write_bytes(hostile_files.claims_a_long_page())
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
-    with pytest.raises(RowsError, match="ran out of memory"):
+    with pytest.raises(RowsError, match=r"/u/a: "):
         rows.write_stage(batch)
     assert rows.gateway.find_end() == ""
     (tmp_path / "good").mkdir()

@@ -203,8 +203,6 @@ def test_rows_are_sorted_and_statistics_computed_where_that_is_asked_for(spark, 
 
 
 def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, cluster, database, storage):
-    mixed = make_table(spark, database, "mixed", "parquet", storage)
-    spark.range(5).selectExpr("id", "'x' AS other").coalesce(1).write.mode("append").parquet(mixed)
     broken = make_table(spark, database, "broken", "parquet", storage)
     storage.write(f"{broken}/part-broken.parquet", b"PAR1 this is no footer")
     nested = make_table(spark, database, "nested", "parquet", storage)
@@ -219,7 +217,6 @@ def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, c
 
     said = {table.table.partition(".")[2]: why(table) for table in result.tables}
     for name, words in {
-        "mixed": "do not share one form",
         "broken": "a file cannot be read (first: part-broken.parquet",
         "nested": "sub-directory (HIVE_UNION_SUBDIR_1)",
         "writing": "a writer is at work (_temporary)",
@@ -229,7 +226,22 @@ def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, c
     }.items():
         assert words in said[name], said
     assert [unit.outcome.code for table in result.tables for unit in table.units if table.table.endswith(".good")] == ["swapped"]
-    assert compact(cluster, database, run=2, tables=(f"{database}.mixed",)).code is Exit.REFUSED
+    assert compact(cluster, database, run=2, tables=(f"{database}.broken",)).code is Exit.REFUSED
+
+
+def test_files_of_several_forms_become_one_file_of_each(spark, cluster, database, storage):
+    place = make_table(spark, database, "mixed", "parquet", storage)
+    spark.range(5).selectExpr("id", "'x' AS other").repartition(2).write.mode("append").parquet(place)
+    before = Counter(map(repr, spark.table(f"{database}.mixed").collect()))
+    settings = Settings(min_quiet_ms=0, compression="zstd")
+    assert compact(cluster, database, settings, tables=(f"{database}.mixed",)).code is Exit.DONE
+    files = data_files(storage.copy(place))
+    assert sorted(pyarrow.parquet.ParquetFile(file).metadata.num_rows for file in files)[0] == 5
+    assert len(files) == 2
+    spark.catalog.refreshTable(f"{database}.mixed")
+    assert Counter(map(repr, spark.table(f"{database}.mixed").collect())) == before
+    assert compact(cluster, database, settings, run=2, tables=(f"{database}.mixed",)).code is Exit.DONE
+    assert data_files(storage.copy(place)) == files
 
 
 def why(table) -> str:

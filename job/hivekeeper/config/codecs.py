@@ -1,4 +1,6 @@
-"""Which codecs Spark writes, by format, and since which Spark version. The only list: settings and plans use it.
+"""Which codecs are written, by format, and since which Spark version, whose libraries are used. The only list: settings and plans use it.
+
+Parquet's `lz4` is Hadoop's own framing, which the format deprecates and other readers fail on (PARQUET-2032): `lz4_raw` replaces it.
 
 Pure. tests/spark writes files with each of them.
 """
@@ -14,7 +16,7 @@ Version = Tuple[int, int]
 _ALWAYS: Version = (3, 3)
 
 SINCE: Mapping[str, Mapping[str, Version]] = {
-    "parquet": {**dict.fromkeys(("none", "snappy", "gzip", "zstd", "lz4"), _ALWAYS), "lz4_raw": (3, 5)},
+    "parquet": {**dict.fromkeys(("none", "snappy", "gzip", "zstd"), _ALWAYS), "lz4_raw": (3, 5)},
     "orc": dict.fromkeys(("none", "snappy", "zlib", "zstd", "lz4"), _ALWAYS),
 }
 
