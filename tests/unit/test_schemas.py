@@ -30,6 +30,11 @@ def test_a_parquet_schema_is_read_back():
     assert (fourth.repetition, fourth.annotation) == ("repeated", "LIST")
 
 
+def test_an_annotation_that_the_parquet_library_does_not_know_is_read_back():
+    text = "message schema {\n  optional int32 a (UNKNOWN_99);\n  optional int32 b (UNKNOWN_CONVERTED_22);\n}"
+    assert [field.annotation for field in parse_parquet(text)] == ["UNKNOWN_99", "UNKNOWN_CONVERTED_22"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
