@@ -69,8 +69,12 @@ def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
 
 
 def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History) -> bool:
-    """Repair units into which a late committer renamed its directory; returns whether there were any."""
-    return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
+    """Repair units into which a late committer renamed its directory; returns whether there were any.
+
+    A unit that is unfit by definition may lie in a backup, or outside the table.
+    """
+    fit = [one for one in observed.units if eligibility.refuse_unit(observed.table, one.unit) is None or not one.name]
+    return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in fit]))
 
 
 def count_outcomes(outcomes: Sequence[Outcome]) -> Dict[Outcome, int]:

@@ -101,6 +101,12 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
         return Reason(Code.OTHER_FORMAT, "its format differs from the table's", "leave it out with --where")
     if not is_below(unit.live, table.location):
         return Reason(Code.OUTSIDE_TABLE, f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
+    if names.is_in_control(unit.live[len(table.location.rstrip("/")) + 1 :]):
+        return Reason(
+            Code.IN_CONTROL_DIRECTORY,
+            f"it lies in a control directory of Hivekeeper, among backups and records ({unit.live})",
+            "give the partition a directory of its own, or leave it out with --where",
+        )
     return None
 
 

@@ -130,6 +130,11 @@ def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root + "/")
 
 
+def is_recordable(live: str, root: str) -> bool:
+    """Whether a record of the table at `root` may hold a unit with this directory."""
+    return live == root or (is_inside(live, root) and names.is_place_below(live[len(root) + 1 :]))
+
+
 def relative(path: str, root: str) -> str:
     """The path relative to the root, `.` for the root itself. Raises ValueError for a path that is not below it."""
     if not is_inside(path, root):

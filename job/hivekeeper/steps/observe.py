@@ -77,6 +77,11 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
     return tuple(_unit_of(cluster.files, table, partition) for partition in cluster.metastore.partitions(table))
 
 
+def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:
+    """The directories of a table's units, by name."""
+    return {unit.name: unit.live for unit in find_units(cluster, table)}
+
+
 def _unit_of(files: Files, table: Table, partition: Partition) -> Unit:
     live = files.qualify(partition.location)
     return Unit(table.full_name, partition.name, partition.values, live, partition.storage, partition.parameters)

@@ -36,7 +36,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.observe import find_lives, look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
-        return partial(cleanup.discard_one, run, plan)
+        return cleanup.discarder(run, plan, find_lives(run.cluster, run.table))
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
         return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
