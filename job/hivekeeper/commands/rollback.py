@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names, quoting
+from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
@@ -83,9 +83,9 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
 
 def _choose_units(history: History, table: Table, where: Optional[str]) -> Sequence[str]:
     """Names of the units ever changed by a run that --where selects."""
-    wanted = selection.wanted_in(table, where)
+    wanted = selection.wanted_names_in(table, where)
     every = dict.fromkeys(effect.partition for effect in history.effects)
-    return [name for name in every if wanted is None or wanted(tuple(quoting.partition_values(name).values()))]
+    return [name for name in every if wanted is None or wanted(name)]
 
 
 def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str]) -> Sequence[str]:

@@ -17,7 +17,7 @@ from hivekeeper.runlog import run_files, strict
 from hivekeeper.runlog.entries import READER_VERSION
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, MOST_FILES, MOST_UNITS, OPERATIONS
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, MOST_FILES, MOST_UNITS, OPERATIONS
 from hivekeeper.runlog.strict import NewerRecord, Node, UnreadableRecord
 
 UnitKey = Tuple[RunId, UnitNumber]
@@ -266,7 +266,7 @@ class _Entry:
             number = run_files.number_from(unit["unit"])
             unit["unit"].refuse_where(number in numbers, "another unit has this number")
             numbers.add(number)
-            logged = _logged_unit(unit, self.columns)
+            logged = _logged_unit(unit, self.columns, info["operation"].value == CLEANUP)
             self.units.append(logged)
             if unit.get("place"):
                 place = names.backup_place(directory, number)
@@ -448,11 +448,12 @@ def _place_from(node: Node) -> str:
     return text
 
 
-def _logged_unit(unit: Node, columns: Optional[Sequence[str]]) -> LoggedUnit:
+def _logged_unit(unit: Node, columns: Optional[Sequence[str]], of_cleanup: bool) -> LoggedUnit:
     """Checks the partition's name against the partition columns of the entry's own table, if the entry names one."""
+    check = run_files.former_partition_from if of_cleanup else run_files.partition_from
     known, gap, code = unit.get("source"), unit.get("gapMs"), unit.get("reasonCode")
     source = Extent(known["files"].whole(), known["size"].whole(), known["modificationTime"].whole(strict.LOWEST)) if known else None
-    partition = unit["partition"].text(names.MOST_PATH) if columns is None else run_files.partition_from(unit["partition"], columns)
+    partition = unit["partition"].text(names.MOST_PATH) if columns is None else check(unit["partition"], columns)
     if unit.get("rows"):
         unit["rows"].whole()
     return LoggedUnit(

@@ -226,6 +226,35 @@ def test_a_cleanup_of_a_table_created_again_moves_no_late_file_into_the_new_one(
     assert desk.world.rows_anywhere()["late"] == 1
 
 
+def create_again(desk, columns):
+    """DROP TABLE without its files, then CREATE TABLE at the same place with other partition columns."""
+    stored = desk.world.catalog.tables[TABLE]
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.catalog.add_table(replace(stored, create_time=99, partition_columns=tuple(Column(name, "string") for name in columns)))
+
+
+@pytest.mark.parametrize("columns", [("region",), ("dt", "hour")])
+@pytest.mark.parametrize("interrupted", [False, True], ids=["", "interrupted"])
+def test_the_backups_of_a_table_created_again_with_other_partition_columns_are_discarded(columns, interrupted):
+    desk = make_desk()
+    desk.compact()
+    create_again(desk, columns)
+    if interrupted:
+        desk.kill_before(["rename_exact", "/held/u00002"], desk.cleanup)
+    assert desk.cleanup().code is Exit.DONE
+    assert (desk.run_directories(), desk.log().standing) == ([], ())
+    assert desk.history().code is Exit.DONE
+
+
+def test_where_leaves_out_the_partitions_of_a_former_table_by_other_columns():
+    desk = make_desk()
+    desk.compact()
+    create_again(desk, ("dt", "hour"))
+    assert desk.history(where="hour = '1'").tables[0].log == ()
+    assert desk.rollback(where="hour = '1'").code is Exit.DONE
+    assert desk.verify(against=desk.runs[0], where="hour = '1'").code is Exit.DONE
+
+
 def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     desk = make_desk("MANAGED_TABLE")
     kill_in_the_gap(desk)
