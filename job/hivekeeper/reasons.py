@@ -361,6 +361,13 @@ class Code(Coded):
         "while a run was interrupted its table was created again, or a partition renamed, moved or dropped: readers may miss its rows",
         "[the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
     )
+    SHARED_SINCE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a run was interrupted, and another table has the same, an outer or an inner directory now, or a database has: a recovery could "
+        "move its files; readers may miss a partition until then",
+        "give each table a directory of its own (`ALTER TABLE … SET LOCATION`; `DROP TABLE` may delete the files), then run `recover`",
+    )
     OTHER_TABLE = (
         Topic.COMMAND,
         Exit.INVESTIGATE,

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, UnitNumber
@@ -55,10 +55,14 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
 def judge(
     cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings
 ) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
-    """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them."""
+    """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
+
+    Raises Refused if another table has files here.
+    """
     verdicts = retention.judge_backups(retention.list_backups(history), settings, cluster.clock.now_ms())
     if all(verdict.keep for verdict in verdicts):
         return verdicts, {}
+    require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
     return retention.keep_shown(verdicts, control, lives), lives
 

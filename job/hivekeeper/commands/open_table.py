@@ -15,7 +15,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import identity, ownership
-from hivekeeper.steps.observe import qualify_table
+from hivekeeper.steps.observe import find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 
@@ -45,6 +45,13 @@ def find_records(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
     if control is not None:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
     return table, control
+
+
+def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+    """Raise Refused if another table has files in this table's directory, so that no backup may be moved or deleted. Reads only."""
+    reason = find_overlap(cluster, table, control)
+    if reason:
+        raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, state="nothing was touched", next=reason.next)
 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:

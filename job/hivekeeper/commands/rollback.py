@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
@@ -42,9 +42,11 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
         return TableOutcome(table.full_name)
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
+        require_own_place(cluster, table, control)
         return _planned(table, plan_rollback(context, table, control, undo))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
+        require_own_place(cluster, table, control)
         undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)

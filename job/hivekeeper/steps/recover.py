@@ -36,7 +36,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import find_lives, look_at
+from hivekeeper.steps.observe import find_lives, find_overlap, look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,10 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
     Returns (run, results of its units) for each run that had a plan.
     """
     settled: List[Settled] = []
-    unfinished = run_directory.fence(cluster, control)
+    unfinished = run_directory.find_unfinished(cluster, control)
+    if unfinished:
+        refuse_overlap(cluster, table, control)
+        unfinished = run_directory.fence(cluster, control, unfinished)
     rights = ownership.CLOSED
     if unfinished and not ownership.is_log_closed(cluster.files, control):
         rights = replace(rights, file_mode=OWNER_AND_GROUP)
@@ -68,6 +71,18 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
         settled.append((plan.run, settle_run(run, plan, by)))
     finish.tidy_up(cluster, table, control)
     return settled
+
+
+def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+    """Raise NeedsInvestigation if another table has files in this table's directory: which ones are to be moved is not certain any more."""
+    why = find_overlap(cluster, table, control)
+    if why:
+        raise NeedsInvestigation(
+            f"{table.full_name}: a run was interrupted, and {why.what}",
+            code=Code.SHARED_SINCE,
+            state="nothing was touched; readers may miss a partition until the interrupted run is settled",
+            next=f"{why.next}, then run: hivekeeper recover --table {table.full_name}",
+        )
 
 
 def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
