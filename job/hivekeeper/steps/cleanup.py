@@ -19,7 +19,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
-from hivekeeper.steps.run_directory import Run, fenced
+from hivekeeper.steps.run_directory import Run, fenced, require_lock
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 
@@ -64,6 +64,7 @@ def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", t
     if not seen[run.paths.top].exists:
         raise fenced(run)
     try:
+        require_lock(run)
         return _go_on(run, unit, to_trash, seen)
     except NoPermission as error:
         return _give_back(run, unit, Reason(Code.NO_PERMISSION, str(error)))

@@ -168,12 +168,16 @@ def _leave_aside(run: Run, of_unit: Exchange, outcome: Outcome, why: Reason) -> 
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """The result of each unit, in order. Units whose live is missing are settled first; Stopped may be raised before any other."""
+    """The result of each unit, in order. Units whose live is missing are settled first; Stopped may be raised before any other.
+
+    Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
+    """
     missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
         if done and unit.live not in missing:
             _require_time(run, plan, len(done))
+        run_directory.require_lock(run)
         done[unit.number] = settle(unit)
         log.info("run=%s unit=%s step=recover done %s", plan.run, unit.label, done[unit.number].for_log)
     return [done[unit.number] for unit in plan.units]
