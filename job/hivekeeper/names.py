@@ -52,6 +52,15 @@ def run_id(now: datetime, salt: str) -> RunId:
     return RunId(f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}")
 
 
+def trial_directory(run: str) -> str:
+    """The scratch directory of a doctor. The dot tells it from every control directory, whatever a table's directory is called."""
+    return f"{CONTROL}.doctor-{run}"
+
+
+# Those of all doctors, as a glob of Hadoop's.
+TRIAL_DIRECTORIES = trial_directory("????????t??????z-????")
+
+
 def unit_directory(number: UnitNumber) -> str:
     return f"u{number:05d}"
 
