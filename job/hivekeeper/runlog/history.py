@@ -81,7 +81,7 @@ class LoggedUnit:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """One log entry. `timestamp_ms` is None if it cannot be read as a time."""
+    """One log entry. `timestamp_ms` is None if it cannot be read as a time, `partition_columns` if the entry names no table of its own."""
 
     version: int
     run: RunId
@@ -101,6 +101,7 @@ class LoggedRun:
     pin: Optional[Tuple[RunId, bool]] = None
     discarding: Tuple[str, ...] = ()
     discarded: Tuple[str, ...] = ()
+    partition_columns: Optional[Tuple[str, ...]] = None
 
 
 @dataclass(frozen=True)
@@ -346,6 +347,7 @@ class _Entry:
             pin=self.pin,
             discarding=tuple(self.discarding),
             discarded=tuple(self.discarded),
+            partition_columns=self.columns,
         )
 
 

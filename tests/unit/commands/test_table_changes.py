@@ -473,6 +473,21 @@ def test_the_interrupted_run_of_a_dropped_table_of_the_same_second_is_not_recove
         assert world.rows_of(TABLE) == before
 
 
+@pytest.mark.parametrize(("columns", "is_former"), [(("dt",), True), (("dt", "hour"), False), (("region",), False)])
+def test_the_log_of_a_dropped_table_of_the_same_second_is_not_that_of_one_with_other_partition_columns(columns, is_former):
+    desk = make_desk()
+    desk.compact()
+    stored, partitions = desk.world.table(TABLE), desk.world.partitions(TABLE).values()
+    desk.world.catalog.drop_table(TABLE)
+    # A column that was added since tells nothing.
+    changed = replace(stored, name="events2", columns=(*stored.columns, Column("more", "int")))
+    changed = replace(changed, partition_columns=tuple(Column(name, "string") for name in columns))
+    desk.world.catalog.add_table(changed, partitions if is_former else [])
+    desk.table = RENAMED
+    units = desk.rollback().tables[0].units
+    assert {unit.why and unit.why.code for unit in units} == ({None} if is_former else {Code.TABLE_CREATED_AGAIN})
+
+
 @pytest.mark.parametrize("backup_table", [False, True])
 def test_a_table_created_at_the_place_of_a_dropped_one_is_told_of_its_interrupted_run(backup_table):
     desk = make_desk()
