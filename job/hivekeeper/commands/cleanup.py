@@ -88,7 +88,9 @@ def carry_out(
         run_directory.commit(run, begin, parameters)
         units = cleanup.discard_units(run, plan, lives)
         finish.finish_units(run, units)
-    return units, finish.finish_run(run, plan, units, parameters)
+    version = finish.record_run(run, plan, units, parameters)
+    finish.tidy_up(cluster, table, control)
+    return units, version
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:

@@ -141,7 +141,9 @@ def carry_out(
         finish.finish_units(run, units)
         units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
-    return units, finish.finish_run(run, plan, units, parameters)
+    version = finish.record_run(run, plan, units, parameters)
+    finish.tidy_up(cluster, table, control)
+    return units, version
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:

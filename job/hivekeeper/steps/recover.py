@@ -103,7 +103,8 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     units = _settle_units(run, plan, _leave_dropped(run, plan, _find_settler(run, plan)))
     finish.finish_units(run, units)
     units = places.confirm(run, units) if plan.operation in EXCHANGES else units
-    finish.finish_run(run, plan, units, {}, by)
+    finish.record_run(run, plan, units, {}, by)
+    finish.tidy_up(run.cluster, run.table, run.control)
     return tuple(units)
 
 
