@@ -52,6 +52,15 @@ def run_id(now: datetime, salt: str) -> RunId:
     return RunId(f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}")
 
 
+def trial_directory(run: str) -> str:
+    """The scratch directory of a doctor. The dot tells it from every control directory, whatever a table's directory is called."""
+    return f"{CONTROL}.doctor-{run}"
+
+
+# Those of all doctors, as a glob of Hadoop's.
+TRIAL_DIRECTORIES = trial_directory("????????t??????z-????")
+
+
 def unit_directory(number: UnitNumber) -> str:
     return f"u{number:05d}"
 
@@ -139,7 +148,12 @@ def is_file_name(name: str) -> bool:
 
 def is_place_below(path: str) -> bool:
     """Whether a relative path, joined to a table's location, is below it, not in a control directory, and in normal form."""
-    return len(path) <= MOST_PATH and all(is_file_name(part) and not _is_control(part) for part in path.split("/"))
+    return len(path) <= MOST_PATH and not is_in_control(path) and all(map(is_file_name, path.split("/")))
+
+
+def is_in_control(path: str) -> bool:
+    """Whether a path below a table's location, relative to it, is a control directory or inside one."""
+    return any(_is_control(part) for part in path.split("/"))
 
 
 def _is_control(name: str) -> bool:

@@ -114,6 +114,13 @@ class Code(Coded):
     SNAPSHOTTABLE = Topic.UNITS, Exit.REFUSED, "snapshots can be made of the directory itself, and would stay with the old files", _WHERE
     OWN_QUOTA = Topic.UNITS, Exit.REFUSED, "the directory has a quota of its own, which would stay with the old files", _WHERE
     OUTSIDE_TABLE = Topic.UNITS, Exit.REFUSED, "the partition lies outside the table's directory: its files may be somebody else's", _WHERE
+    IN_CONTROL_DIRECTORY = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "the partition lies in a control directory (`.hivekeeper`), where only backups and records belong; "
+        "`cleanup` keeps the backup that it shows",
+        "give the partition a directory of its own, or " + _WHERE,
+    )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"
     NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"
     FEWEST_FILES = (
@@ -181,6 +188,12 @@ class Code(Coded):
     TOO_YOUNG = Topic.BACKUPS, None, "younger than `min_age` or `--older-than`", "wait, or lower the age"
     AMONG_NEWEST = Topic.BACKUPS, None, "one of the newest that `--keep-last` keeps", "nothing"
     NOT_KEPT = Topic.BACKUPS, None, "no rule that is set keeps it: it goes", "nothing"
+    BACKUP_SHOWN = (
+        Topic.BACKUPS,
+        None,
+        "a partition of the table lies in it, or around it: its rows would go with it",
+        "give that partition a directory of its own with a copy of the files, or drop it; then run cleanup again",
+    )
     TRASH_OFF = Topic.BACKUPS, None, "the trash is switched off on this cluster (`fs.trash.interval`)", "set `discard: delete`"
     LATE_IN_BACKUP = (
         Topic.BACKUPS,
@@ -358,6 +371,13 @@ class Code(Coded):
         Exit.INVESTIGATE,
         "while a run was interrupted its table was created again, or a partition renamed, moved or dropped: readers may miss its rows",
         "[the table changed meanwhile](runbook.md#the-table-changed-meanwhile)",
+    )
+    SHARED_SINCE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a run was interrupted, and another table has the same, an outer or an inner directory now, or a database has: a recovery could "
+        "move its files; readers may miss a partition until then",
+        "give each table a directory of its own (`ALTER TABLE … SET LOCATION`; `DROP TABLE` may delete the files), then run `recover`",
     )
     OTHER_TABLE = (
         Topic.COMMAND,

@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.cluster.connect import WallClock, assemble
 from hivekeeper.cluster.doctor import ClusterProbes
 from hivekeeper.commands.doctor import Subject, check_up
@@ -39,7 +40,7 @@ def below(gateway: Any, root: Any) -> List[str]:
 
 
 def try_rights(probes: ClusterProbes, root: Any) -> Any:
-    return probes.try_rights(str(root), f"{root}/.hivekeeper", f"doctor-{RUN}")
+    return probes.try_rights(str(root), f"{root}/.hivekeeper", names.trial_directory(RUN))
 
 
 def test_the_cluster_tells_who_we_are_and_what_it_has(probes, layout):
@@ -76,9 +77,11 @@ def test_a_control_directory_that_was_there_stays(gateway, probes, root):
     assert below(gateway, gateway.jvm.org.apache.hadoop.fs.Path(root, ".hivekeeper")) == ["log"]
 
 
-def test_what_a_killed_check_up_left_is_removed_after_an_hour_and_not_before(gateway, probes, root):
+@pytest.mark.parametrize("beside", ["", ".hivekeeper/"])
+def test_what_a_killed_check_up_left_is_removed_after_an_hour_and_not_before(gateway, probes, root, beside):
     fs = root.getFileSystem(gateway.hadoop_conf)
-    old, young = (gateway.jvm.org.apache.hadoop.fs.Path(root, f".hivekeeper/doctor-20250101t020304z-000{digit}") for digit in (1, 2))
+    left = [names.trial_directory(f"20250101t020304z-000{digit}") for digit in (1, 2)]
+    old, young = (gateway.jvm.org.apache.hadoop.fs.Path(root, f"{beside}{name}") for name in left)
     for path in (old, young):
         fs.mkdirs(path)
     fs.setTimes(old, 1, -1)

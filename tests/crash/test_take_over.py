@@ -134,3 +134,34 @@ def test_hives_own_lock_is_held_while_a_rollback_exchanges_live(desk):
     assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
     assert held == [{desk.table}]
     assert desk.world.catalog.locked == set()
+
+
+def lose_lock_before(desk, words):
+    """Somebody recovers the lease just before this step, and nobody takes the table over: no directory shows it."""
+    once_before(desk, words, desk.world.files.expire_locks)
+
+
+def is_there(desk, state, number, run):
+    directory = next(name for name in desk.run_directories() if name.startswith(desk.runs[run]))
+    return desk.world.files.stat(desk.control.run(directory).unit(state, number)) is not None
+
+
+def test_a_recovery_that_loses_the_lock_touches_no_further_unit(desk):
+    desk.kill_before(["rename_exact", "/restoring/u00001 ", desk.live("dt=1")], desk.rollback)
+    first, undoing = (desk.control.run(run) for run in desk.runs)
+    desk.world.files.writer.rename_into(first.unit("retired", 2), undoing.unit("restoring", 2))
+    lose_lock_before(desk, ["rename_exact", "/restoring/u00001 ", desk.live("dt=1")])
+    assert desk.recover().code is Exit.LOCKED
+    assert is_there(desk, "restoring", 2, run=1)
+
+
+def test_a_rollback_that_loses_the_lock_claims_no_further_backup(desk):
+    lose_lock_before(desk, ["rename_exact", "/restoring/u00001 ", desk.live("dt=1")])
+    assert desk.rollback().code is Exit.LOCKED
+    assert is_there(desk, "retired", 2, run=0)
+
+
+def test_a_cleanup_that_loses_the_lock_discards_no_further_backup(desk):
+    lose_lock_before(desk, ["delete_tree", "/discarding/u00001"])
+    assert desk.cleanup().code is Exit.LOCKED
+    assert is_there(desk, "retired", 2, run=0)

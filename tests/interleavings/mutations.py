@@ -61,7 +61,7 @@ MUTATIONS = {
     ),
     "fencing": Mutation(
         "steps/run_directory.py",
-        "    for directory in store.find_runs(files, control):",
+        "    for directory in unfinished:",
         "    for directory in ():",
         "pause, recover",
         most=1,

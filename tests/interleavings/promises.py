@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Mapping, Set
 
 from hivekeeper import names
 from hivekeeper.names import RUN_DIRECTORY
-from hivekeeper.runlog.history import read_entry
+from hivekeeper.runlog.entry_reader import read_entry
 from interleavings.runners import TABLE
 from interleavings.world import World
 from interleavings.writers import LIVE, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live

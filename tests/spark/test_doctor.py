@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.doctor import ClusterProbes
 
@@ -35,7 +36,7 @@ def test_local_files_are_asked_only_what_they_know(probes):
 
 
 def test_rights_are_tried_and_nothing_is_left(probes, tmp_path):
-    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"doctor-{RUN}")
+    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
     assert {name: facts.trials[name] for name in ("control", "write", "rename", "owner", "group", "policy")} == dict.fromkeys(
         ("control", "write", "rename", "owner", "group", "policy"), ""
     )
@@ -44,9 +45,34 @@ def test_rights_are_tried_and_nothing_is_left(probes, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_trial_lies_beside_the_place_of_a_control_directory_that_is_not_there_and_is_closed_to_others(gateway, tmp_path):
+    """Killed there, the trial of another user must not become the table's control directory."""
+    trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
+    control, name = f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN)
+    place = trial.place(control, name)
+    assert place == f"file:{tmp_path}/{name}"
+    trial.make(place)
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
+    (tmp_path / ".hivekeeper").mkdir()
+    assert trial.place(control, name) == f"{control}/{name}"
+
+
+@pytest.mark.parametrize("beside", [".", ".hivekeeper"])
+def test_what_a_killed_doctor_left_goes_after_an_hour_and_nothing_else(probes, tmp_path, beside):
+    (tmp_path / ".hivekeeper").mkdir()
+    old, young = (tmp_path / beside / names.trial_directory(f"20250101t020304z-000{digit}") for digit in (1, 2))
+    others = [tmp_path / beside / name for name in (".hivekeeper-doctor-20250101t020304z-0003", ".hivekeeper.doctor-x", "doctor-1")]
+    for path in (old, young, *others):
+        path.mkdir()
+    for path in (old, *others):
+        os.utime(path, (1, 1))
+    probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
+    assert [path.exists() for path in (old, young, *others)] == [False, True, True, True, True]
+
+
 def test_a_file_where_the_control_directory_should_be_is_a_refusal(probes, tmp_path):
     (tmp_path / ".hivekeeper").write_text("not ours")
-    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", f"doctor-{RUN}")
+    facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
     assert facts.trials["control"]
     assert (tmp_path / ".hivekeeper").read_text() == "not ours"
 

@@ -6,7 +6,7 @@ import zlib
 
 from hivekeeper.model import Column, FileInfo, FooterGroup, Form, Partition, Snapshot, Storage, Table, Unit
 from hivekeeper.plan.eligibility import FORMATS
-from hivekeeper.runlog import history
+from hivekeeper.runlog import entry_reader, history, replay
 
 MIB = 2**20
 ROOT = "hdfs://nn/warehouse/sales/events"
@@ -50,10 +50,10 @@ def a_group(rows, form=FORM, columns=None):
 
 def read_log(entries):
     """A table's log, from the texts of its entries by number."""
-    read = {version: history.read_entry(text.split("\n"), version, f"log entry {version}") for version, text in entries.items()}
+    read = {version: entry_reader.read_entry(text.split("\n"), version, f"log entry {version}") for version, text in entries.items()}
     return history.reconcile(read, "log")
 
 
 def files_at(entries, version):
     """The files at a version, from the texts of a log's entries by number."""
-    return history.files_at((f"log entry {number}", entries[number].split("\n")) for number in sorted(entries) if number <= version)
+    return replay.files_at((f"log entry {number}", entries[number].split("\n")) for number in sorted(entries) if number <= version)

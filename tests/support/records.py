@@ -9,7 +9,7 @@ from dataclasses import replace
 from hivekeeper.model import Digest
 from hivekeeper.plan import compaction
 from hivekeeper.plan.compaction import CompactionPlan
-from hivekeeper.runlog import history, run_files
+from hivekeeper.runlog import entry_reader, run_files
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_to_text
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
@@ -85,7 +85,7 @@ def read_certificates(text):
 
 
 def read_entry(text):
-    return history.read_entry(text.split("\n"), 0, "0.json")
+    return entry_reader.read_entry(text.split("\n"), 0, "0.json")
 
 
 def lines(actions):

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, explain_unusable, java_causes
 from hivekeeper.errors import Unusable
+from hivekeeper.names import TRIAL_DIRECTORIES
 from hivekeeper.plan import doctor
 from hivekeeper.ports import Cluster
 
@@ -58,7 +59,7 @@ class ClusterProbes:
         return tuple(_ask(self._facts.missing, json.dumps(list(paths))))
 
     def try_rights(self, root: str, control: str, scratch: str) -> doctor.TrialFacts:
-        return doctor.TrialFacts(**_ask(self._trial.run, root, control, scratch))
+        return doctor.TrialFacts(**_ask(self._trial.run, root, control, scratch, TRIAL_DIRECTORIES))
 
     def room(self, root: str) -> doctor.RoomFacts:
         return doctor.RoomFacts(**_ask(self._facts.room, root))

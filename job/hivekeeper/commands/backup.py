@@ -17,7 +17,7 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_inside
+from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
 from hivekeeper.steps import backup_tables, identity, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
 
@@ -47,7 +47,7 @@ def back_up_table(context: Context, table: Table) -> TableOutcome:
 
 def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name: RunId, lock: Lock, recovered: Recovered) -> TableOutcome:
     table = observed.table
-    there = [one for one in observed.units if one.snapshot.exists and is_inside(one.unit.live, table.location)]
+    there = [one for one in observed.units if one.snapshot.exists and is_recordable(one.unit.live, table.location)]
     units = tuple(_recorded_unit(UnitNumber(number), judged) for number, judged in enumerate(there, start=1))
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
     group_reads = all(ownership.is_seen_by_group(judged.snapshot) for judged in there)

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, UnitNumber
@@ -21,7 +21,7 @@ from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock
-from hivekeeper.steps.observe import find_units
+from hivekeeper.steps.observe import find_lives
 
 
 def clean_up(context: Context) -> CommandResult:
@@ -37,23 +37,34 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
-        verdicts = judge(cluster, history, settings)
+        verdicts, _ = judge(cluster, table, control, history, settings)
         return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
-        verdicts = judge(cluster, history, settings)
+        verdicts, lives = judge(cluster, table, control, history, settings)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
         per_table.require_time(cluster, table)
-        units, version = carry_out(context, table, control, history, verdicts, lock)
+        units, version = carry_out(context, table, control, history, verdicts, lives, lock)
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
     return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=outcomes)
 
 
-def judge(cluster: Cluster, history: History, settings: Settings) -> Tuple[Verdict, ...]:
-    return retention.judge_backups(retention.list_backups(history), settings, cluster.clock.now_ms())
+def judge(
+    cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings
+) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
+    """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
+
+    Raises Refused if another table has files here.
+    """
+    verdicts = retention.judge_backups(retention.list_backups(history), settings, cluster.clock.now_ms())
+    if all(verdict.keep for verdict in verdicts):
+        return verdicts, {}
+    require_own_place(cluster, table, control)
+    lives = find_lives(cluster, table)
+    return retention.keep_shown(verdicts, control, lives), lives
 
 
 def carry_out(
@@ -62,11 +73,12 @@ def carry_out(
     control: ControlPaths,
     history: History,
     verdicts: Sequence[Verdict],
+    lives: Mapping[str, str],
     lock: Lock,
 ) -> Tuple[List[UnitResult], int]:
     """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
-    plan = plan_cleanup(context, table, history, verdicts)
+    plan = plan_cleanup(context, table, history, verdicts, lives)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
     places = tuple(unit.backup.place for unit in plan.units if unit.backup)
     begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
@@ -74,14 +86,15 @@ def carry_out(
     with run_directory.told_if_taken(run):
         run_directory.write_plan(run, plan)
         run_directory.commit(run, begin, parameters)
-        units = cleanup.discard_units(run, plan)
+        units = cleanup.discard_units(run, plan, lives)
         finish.finish_units(run, units)
-    return units, finish.finish_run(run, plan, units, parameters)
+    version = finish.record_run(run, plan, units, parameters)
+    finish.tidy_up(cluster, table, control)
+    return units, version
 
 
-def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict]) -> RunPlan:
+def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:
     """What to discard, oldest first. Late files may move to live only if live is still the unit's and holds the newest run's files."""
-    lives = {unit.name: unit.live for unit in find_units(context.cluster, table)}
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
     going = [verdict.backup for verdict in verdicts if not verdict.keep]
     units: List[PlannedUnit] = []

@@ -194,7 +194,8 @@ def carry_out(
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
         units = places.confirm(run, compact_batches(run, plan, known, settings))
-    version = finish.finish_run(run, known, units, parameters_of(settings))
+    version = finish.record_run(run, known, units, parameters_of(settings))
+    finish.tidy_up(cluster, plan.table, observed.control)
     if settings.analyze_stats and not cluster.stopping.is_asked():
         finish.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)

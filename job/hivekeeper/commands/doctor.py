@@ -20,7 +20,6 @@ from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 
 # Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
 MOST_UNITS = 2000
-SCRATCH = "doctor"
 NEEDED_FOR_TABLES = ("file-system", "safe-mode", "metastore")
 # A table that does not exist: a server still looks it up, unless it speaks another protocol version.
 NO_TABLE = ("default", ("hivekeeper_doctor",))
@@ -52,7 +51,8 @@ class Probes(Protocol):
     def cluster(self) -> Cluster:
         """The ports; connects to the metastore. Raises Unusable."""
 
-    def try_rights(self, root: str, control: str, scratch: str) -> doctor.TrialFacts: ...
+    def try_rights(self, root: str, control: str, scratch: str) -> doctor.TrialFacts:
+        """Try a run's changes in a scratch directory of this name inside the control directory; beside its place if there is none."""
 
     def room(self, root: str) -> doctor.RoomFacts: ...
 
@@ -115,7 +115,7 @@ def _examine_staging(probes: Probes, run: RunId, writable: bool) -> List[Check]:
         return [Check(name, SKIP, "needs safe-mode to be off") for name in ("staging", "clock")]
 
     def examine() -> List[Check]:
-        facts = probes.staging(f".hivekeeper-{SCRATCH}-{run}")
+        facts = probes.staging(names.trial_directory(run))
         return [Check("staging", OK, f"{facts.path} can be written to"), doctor.judge_clock(facts.difference_ms)]
 
     found = _ask("staging", examine)
@@ -170,7 +170,7 @@ def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[C
     control = names.ControlPaths.of(table.location, table.partitioned)
 
     def try_rights() -> List[Check]:
-        facts = probes.try_rights(table.location, control.top, f"{SCRATCH}-{subject.run}")
+        facts = probes.try_rights(table.location, control.top, names.trial_directory(subject.run))
         return doctor.judge_trials(name, facts, subject.settings_for(name).owner)
 
     yield from _ask("control", try_rights, name)

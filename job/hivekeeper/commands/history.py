@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional, Protocol, Sequence, Tuple, TypeVar
 
-from hivekeeper import quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
+from hivekeeper.commands.selection import WantedName
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
@@ -23,7 +23,6 @@ from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import absolute
-from hivekeeper.steps.observe import Wanted
 
 
 def show_history(context: Context, files_of: Optional[RunId] = None, at: Optional[int] = None) -> CommandResult:
@@ -34,7 +33,7 @@ def show_history(context: Context, files_of: Optional[RunId] = None, at: Optiona
 def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Optional[int]) -> TableOutcome:
     cluster = context.cluster
     table, control = find_records(cluster, table, context.settings_for(table.full_name))
-    wanted = selection.wanted_in(table, context.selection.where)
+    wanted = selection.wanted_names_in(table, context.selection.where)
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
     if files_of is not None:
@@ -67,9 +66,9 @@ class OfPartition(Protocol):
 About = TypeVar("About", bound=OfPartition)
 
 
-def _of_wanted(each: Sequence[About], wanted: Optional[Wanted]) -> Tuple[About, ...]:
+def _of_wanted(each: Sequence[About], wanted: Optional[WantedName]) -> Tuple[About, ...]:
     """The items about partitions that --where selects; all items without --where."""
-    return tuple(one for one in each if wanted is None or wanted(tuple(quoting.partition_values(one.partition).values())))
+    return tuple(one for one in each if wanted is None or wanted(one.partition))
 
 
 def find_quarantined(cluster: Cluster, table: Table, history: History, settings: Settings) -> Tuple[Quarantine, ...]:

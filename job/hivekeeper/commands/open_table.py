@@ -15,7 +15,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps import identity, ownership
-from hivekeeper.steps.observe import qualify_table
+from hivekeeper.steps.observe import find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
 
@@ -47,6 +47,13 @@ def find_records(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
     return table, control
 
 
+def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+    """Raise Refused if another table has files in this table's directory, so that no backup may be moved or deleted. Reads only."""
+    reason = find_overlap(cluster, table, control)
+    if reason:
+        raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, state="nothing was touched", next=reason.next)
+
+
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
     """Finish or undo interrupted runs; every writing command does this first."""
     settled = settle_runs(cluster, table, control, lock, run)
@@ -69,8 +76,12 @@ def _refuse_misplaced(table: Table, settled: Sequence[Settled]) -> None:
 
 
 def lift_in_swapped(cluster: Cluster, observed: ObservedTable, history: History) -> bool:
-    """Repair units into which a late committer renamed its directory; returns whether there were any."""
-    return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in observed.units]))
+    """Repair units into which a late committer renamed its directory; returns whether there were any.
+
+    A unit that is unfit by definition may lie in a backup, or outside the table.
+    """
+    fit = [one for one in observed.units if eligibility.refuse_unit(observed.table, one.unit) is None or not one.name]
+    return bool(lift_leftovers(cluster.files, history.swapped, [(unit.unit, unit.snapshot) for unit in fit]))
 
 
 def count_outcomes(outcomes: Sequence[Outcome]) -> Dict[Outcome, int]:

@@ -57,6 +57,7 @@ def missing_outcome(name: str) -> TableOutcome:
 
 def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
     cluster, outcomes, lost = context.cluster, [], ""
+    cluster.orphans.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
         outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)

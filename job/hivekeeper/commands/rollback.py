@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names, quoting
+from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import find_control, settle_table
+from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
@@ -42,9 +42,11 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
         return TableOutcome(table.full_name)
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
+        require_own_place(cluster, table, control)
         return _planned(table, plan_rollback(context, table, control, undo))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
+        require_own_place(cluster, table, control)
         undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
@@ -83,9 +85,9 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
 
 def _choose_units(history: History, table: Table, where: Optional[str]) -> Sequence[str]:
     """Names of the units ever changed by a run that --where selects."""
-    wanted = selection.wanted_in(table, where)
+    wanted = selection.wanted_names_in(table, where)
     every = dict.fromkeys(effect.partition for effect in history.effects)
-    return [name for name in every if wanted is None or wanted(tuple(quoting.partition_values(name).values()))]
+    return [name for name in every if wanted is None or wanted(name)]
 
 
 def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str]) -> Sequence[str]:
@@ -139,7 +141,9 @@ def carry_out(
         finish.finish_units(run, units)
         units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
-    return units, finish.finish_run(run, plan, units, parameters)
+    version = finish.record_run(run, plan, units, parameters)
+    finish.tidy_up(cluster, table, control)
+    return units, version
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:

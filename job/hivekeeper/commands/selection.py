@@ -6,15 +6,17 @@ Reads the metastore; changes nothing.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import partition_filter
 from hivekeeper.ports import Cluster
 from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import Wanted
+
+WantedName = Callable[[str], bool]
 
 
 def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> Tuple[List[Table], List[str]]:
@@ -68,3 +70,15 @@ def wanted_in(table: Table, text: Optional[str]) -> Optional[Wanted]:
             next="leave out --where for this table",
         )
     return partition_filter.parse(text, table.partition_columns).matches
+
+
+def wanted_names_in(table: Table, text: Optional[str]) -> Optional[WantedName]:
+    """As wanted_in, for the names of partitions in the log. Those of a former table with other partition columns are not wanted."""
+    wanted = wanted_in(table, text)
+    columns = [column.name.lower() for column in table.partition_columns]
+
+    def wants(name: str) -> bool:
+        values = quoting.partition_values(name)
+        return wanted is not None and [column.lower() for column in values] == columns and wanted(tuple(values.values()))
+
+    return wants if wanted else None

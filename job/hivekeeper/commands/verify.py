@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from hivekeeper import names, quoting
+from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
@@ -96,7 +96,7 @@ def compare(
 
 def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:
     """What to compare: the units of the named run, else each unit's newest run not undone."""
-    wanted = selection.wanted_in(table, context.selection.where)
+    wanted = selection.wanted_names_in(table, context.selection.where)
     if against is None:
         stacks = rollback.read_stacks(history, table_id(table))
         if history.standing and not stacks:
@@ -118,7 +118,7 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
                 code=Code.NOTHING_OF_THIS_RUN,
                 next=f"hivekeeper history --table {table.full_name} lists the backups",
             )
-    return [one for one in found if wanted is None or wanted(tuple(quoting.partition_values(one.partition).values()))]
+    return [one for one in found if wanted is None or wanted(one.partition)]
 
 
 def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List[Subject]:

@@ -287,7 +287,7 @@ def judge_shipped(wanted: Sequence[str], missing: Sequence[str]) -> Check:
 
 
 def judge_trials(table: str, facts: TrialFacts, owner_setting: str) -> List[Check]:
-    """Judge the trials made in a scratch directory below the table's control directory."""
+    """Judge the trials made in a scratch directory in or beside the table's control directory."""
     remedies = {
         "control": "let this user write and enter the table's root (for an unpartitioned table: its parent)",
         "write": "fix what HDFS reports; quota and space are below",

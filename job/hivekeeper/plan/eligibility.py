@@ -101,6 +101,12 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
         return Reason(Code.OTHER_FORMAT, "its format differs from the table's", "leave it out with --where")
     if not is_below(unit.live, table.location):
         return Reason(Code.OUTSIDE_TABLE, f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
+    if names.is_in_control(unit.live[len(table.location.rstrip("/")) + 1 :]):
+        return Reason(
+            Code.IN_CONTROL_DIRECTORY,
+            f"it lies in a control directory of Hivekeeper, among backups and records ({unit.live})",
+            "give the partition a directory of its own, or leave it out with --where",
+        )
     return None
 
 
@@ -116,15 +122,19 @@ def refuse_units(table: Table, units: Sequence[Unit]) -> Dict[str, Reason]:
     return refused
 
 
+# The other table may be somebody's mistake, but its files may be the only ones.
+_HOW_TO_MOVE = "(ALTER TABLE … SET LOCATION; DROP TABLE may delete the files)"
+
+
 def refuse_overlap(table: Table, touching: Iterable[Table]) -> Optional[Reason]:
-    """Why a table whose directory overlaps that of another table must not be swapped. Its own backup tables are no reason."""
+    """Why no directory may be moved in a table that overlaps another table. Its own backup tables are no reason."""
     others = [one.full_name for one in touching if one.parameters.get(names.BACKUP_OF) != table.full_name]
     if not others:
         return None
     return Reason(
         Code.SHARED_DIRECTORY,
-        f"its directory equals, contains or lies inside that of {others[0]}",
-        "give each table a directory of its own",
+        f"its directory, or its control directory, equals, contains or lies inside that of {others[0]}",
+        f"give each table a directory of its own {_HOW_TO_MOVE}",
     )
 
 
@@ -143,7 +153,11 @@ def refuse_home(table: Table, homes: Mapping[str, str]) -> Optional[Reason]:
 
 
 def _shared(what: str) -> Reason:
-    return Reason(Code.SHARED_DIRECTORY, what, "give each table a directory of its own, in its own database's directory or outside all")
+    return Reason(
+        Code.SHARED_DIRECTORY,
+        what,
+        f"give each table a directory of its own, in its own database's directory or outside all {_HOW_TO_MOVE}",
+    )
 
 
 def is_below(path: str, top: str) -> bool:

@@ -5,16 +5,17 @@ Pure. Whatever cannot be judged is kept; a backup is dropped only if no configur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
-from hivekeeper.names import RunId
+from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import is_marker
-from hivekeeper.runlog.run_files import BACKUP
+from hivekeeper.runlog.run_files import BACKUP, is_inside
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,42 @@ def _why_keep(backup: Backup, rank: int, settings: Settings, now_ms: int) -> Opt
         what = "it is the newest" if settings.keep_last == 1 else f"it is one of the {settings.keep_last} newest"
         return Reason(Code.AMONG_NEWEST, what)
     return None
+
+
+def keep_shown(verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]) -> Tuple[Verdict, ...]:
+    """The same verdicts, but a backup that a partition shows is kept. `lives`: the locations of all partitions by name."""
+    going = [effect.place for verdict in verdicts if not verdict.keep for effect in verdict.backup.effects]
+    shown = find_shown(control, going, lives)
+    return tuple(_keep_if_shown(verdict, shown) for verdict in verdicts)
+
+
+def _keep_if_shown(verdict: Verdict, shown: Mapping[str, str]) -> Verdict:
+    partition = next((shown[effect.place] for effect in verdict.backup.effects if effect.place in shown), None)
+    return verdict if partition is None else replace(verdict, keep=True, reason=why_shown(partition))
+
+
+def why_shown(partition: str) -> Reason:
+    return Reason(Code.BACKUP_SHOWN, f"the partition {partition} lies in it, or around it", "give that partition a directory of its own")
+
+
+def find_shown(control: ControlPaths, places: Iterable[str], lives: Mapping[str, str]) -> Dict[str, str]:
+    """Of these places, relative to the control directory, those that a partition lies in or around, each with its name."""
+    inside = {live: name for name, live in lives.items() if is_inside(live, control.top)}
+    around = {above: name for live, name in inside.items() for above in _up_to(live, control.top)}
+    found: Dict[str, str] = {}
+    for place in places if inside else ():
+        path = names.join(control.top, place)
+        partition = around.get(path) or next((inside[above] for above in _up_to(path, control.top) if above in inside), None)
+        found.update({place: partition} if partition else {})
+    return found
+
+
+def _up_to(path: str, top: str) -> Iterator[str]:
+    """The path and the directories above it, up to a directory around it."""
+    while path != top:
+        yield path
+        path = names.parent(path)
+    yield top
 
 
 def _why_drop(settings: Settings) -> Reason:

@@ -13,8 +13,9 @@ from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
-from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.replay import FileSet
 
 MOST_LISTED = 20
 MOST_COMPARED = 5

@@ -18,8 +18,9 @@ from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.replay import FileSet
 
 SCHEMA = 1
 

@@ -17,8 +17,9 @@ from hivekeeper.plan.doctor import Check, code_of_checks
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Reason
-from hivekeeper.runlog.history import Effect, FileSet, LoggedRun
+from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.replay import FileSet
 
 # Which code wins when tables end differently: the one that most needs an operator comes first.
 SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABLE, Exit.LOCKED, Exit.PARTIAL, Exit.REFUSED, Exit.DONE)

@@ -1,6 +1,6 @@
 """What a run writes to the table's log: JSON actions modelled on the Delta transaction log (docs/on-disk.md).
 
-Pure: values to text. `runlog/history.py` reads them back.
+Pure: values to text. `runlog/entry_reader.py` reads them back.
 """
 
 from __future__ import annotations

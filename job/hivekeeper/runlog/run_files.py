@@ -138,6 +138,11 @@ def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root + "/")
 
 
+def is_recordable(live: str, root: str) -> bool:
+    """Whether a record of the table at `root` may hold a unit with this directory."""
+    return live == root or (is_inside(live, root) and names.is_place_below(live[len(root) + 1 :]))
+
+
 def relative(path: str, root: str) -> str:
     """The path relative to the root, `.` for the root itself. Raises ValueError for a path that is not below it."""
     if not is_inside(path, root):
@@ -241,7 +246,10 @@ def _units_from(node: Node, table: Table, operation: str) -> Tuple[PlannedUnit, 
 
 
 def _unit_from(node: Node, table: Table, operation: str) -> PlannedUnit:
-    name = partition_from(node["partition"], [column.name for column in table.partition_columns])
+    columns = [column.name for column in table.partition_columns]
+    # A cleanup that may move files to live is about a partition of today's table.
+    is_former = operation == CLEANUP and node["expected"].value == []
+    name = former_partition_from(node["partition"], columns) if is_former else partition_from(node["partition"], columns)
     values = node["values"].texts()
     node["values"].refuse_where(values != () and not name, "an unpartitioned table has none")
     if name:
@@ -316,12 +324,25 @@ def live_from(node: Node, partition: str) -> str:
 def partition_from(node: Node, columns: Sequence[str]) -> str:
     """Hive's name of a partition of a table with these partition columns; "" for an unpartitioned table."""
     text = node.text(names.MOST_PATH)
-    pairs = [part.partition("=") for part in text.split("/")] if text else []
-    told = [quoting.unescape(column).lower() if equals else "" for column, equals, _ in pairs]
-    is_named = told == [column.lower() for column in columns] and all(value for _, _, value in pairs)
-    if not is_named:
+    told = _columns_in(text)
+    if told != [column.lower() for column in columns] or not all(told):
         node.refuse(f"{node.quoted()} is no partition by {', '.join(columns[:5])[:200] or 'nothing'}")
     return text
+
+
+def former_partition_from(node: Node, columns: Sequence[str]) -> str:
+    """As partition_from, for a backup that a cleanup discards: the table may have been created again with other partition columns since.
+
+    Its place follows from its run and unit, not from this name.
+    """
+    told = _columns_in(node.text(names.MOST_PATH))
+    return partition_from(node, told if columns and told else columns)
+
+
+def _columns_in(partition: str) -> List[str]:
+    """The columns in a partition's name, "" for a part that is not `column=value`."""
+    pairs = [part.partition("=") for part in partition.split("/")] if partition else []
+    return [quoting.unescape(column).lower() if value else "" for column, _, value in pairs]
 
 
 def run_id_from(node: Node) -> RunId:

@@ -15,7 +15,10 @@ from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
-from hivekeeper.runlog.history import FileSet, History, Keeper, LoggedRun, files_at, read_entry, reconcile
+from hivekeeper.runlog.entry_reader import read_entry
+from hivekeeper.runlog.history import History, LoggedRun, reconcile
+from hivekeeper.runlog.keeper import Keeper
+from hivekeeper.runlog.replay import FileSet, files_at
 from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, plan_from_text
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 

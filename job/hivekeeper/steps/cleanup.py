@@ -10,6 +10,7 @@ from functools import partial
 from typing import List, Mapping, Optional, Tuple
 
 from hivekeeper.model import Snapshot
+from hivekeeper.plan.retention import find_shown, why_shown
 from hivekeeper.ports import FilesError, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -18,24 +19,33 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
-from hivekeeper.steps.run_directory import Run, fenced
+from hivekeeper.steps.run_directory import Run, fenced, require_lock
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
-from hivekeeper.steps.unit_loop import leave_unit, take_turns
+from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RunPlan) -> List[UnitResult]:
-    """Discard all units of a cleanup. A unit that is left, or cannot be discarded, keeps its backup."""
-    return take_turns(run.cluster.stopping, plan.units, partial(discard_one, run, plan), leave_unit)
+def discard_units(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> List[UnitResult]:
+    """Discard all units of a cleanup. A unit that is left, or cannot be discarded, keeps its backup.
+
+    `lives`: the directories of the table's partitions by name. A backup that one of them lies in is never discarded.
+    """
+    return take_turns(run.cluster.stopping, plan.units, discarder(run, plan, lives), leave_unit)
 
 
-def discard_one(run: Run, plan: RunPlan, unit: PlannedUnit) -> UnitResult:
-    """Discard one unit, also of an interrupted cleanup, in which it may already be gone."""
-    result = discard_unit(run, unit, plan.discard == TRASH)
+def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> Act:
+    """The function that discards one unit, also of an interrupted cleanup, in which it may already be gone."""
+    shown = find_shown(run.control, [unit.backup.place for unit in plan.units if unit.backup], lives)
+    return partial(_discard_one, run, plan, shown)
+
+
+def _discard_one(run: Run, plan: RunPlan, shown: Mapping[str, str], unit: PlannedUnit) -> UnitResult:
     backup = unit.backup.place if unit.backup else ""
+    partition = shown.get(backup)
+    result = _give_back(run, unit, why_shown(partition)) if partition else discard_unit(run, unit, plan.discard == TRASH)
     log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.label, backup, result.for_log)
     return result
 
@@ -54,6 +64,7 @@ def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", t
     if not seen[run.paths.top].exists:
         raise fenced(run)
     try:
+        require_lock(run)
         return _go_on(run, unit, to_trash, seen)
     except NoPermission as error:
         return _give_back(run, unit, Reason(Code.NO_PERMISSION, str(error)))
@@ -63,7 +74,7 @@ def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", t
 
 
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
-    """Put back a backup that we are not allowed to delete; one that is partly deleted needs investigation."""
+    """Put back a backup that must not be deleted, or that we are not allowed to delete; one that is partly deleted needs investigation."""
     source, held, doomed = _places(run, unit)
     seen = run.files.look([held, doomed])
     if seen[doomed].exists and manifests.judge(unit.manifest, seen[doomed].entries).seen is manifests.Seen.SPOILED:

@@ -63,19 +63,6 @@ def recompute_statistics(run: Run, units: Sequence[UnitResult]) -> None:
         log.warning("table=%s step=analyze-stats failed reason=%r", run.table.full_name, str(error))
 
 
-def finish_run(
-    run: Run,
-    plan: RunPlan,
-    units: Sequence[UnitResult],
-    parameters: Dict[str, object],
-    recovered_by: Optional[RunId] = None,
-) -> int:
-    """The run's last log entry; then its directory keeps the backup and the evidence, or goes, and backup tables follow."""
-    version = record_run(run, plan, units, parameters, recovered_by)
-    tidy_up(run.cluster, run.table, run.control)
-    return version
-
-
 def record_run(
     run: Run,
     plan: RunPlan,
@@ -83,7 +70,7 @@ def record_run(
     parameters: Dict[str, object],
     recovered_by: Optional[RunId] = None,
 ) -> int:
-    """The run's last log entry."""
+    """Write the run's last log entry and return its version. `tidy_up` follows."""
     entry = LogEntry(
         run=store.run_of(run.directory),
         directory=run.directory,
@@ -105,7 +92,7 @@ def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tup
 
 
 def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
-    """Bring backup tables and the directories of finished runs in line with the log."""
+    """Bring backup tables and the directories of finished runs in line with the log: these keep a backup and its evidence, or go."""
     history = store.read_history(cluster, control)
     backup_tables.correct_tables(cluster, table, control, history)
     sweep_finished(cluster.files, control, history)

@@ -7,7 +7,7 @@ same second and no table of that name and time is left. Paths in the records are
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Collection, Dict, Iterator
+from typing import Collection, Dict, Iterator, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
@@ -53,9 +53,19 @@ def know_history(cluster: Cluster, table: Table, history: History) -> History:
     former: Dict[str, str] = {}
     for known in sorted({run.table_id for run in history.runs} - {own}):
         name, _, created = known.rpartition("@")
-        if name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created)):
+        is_former = name and created.isdigit() and name != table.full_name and is_same(cluster, table, name, int(created))
+        if is_former and _is_partitioned_alike(table, history, known):
             former[known] = own
     return known_as(history, former) if former else history
+
+
+def _is_partitioned_alike(table: Table, history: History, known: str) -> bool:
+    """Whether the entries about a table can be this one's by their partition columns. Unlike kind and columns (`is_alike`), no statement
+    changes these between two runs.
+    """
+    own = [column.name.lower() for column in table.partition_columns]
+    logged = (run.partition_columns for run in history.runs if run.table_id == known)
+    return all(columns is None or [column.lower() for column in columns] == own for columns in logged)
 
 
 def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str]) -> None:
@@ -65,8 +75,8 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
     if table.partitioned or not follows_its_name(table):
         return
     own = ControlPaths.of(table.location, partitioned=False)
-    for control in _find_orphans(cluster, table, own):
-        if table.create_time and table.create_time in set(_creation_times(cluster, table, control, trusted)):
+    for control in map(ControlPaths, _find_orphans(cluster, names.parent(table.location))):
+        if control != own and table.create_time and table.create_time in set(_creation_times(cluster, table, control, trusted)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
@@ -80,13 +90,19 @@ def follows_its_name(table: Table) -> bool:
     return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
-def _find_orphans(cluster: Cluster, table: Table, own: ControlPaths) -> Iterator[ControlPaths]:
-    """Control directories beside the table's that belong to no table of the database."""
-    beside, prefix = names.parent(table.location), f"{names.CONTROL}-"
+def _find_orphans(cluster: Cluster, beside: str) -> Tuple[str, ...]:
+    """The control directories in a directory that belong to no table."""
+    if beside not in cluster.orphans:
+        cluster.orphans[beside] = _list_orphans(cluster, beside)
+    return cluster.orphans[beside]
+
+
+def _list_orphans(cluster: Cluster, beside: str) -> Tuple[str, ...]:
+    prefix = f"{names.CONTROL}-"
     found = [entry for entry in cluster.files.look_hidden([beside])[beside].entries if entry.is_dir and entry.name.startswith(prefix)]
-    places = {names.join(beside, entry.name[len(prefix) :]): entry.path for entry in found if entry.path != own.top}
+    places = {names.join(beside, entry.name[len(prefix) :]): entry.path for entry in found}
     touching = cluster.metastore.locations_below(list(places)) if places else {}
-    return (ControlPaths(path) for place, path in places.items() if not touching.get(place))
+    return tuple(path for place, path in places.items() if not touching.get(place))
 
 
 def _creation_times(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Iterator[int]:

@@ -41,7 +41,7 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     """All metadata of a table with a fit definition, in a few calls whatever its number of units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
-    touching = find_touching(cluster, table)
+    touching = find_touching(cluster, table, control)
     all_units = find_units(cluster, table)
     units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
     above = _above(table, units)
@@ -55,19 +55,34 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     return SeenTable(table, control, seen[control.top].exists, touching, homes, all_units, units, snapshots, unreadable, entries, inside)
 
 
-def find_touching(cluster: Cluster, table: Table) -> Tuple[Table, ...]:
-    """Existing tables of any database on the same directory, above it or below it.
+def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:
+    """Why no directory may be moved in a table (location qualified): another table or database has files there."""
+    overlap = eligibility.refuse_overlap(table, find_touching(cluster, table, control))
+    return overlap or eligibility.refuse_home(table, cluster.metastore.database_locations())
+
+
+def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
+    """Existing tables of any database on the same directory, above it or below it, or in its control directory.
 
     The list of touching tables is cached and may still name a table that recovery has dropped, such as a killed run's backup table; those
-    are left out.
+    are left out. So are backup tables of a table that is not there any more: this one under its former name.
     """
-    touching = cluster.metastore.locations_below([table.location]).get(table.location, ())
+    touching = cluster.metastore.locations_below([table.location, control.top])
+    others = {name for found in touching.values() for name in found if name != table.full_name}
+    found = _find_tables(cluster, others)
+    backed_up = {of for one in found.values() for of in [one.parameters.get(names.BACKUP_OF, "")] if names.TABLE.fullmatch(of)}
+    gone = backed_up - {table.full_name} - _find_tables(cluster, backed_up - {table.full_name}).keys()
+    return tuple(found[name] for name in sorted(found) if found[name].parameters.get(names.BACKUP_OF) not in gone)
+
+
+def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table]:
+    """Those of these tables that exist, by full name; one call for each database."""
     by_database: Dict[str, List[str]] = {}
-    for name in touching:
-        if name != table.full_name:
-            database, _, base = name.partition(".")
-            by_database.setdefault(database, []).append(base)
-    return tuple(found for database, bases in by_database.items() for found in cluster.metastore.tables(database, bases).values())
+    for name in full_names:
+        database, _, base = name.partition(".")
+        by_database.setdefault(database, []).append(base)
+    found = [one for database, bases in by_database.items() for one in cluster.metastore.tables(database, bases).values()]
+    return {one.full_name: one for one in found}
 
 
 def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
@@ -75,6 +90,11 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
     if not table.partitioned:
         return (Unit(table.full_name, "", (), table.location, table.storage, table.parameters),)
     return tuple(_unit_of(cluster.files, table, partition) for partition in cluster.metastore.partitions(table))
+
+
+def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:
+    """The directories of a table's units, by name."""
+    return {unit.name: unit.live for unit in find_units(cluster, table)}
 
 
 def _unit_of(files: Files, table: Table, partition: Partition) -> Unit:

@@ -36,7 +36,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.observe import find_lives, find_overlap, look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,10 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
     Returns (run, results of its units) for each run that had a plan.
     """
     settled: List[Settled] = []
-    unfinished = run_directory.fence(cluster, control)
+    unfinished = run_directory.find_unfinished(cluster, control)
+    if unfinished:
+        refuse_overlap(cluster, table, control)
+        unfinished = run_directory.fence(cluster, control, unfinished)
     rights = ownership.CLOSED
     if unfinished and not ownership.is_log_closed(cluster.files, control):
         rights = replace(rights, file_mode=OWNER_AND_GROUP)
@@ -68,6 +71,18 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
         settled.append((plan.run, settle_run(run, plan, by)))
     finish.tidy_up(cluster, table, control)
     return settled
+
+
+def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+    """Raise NeedsInvestigation if another table has files in this table's directory: which ones are to be moved is not certain any more."""
+    why = find_overlap(cluster, table, control)
+    if why:
+        raise NeedsInvestigation(
+            f"{table.full_name}: a run was interrupted, and {why.what}",
+            code=Code.SHARED_SINCE,
+            state="nothing was touched; readers may miss a partition until the interrupted run is settled",
+            next=f"{why.next}, then run: hivekeeper recover --table {table.full_name}",
+        )
 
 
 def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
@@ -88,7 +103,8 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     units = _settle_units(run, plan, _leave_dropped(run, plan, _find_settler(run, plan)))
     finish.finish_units(run, units)
     units = places.confirm(run, units) if plan.operation in EXCHANGES else units
-    finish.finish_run(run, plan, units, {}, by)
+    finish.record_run(run, plan, units, {}, by)
+    finish.tidy_up(run.cluster, run.table, run.control)
     return tuple(units)
 
 
@@ -153,12 +169,16 @@ def _leave_aside(run: Run, of_unit: Exchange, outcome: Outcome, why: Reason) -> 
 
 
 def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
-    """The result of each unit, in order. Units whose live is missing are settled first; Stopped may be raised before any other."""
+    """The result of each unit, in order. Units whose live is missing are settled first; Stopped may be raised before any other.
+
+    Raises Fenced before the next unit if the lock is lost, even if nobody took the directory.
+    """
     missing = _find_missing(run, plan.units) if len(plan.units) > 1 else frozenset()
     done: Dict[int, UnitResult] = {}
     for unit in sorted(plan.units, key=lambda unit: unit.live not in missing):
         if done and unit.live not in missing:
             _require_time(run, plan, len(done))
+        run_directory.require_lock(run)
         done[unit.number] = settle(unit)
         log.info("run=%s unit=%s step=recover done %s", plan.run, unit.label, done[unit.number].for_log)
     return [done[unit.number] for unit in plan.units]
@@ -183,7 +203,7 @@ def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
 def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
-        return partial(cleanup.discard_one, run, plan)
+        return cleanup.discarder(run, plan, find_lives(run.cluster, run.table))
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
         return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)

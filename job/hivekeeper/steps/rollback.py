@@ -19,7 +19,7 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
-from hivekeeper.steps.run_directory import Run, require_own_directory
+from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ def describe_rollback(run: Run, unit: PlannedUnit) -> Exchange:
 
 def claim_backup(run: Run, unit: PlannedUnit) -> None:
     """Move the backup below the run's own directory, so that the run can no longer act on it once taken over. Undo: give_back."""
+    require_lock(run)
     run.files.rename_exact(run.backup_path(unit), run.paths.unit("restoring", unit.number))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, List, Optional
+from typing import Container, Dict, Iterator, List, Optional, Sequence
 
 from hivekeeper import __version__, names
 from hivekeeper.config.settings import Settings
@@ -65,22 +65,25 @@ class Run:
         return names.join(self.control.top, unit.backup.place)
 
 
-def fence(cluster: Cluster, control: ControlPaths) -> List[str]:
+def find_unfinished(cluster: Cluster, control: ControlPaths) -> List[str]:
+    """The directories of runs without a last log entry, oldest first."""
+    finished = store.read_history(cluster, control).finished
+    return [directory for directory in store.find_runs(cluster.files, control) if store.run_of(directory) not in finished]
+
+
+def fence(cluster: Cluster, control: ControlPaths, unfinished: Sequence[str]) -> List[str]:
     """Rename every unfinished run directory, also those taken over before, so that a stalled run can no longer act on it.
 
     The log is read again afterwards: an entry committed before the rename counts. Returns the
     directories that are still unfinished, oldest first.
     """
     files = cluster.files
-    finished = store.read_history(cluster, control).finished
     moved = []
-    for directory in store.find_runs(files, control):
-        if store.run_of(directory) in finished:
-            continue
+    for directory in unfinished:
         taken = recover.next_taken_name(store.run_of(directory), store.find_runs(files, control))
         files.rename_exact(names.join(control.runs, directory), names.join(control.runs, taken))
         moved.append(taken)
-    finished = store.read_history(cluster, control).finished if moved else finished
+    finished: Container[RunId] = store.read_history(cluster, control).finished if moved else ()
     return [directory for directory in moved if store.run_of(directory) not in finished]
 
 

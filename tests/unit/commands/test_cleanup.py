@@ -12,10 +12,13 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup as cleanup_command
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
 from hivekeeper.report import screen
+from hivekeeper.report.results import BackupState
+from hivekeeper.runlog.outcomes import Outcome
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
-from support.desk import EVERYTHING, Desk
+from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -49,6 +52,61 @@ def below_control(desk):
 def backup_tables(world):
     """The tables that have a backup table."""
     return sorted(of for table in world.catalog.tables.values() for of in [table.parameters.get("hivekeeper.backup-of")] if of)
+
+
+# ---- a partition of the table that lies in a backup
+
+
+def show(desk, name, place):
+    """ALTER TABLE … ADD PARTITION … LOCATION into the control directory."""
+    desk.world.catalog.add_partition(desk.table, a_partition(name, place))
+
+
+def test_a_backup_that_a_partition_shows_is_kept_and_the_others_go(desk, world):
+    desk.compact()
+    desk.append("dt=1", "late1", "late2")
+    desk.compact()
+    show(desk, "dt=9", retired(desk, 2))
+    before = world.rows_of(desk.table)
+    for dry_run in (True, False):
+        found = {one.backup.run: one for one in desk.cleanup(dry_run=dry_run).tables[0].backups}
+        assert (found[desk.runs[0]].state, found[desk.runs[0]].why.code) == (BackupState.KEPT, Code.BACKUP_SHOWN)
+        assert found[desk.runs[1]].state is (BackupState.PLANNED if dry_run else BackupState.DISCARDED)
+    assert world.rows_of(desk.table) == before
+
+
+@pytest.mark.parametrize("at", ["held/u00001", "discarding/u00001"])
+def test_an_interrupted_cleanup_gives_a_backup_back_that_a_partition_shows_since(desk, world, at):
+    desk.compact()
+    desk.kill_before(["rename_exact" if at.startswith("held") else "delete_tree", at], desk.cleanup)
+    show(desk, "dt=9", retired(desk, 1))
+    result = desk.recover()
+    assert dict(result.tables[0].recovered)[desk.runs[1]] == {Outcome.KEPT: 1, Outcome.DISCARDED: 2}
+    assert world.rows_below(retired(desk, 1)) == world.rows_below(desk.live("dt=1"))
+
+
+def test_a_partition_in_a_control_directory_costs_only_itself(desk):
+    desk.compact()
+    desk.append("dt=1", "late1", "late2")
+    show(desk, "dt=9", retired(desk, 2))
+    result = desk.compact()
+    found = {unit.name: unit for unit in result.tables[0].units}
+    assert (found["dt=1"].outcome.code, found["dt=9"].outcome.code) == ("swapped", "refused")
+    assert found["dt=9"].why.code is Code.IN_CONTROL_DIRECTORY
+    assert outcomes(desk.backup()) == dict.fromkeys(UNITS, "recorded")
+
+
+@pytest.mark.parametrize("place", ["a backup", "another table's directory"])
+def test_a_committed_directory_is_not_lifted_in_a_place_that_is_not_the_partitions_own(desk, world, place):
+    """The partition was swapped before, so what a late committer renamed into it would be moved up."""
+    desk.compact()
+    live = retired(desk, 2) if place == "a backup" else "hdfs://nn/warehouse/sales/others/x"
+    world.catalog.drop_partition(desk.table, "dt=1")
+    show(desk, "dt=1", live)
+    world.add_file(f"{live}/task/part-0.parquet", ["late"])
+    before = world.picture()
+    result = desk.recover()
+    assert (result.code, without_lock(world.picture())) == (Exit.DONE, without_lock(before))
 
 
 # ---- policy, through the command

@@ -187,7 +187,7 @@ def test_rights_are_tried_below_the_control_directory(world):
     probes = HealthyProbes(world)
     examine(probes, "sales.events")
     root = next(iter(world.metastore.tables("sales", ["events"]).values())).location
-    assert probes.asked["try_rights"] == (root, f"{root}/.hivekeeper", f"doctor-{RUN}")
+    assert probes.asked["try_rights"] == (root, f"{root}/.hivekeeper", f".hivekeeper.doctor-{RUN}")
     assert probes.asked["room"] == (root,)
 
 

@@ -331,6 +331,16 @@ def test_a_table_with_nothing_to_do_costs_few_calls():
     assert sum(calls.values()) < 10 * 26, calls
 
 
+def test_what_lies_beside_the_tables_of_a_database_is_listed_once():
+    world = World()
+    for number in range(20):
+        world.add_table(a_table(kind="MANAGED_TABLE", name=name_of(number)), {"": [1000] * 3})
+    listed, look_hidden = [], world.files.look_hidden
+    world.files.look_hidden = lambda places: listed.extend(places) or look_hidden(places)
+    assert compact(world).code is Exit.DONE
+    assert listed.count(names.parent(a_table().location)) == 1
+
+
 def test_calls_that_only_look_do_not_grow_with_the_partitions():
     one, many = count_calls(1, partitions=5), count_calls(1, partitions=50)
     for name in ("room", "ties", "attributes", "footers", "read_texts", "partitions", "locations_below", "tables", "update_sizes"):

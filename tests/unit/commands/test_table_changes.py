@@ -226,6 +226,35 @@ def test_a_cleanup_of_a_table_created_again_moves_no_late_file_into_the_new_one(
     assert desk.world.rows_anywhere()["late"] == 1
 
 
+def create_again(desk, columns):
+    """DROP TABLE without its files, then CREATE TABLE at the same place with other partition columns."""
+    stored = desk.world.catalog.tables[TABLE]
+    desk.world.catalog.drop_table(TABLE)
+    desk.world.catalog.add_table(replace(stored, create_time=99, partition_columns=tuple(Column(name, "string") for name in columns)))
+
+
+@pytest.mark.parametrize("columns", [("region",), ("dt", "hour")])
+@pytest.mark.parametrize("interrupted", [False, True], ids=["", "interrupted"])
+def test_the_backups_of_a_table_created_again_with_other_partition_columns_are_discarded(columns, interrupted):
+    desk = make_desk()
+    desk.compact()
+    create_again(desk, columns)
+    if interrupted:
+        desk.kill_before(["rename_exact", "/held/u00002"], desk.cleanup)
+    assert desk.cleanup().code is Exit.DONE
+    assert (desk.run_directories(), desk.log().standing) == ([], ())
+    assert desk.history().code is Exit.DONE
+
+
+def test_where_leaves_out_the_partitions_of_a_former_table_by_other_columns():
+    desk = make_desk()
+    desk.compact()
+    create_again(desk, ("dt", "hour"))
+    assert desk.history(where="hour = '1'").tables[0].log == ()
+    assert desk.rollback(where="hour = '1'").code is Exit.DONE
+    assert desk.verify(against=desk.runs[0], where="hour = '1'").code is Exit.DONE
+
+
 def test_a_partition_dropped_with_its_files_in_an_outage_is_not_put_back():
     desk = make_desk("MANAGED_TABLE")
     kill_in_the_gap(desk)
@@ -442,6 +471,21 @@ def test_the_interrupted_run_of_a_dropped_table_of_the_same_second_is_not_recove
     for command in (desk.recover, desk.compact, desk.rollback, desk.recover):
         command()
         assert world.rows_of(TABLE) == before
+
+
+@pytest.mark.parametrize(("columns", "is_former"), [(("dt",), True), (("dt", "hour"), False), (("region",), False)])
+def test_the_log_of_a_dropped_table_of_the_same_second_is_not_that_of_one_with_other_partition_columns(columns, is_former):
+    desk = make_desk()
+    desk.compact()
+    stored, partitions = desk.world.table(TABLE), desk.world.partitions(TABLE).values()
+    desk.world.catalog.drop_table(TABLE)
+    # A column that was added since tells nothing.
+    changed = replace(stored, name="events2", columns=(*stored.columns, Column("more", "int")))
+    changed = replace(changed, partition_columns=tuple(Column(name, "string") for name in columns))
+    desk.world.catalog.add_table(changed, partitions if is_former else [])
+    desk.table = RENAMED
+    units = desk.rollback().tables[0].units
+    assert {unit.why and unit.why.code for unit in units} == ({None} if is_former else {Code.TABLE_CREATED_AGAIN})
 
 
 @pytest.mark.parametrize("backup_table", [False, True])

@@ -53,6 +53,11 @@ def test_a_partition_outside_the_table_is_refused(location):
     assert eligibility.refuse_unit(a_table(["dt"]), a_unit(live=location)).code is Code.OUTSIDE_TABLE
 
 
+@pytest.mark.parametrize("place", [".hivekeeper", ".hivekeeper/runs/20260101t020304z-0000/retired/u00001", "dt=1/.hivekeeper-x/y"])
+def test_a_partition_in_a_control_directory_is_refused(place):
+    assert eligibility.refuse_unit(a_table(["dt"]), a_unit(live=f"{ROOT}/{place}")).code is Code.IN_CONTROL_DIRECTORY
+
+
 def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_not():
     units = [
         a_unit("dt=1", f"{ROOT}/a"),

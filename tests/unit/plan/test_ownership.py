@@ -52,7 +52,9 @@ def test_a_wide_directory_of_a_trusted_user_is_not_believed_because_only_its_own
     assert judge(exposed(RUN.top, 0o775, "hive"), trusted=["hive"]).why_not.code is Code.RECORDS_WRITABLE
 
 
-@pytest.mark.parametrize("below", ["doctor-1/write/file", "notes.txt", "log/README", "log/.snap/x", "runs/README", "runs/mine/plan.json"])
+@pytest.mark.parametrize(
+    "below", [".hivekeeper.doctor-1/write/file", "notes.txt", "log/README", "log/.snap/x", "runs/README", "runs/mine/plan.json"]
+)
 def test_what_nothing_is_believed_of_may_be_anybodys(below):
     assert judge(exposed(f"{CONTROL.top}/{below}", 0o666, "loader")) == ownership.Judgement(None, {})
 

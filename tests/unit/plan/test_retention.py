@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.config.settings import Settings
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code
@@ -113,6 +114,31 @@ def test_the_backups_of_a_log_are_those_that_were_neither_discarded_nor_restored
     history = History((a_logged_run(0, first, second), a_logged_run(1, undoing, operation="rollback"), cleanup))
     (backup,) = retention.list_backups(history)
     assert (backup.run, backup.operation, backup.files, backup.total_bytes) == (a_run_id(1), "rollback", 2, 2000)
+
+
+CONTROL = ControlPaths("/w/events/.hivekeeper")
+PLACE = f"{CONTROL.runs}/{a_run_id(1)}/retired/u00001"
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        (PLACE, True),
+        (f"{PLACE}/inside", True),
+        (f"{CONTROL.runs}/{a_run_id(1)}", True),
+        (CONTROL.top, True),
+        (f"{PLACE}0", False),
+        ("/w/events/dt=2", False),
+        ("/w/events", False),
+    ],
+)
+def test_a_backup_that_a_partition_lies_in_or_around_is_kept(location, shown):
+    backups = retention.list_backups(History((a_logged_run(0, an_effect(0)), a_logged_run(1, an_effect(1)))))
+    verdicts = retention.judge_backups(backups, Settings(min_age_ms=0), NOW_MS)
+    found = retention.keep_shown(verdicts, CONTROL, {"dt=1": "/w/events/dt=1", "dt=2": location})
+    is_around_both = location == CONTROL.top
+    assert [verdict.keep for verdict in found] == [is_around_both, shown]
+    assert not shown or found[1].reason.code is Code.BACKUP_SHOWN
 
 
 def test_a_backup_of_which_a_part_was_discarded_holds_the_rest():

@@ -9,9 +9,10 @@ from hivekeeper.plan.retention import Backup
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import command_text, screen
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
-from hivekeeper.runlog.history import Effect, FileSet, LoggedRun, LoggedUnit
+from hivekeeper.runlog.history import Effect, LoggedRun, LoggedUnit
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.replay import FileSet
 from support.builders import a_file
 
 RUN, LATER = "20260101t020304z-0000", "20260102t020304z-0000"

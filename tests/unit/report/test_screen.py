@@ -17,8 +17,8 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import document, screen
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.report.text import clean_names
-from hivekeeper.runlog.history import FileSet
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.replay import FileSet
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
 from support.contexts import a_context

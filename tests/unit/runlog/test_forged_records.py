@@ -323,3 +323,40 @@ def test_a_value_that_is_empty_in_the_metastore_is_null_in_the_partitions_name()
     plan = changed(records.compaction_plan(), [*UNIT, "values"], ["2026-01-01", ""])
     plan = changed(plan, [*UNIT, "partition"], "dt=2026-01-01/ref=__HIVE_DEFAULT_PARTITION__")
     assert records.read_plan(json.dumps(plan)).units[0].unit.values == ("2026-01-01", "")
+
+
+OF_FORMER = {"partition": "region=eu", "values": ["eu"], "expected": []}
+
+
+@pytest.mark.parametrize(
+    ("good", "fields", "taken"),
+    [
+        (records.cleanup_plan, {}, True),
+        (records.cleanup_plan, {"expected": records.cleanup_plan()["units"][0]["expected"]}, False),
+        (records.cleanup_plan, {"partition": "region=", "values": [""]}, False),
+        (records.cleanup_plan, {"partition": "eu"}, False),
+        (records.cleanup_plan, {"partition": "", "values": [], "live": "."}, False),
+        (records.rollback_plan, {}, False),
+        (records.compaction_plan, {}, False),
+    ],
+)
+def test_only_a_cleanup_that_leaves_live_alone_may_be_about_partitions_of_a_former_table(good, fields, taken):
+    plan = good()
+    plan["units"][0].update({**OF_FORMER, **fields})
+    if taken:
+        assert records.read_plan(json.dumps(plan)).units[0].name == "region=eu"
+    else:
+        with pytest.raises(ForeignRecord):
+            records.read_plan(json.dumps(plan))
+
+
+@pytest.mark.parametrize("good", records.ENTRIES.values(), ids=list(records.ENTRIES))
+def test_only_the_entry_of_a_cleanup_may_be_about_partitions_of_a_former_table(good):
+    entry = good()
+    for unit in entry[2]["commitInfo"]["units"]:
+        unit["partition"] = "region=eu"
+    if good in (records.cleanup_entry, records.pin_entry):
+        assert records.read_entry(lines(entry)).operation == entry[2]["commitInfo"]["operation"]
+    else:
+        with pytest.raises(ForeignRecord):
+            records.read_entry(lines(entry))

@@ -12,9 +12,11 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.GlobFilter;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.AclEntry;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 
 /** Tries what a run will do below a table's root, in a scratch directory that it removes again. Decides nothing. */
@@ -23,6 +25,7 @@ public class RightsTrial {
   private static final String SOMEBODY = "hivekeeper-somebody";
   private static final String[] TRIALS = {"control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy"};
   private static final long OLD_MS = 3600000L;
+  private static final FsPermission ONLY_OWNER = new FsPermission((short) 0700);
 
   private final Configuration conf;
 
@@ -30,37 +33,57 @@ public class RightsTrial {
     this.conf = conf;
   }
 
-  /** {owner, group, trials, left}. Each trial: "" if allowed, a reason, or null if the file system does not support it. */
-  public String run(String root, String control, String name) throws IOException {
+  /**
+   * {owner, group, trials, left}. Each trial: "" if allowed, a reason, or null if the file system does not support it.
+   *
+   * `name`: of the scratch directory; `old`: a glob that names those of all doctors.
+   */
+  public String run(String root, String control, String name, String old) throws IOException {
     Path table = new Path(root);
-    Path top = new Path(control);
     FileSystem fs = table.getFileSystem(conf);
     FileStatus wanted = fs.getFileStatus(table);
-    Path scratch = new Path(top, name);
+    Path scratch = new Path(place(control, name));
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("owner", wanted.getOwner());
     found.put("group", wanted.getGroup());
-    boolean made = !fs.exists(top);
-    // For a JVM that is terminated half-way; one that is killed leaves an empty directory for the next doctor to remove.
+    removeOld(fs, new Path(control), old);
+    removeOld(fs, new Path(control).getParent(), old);
+    // For a JVM that is terminated half-way; one that is killed leaves a directory that no run looks at.
     fs.deleteOnExit(scratch);
     try {
-      if (!made) removeOld(fs, top, name);
       found.put("trials", tryAll(fs, wanted, scratch));
     } finally {
       found.put("left", removeQuietly(fs, scratch, true));
       fs.cancelDeleteOnExit(scratch);
-      // Not recursive: anything a run has put there meanwhile stays.
-      if (made) removeQuietly(fs, top, false);
     }
     return Json.write(found);
   }
 
-  /** Scratch directories of doctors that were killed more than an hour ago; `name` ends with the id of the run. */
-  private static void removeOld(FileSystem fs, Path top, String name) throws IOException {
-    String prefix = name.substring(0, name.indexOf('-') + 1);
-    for (FileStatus found : fs.listStatus(top)) {
-      boolean ours = found.isDirectory() && found.getPath().getName().startsWith(prefix);
-      if (ours && found.getModificationTime() < System.currentTimeMillis() - OLD_MS) removeQuietly(fs, found.getPath(), true);
+  /**
+   * The scratch directory: inside the control directory if there is one, else beside its place. A control directory that a
+   * doctor of another user has left would end every later run.
+   */
+  public String place(String control, String name) throws IOException {
+    Path top = new Path(control);
+    return new Path(top.getFileSystem(conf).exists(top) ? top : top.getParent(), name).toString();
+  }
+
+  /** Makes a directory for this user alone. */
+  public void make(String directory) throws IOException {
+    Path path = new Path(directory);
+    if (!path.getFileSystem(conf).mkdirs(path, ONLY_OWNER)) throw new IOException("cannot make " + path);
+  }
+
+  /** Removes scratch directories of doctors that were killed more than an hour ago, where this user may. */
+  private static void removeOld(FileSystem fs, Path beside, String old) {
+    try {
+      for (FileStatus found : fs.listStatus(beside, new GlobFilter(old))) {
+        boolean isOld = found.getModificationTime() < System.currentTimeMillis() - OLD_MS;
+        if (found.isDirectory() && isOld) removeQuietly(fs, found.getPath(), true);
+      }
+    } catch (IOException absentOrDenied) {
+      // They do no harm, and the trial tells what is denied.
+      return;
     }
   }
 
@@ -86,7 +109,8 @@ public class RightsTrial {
   private String tryOne(String name, FileSystem fs, FileStatus wanted, Path scratch) {
     try {
       Path own = new Path(scratch, name);
-      if (!fs.mkdirs(own)) return "cannot make " + own;
+      make(scratch.toString());
+      make(own.toString());
       act(name, fs, wanted, own);
       return "";
     } catch (UnsupportedOperationException unknown) {

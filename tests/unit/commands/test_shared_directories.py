@@ -1,0 +1,118 @@
+"""Another table or database has files in a table's directory: nothing is moved or deleted there, by any command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.hive_statements import Hive
+from support.world import World
+
+OTHER = "sales.other"
+KILLED_IN_THE_GAP = ["rename_exact", "/ready/u00001 hdfs://nn/warehouse/sales/events"]
+
+
+@pytest.fixture(params=[("dt",), ()], ids=["partitioned", "unpartitioned"])
+def desk(request):
+    world = World()
+    units = {"dt=1": [1000] * 3, "dt=2": [1000] * 2} if request.param else {"": [1000] * 3}
+    world.add_table(a_table(request.param, create_time=5), units)
+    return Desk(world)
+
+
+def put_over(desk, place):
+    """CREATE EXTERNAL TABLE other … LOCATION, or CREATE DATABASE; an hour later no command has cached locations from before."""
+    events = desk.live()
+    if place == "database":
+        desk.world.catalog.homes["fin"] = "hdfs://nn/warehouse/sales"
+        desk.world.catalog.databases.add("fin")
+    else:
+        where = {"same": events, "inside": f"{events}/x", "around": "hdfs://nn/warehouse", "control": f"{desk.control.runs}/x"}
+        desk.world.catalog.add_table(a_table(name="other", location=where[place]), [])
+    desk.world.files.namespace.advance(3_600_001)
+
+
+def move_away(desk, place):
+    if place == "database":
+        desk.world.catalog.homes["fin"] = "hdfs://nn/warehouse/fin"
+    else:
+        desk.world.catalog.tables[OTHER] = replace(desk.world.table(OTHER), location="hdfs://nn/warehouse/elsewhere")
+    desk.world.files.namespace.advance(3_600_001)
+
+
+def without_lock(picture):
+    return {path: content for path, content in picture.items() if not path.endswith("/lock")}
+
+
+PLACES = ["same", "inside", "around", "control", "database"]
+COMMANDS = {
+    "recover": Desk.recover,
+    "compact-swap": Desk.compact,
+    "rollback": Desk.rollback,
+    "cleanup": Desk.cleanup,
+    "pin": lambda desk: desk.pin(desk.runs[0]),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("place", PLACES)
+def test_an_interrupted_run_waits_until_the_other_table_has_a_place_of_its_own(desk, place, command):
+    before = desk.world.rows_of(desk.table)
+    desk.kill_before(KILLED_IN_THE_GAP, desk.compact)
+    put_over(desk, place)
+    picture, runs = without_lock(desk.world.picture()), desk.run_directories()
+    result = command(desk)
+    problem = result.tables[0].problem
+    assert (result.code, problem.code) == (Exit.INVESTIGATE, Code.SHARED_SINCE)
+    assert desk.table in problem.what and (OTHER if place != "database" else "fin") in problem.what
+    assert (without_lock(desk.world.picture()), desk.run_directories()) == (picture, runs)
+    move_away(desk, place)
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == before
+
+
+@pytest.mark.parametrize("dry_run", [False, True], ids=["", "dry run"])
+@pytest.mark.parametrize("command", [Desk.rollback, Desk.cleanup], ids=["rollback", "cleanup"])
+@pytest.mark.parametrize("place", PLACES)
+def test_no_backup_is_moved_or_discarded_beside_another_tables_files(desk, place, command, dry_run):
+    desk.compact()
+    put_over(desk, place)
+    picture = without_lock(desk.world.picture())
+    result = command(desk, dry_run=dry_run)
+    assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.SHARED_DIRECTORY)
+    assert without_lock(desk.world.picture()) == picture
+    assert desk.pin(desk.runs[0]).code is Exit.DONE
+    move_away(desk, place)
+    desk.pin(desk.runs[0], pinned=False)
+    assert command(desk, dry_run=dry_run).code is Exit.DONE
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["", "interrupted"])
+def test_backup_tables_of_a_former_name_are_not_other_tables(desk, killed):
+    before = desk.world.rows_of(desk.table)
+    if killed:
+        desk.kill_before(KILLED_IN_THE_GAP, desk.compact)
+    else:
+        desk.compact()
+    for _ in Hive(desk.world).rename_table(desk.table, "sales.events2"):
+        pass
+    desk.table = "sales.events2"
+    assert desk.recover().code is Exit.DONE
+    assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
+    assert desk.compact().code is Exit.DONE
+    assert desk.cleanup().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == before
+
+
+def test_a_backup_table_of_a_table_that_is_there_is_another_tables(desk):
+    desk.compact()
+    marked = a_table(name="other", location=desk.live(), parameters={"hivekeeper.backup-of": "sales.third"})
+    desk.world.catalog.add_table(a_table(name="third"), [])
+    desk.world.catalog.add_table(marked, [])
+    desk.world.files.namespace.advance(3_600_001)
+    assert desk.rollback().tables[0].problem.code is Code.SHARED_DIRECTORY
