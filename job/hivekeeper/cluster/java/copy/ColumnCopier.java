@@ -106,22 +106,8 @@ class ColumnCopier {
       if (writer != null) writer.write(value, repetition, level);
       return value;
     }
-    if (type == PrimitiveTypeName.DOUBLE) {
-      double value = reader.getDouble();
-      if (claims != null) claims.check(value);
-      long bits = Double.doubleToRawLongBits(value);
-      hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_DOUBLE;
-      if (writer != null) writer.write(value, repetition, level);
-      return bits;
-    }
-    if (type == PrimitiveTypeName.FLOAT) {
-      float value = reader.getFloat();
-      if (claims != null) claims.check(value);
-      int bits = Float.floatToRawIntBits(value);
-      hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_FLOAT;
-      if (writer != null) writer.write(value, repetition, level);
-      return bits;
-    }
+    if (type == PrimitiveTypeName.DOUBLE) return copyDouble(writer, repetition, level);
+    if (type == PrimitiveTypeName.FLOAT) return copyFloat(writer, repetition, level);
     if (type == PrimitiveTypeName.BOOLEAN) {
       boolean value = reader.getBoolean();
       if (writer != null) writer.write(value, repetition, level);
@@ -131,6 +117,24 @@ class ColumnCopier {
     if (claims != null) claims.check(value);
     if (writer != null) writer.write(value, repetition, level);
     return hash(value);
+  }
+
+  private long copyDouble(ColumnWriter writer, int repetition, int level) throws IOException {
+    double value = reader.getDouble();
+    long bits = Double.doubleToRawLongBits(value);
+    hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_DOUBLE;
+    if (claims != null) claims.check(value);
+    if (writer != null) writer.write(value, repetition, level);
+    return bits;
+  }
+
+  private long copyFloat(ColumnWriter writer, int repetition, int level) throws IOException {
+    float value = reader.getFloat();
+    int bits = Float.floatToRawIntBits(value);
+    hasOddNaN = hasOddNaN || value != value && bits != CANONICAL_FLOAT;
+    if (claims != null) claims.check((double) value);
+    if (writer != null) writer.write(value, repetition, level);
+    return bits;
   }
 
   private static long hash(Binary value) {
