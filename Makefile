@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers bench-log lint format release clean
+.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers bench-log lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -35,6 +35,9 @@ test: dist ## run all tests that need no cluster, fastest first, with coverage
 
 test-sparks: ## run what depends on Spark's version on Spark 3.3 and 4 (VERSIONS: others; ALL=yes: the contracts, too)
 	@ALL=$(ALL) packaging/test-sparks $(VERSIONS)
+
+test-foreign: venv ## compact files of every writer that can be had, and compare with other readers; print what became of each
+	@$(IN_VENV) packaging/test-foreign
 
 cluster-up: venv ## start a Kerberized Hadoop on loopback (SECURE=no: without Kerberos)
 	@$(IN_VENV) tests/cluster/cluster up $(if $(filter no,$(SECURE)),--unsecured)

@@ -64,10 +64,10 @@ def install_programs() -> None:
             raise Missing(f"apt-get {' '.join(words)} failed; please install: {' '.join(packages)}")
 
 
-def fetch_jars(names: Sequence[str] = ("hadoop", "metastore")) -> None:
-    """Copy the jars of these poms to JARS, unless they are there already."""
+def fetch_jars(names: Sequence[str] = ("hadoop", "metastore"), poms: Path = POMS, jars: Path = JARS) -> None:
+    """Copy the jars of these poms to directories of their names, unless they are there already. Raises Missing."""
     for name in names:
-        pom, target = POMS / f"pom-{name}.xml", JARS / name
+        pom, target = poms / f"pom-{name}.xml", jars / name
         mark, pins = target / "pins", hashlib.sha256(pom.read_bytes()).hexdigest()
         if mark.exists() and mark.read_text() == pins:
             continue

@@ -1,0 +1,91 @@
+"""Files of foreign writers through whole commands, judged by pyarrow and DuckDB.
+
+Every case is a partition of a few tables, so that one life of a session serves them all. Where a case's writer is missing, its test is
+skipped and says so; `make test-foreign` sets up all of them but other versions of Spark.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from foreign.evidence import FOOTERS, examples
+from foreign.lives import LIVES, Lives
+from foreign.writers import CASES
+from hivekeeper.cluster.connect import assemble
+from support.storage import local_only
+
+pytestmark = [pytest.mark.jvm, local_only]
+
+# Whether the engine is there that copies Parquet without making rows. Until then Spark's rows are all there is: some cases are refused
+# that are to be compacted, and footers change with their writer.
+PHYSICAL_COPY = False
+# What the program says of them.
+OF_SPARKS_ROWS = {"not-faithful", "mixed-forms", "codec-not-writable", "unreadable-file"}
+
+# What the program gets wrong today, and why; a test that passes all the same fails, so that its line is removed.
+WRONG_OUTCOMES = {
+    **dict.fromkeys(
+        ["orc.maps-unsorted", "hive3.orc-nested", "hive3.orc-snappy"], "Spark sorts a map by key, and the digest sees the order"
+    ),
+    **dict.fromkeys(["orc.without-statistics", "hive3.orc-without-indexes"], "no values counted are taken for nothing but NULLs"),
+    "spark2.of-2.4.5": "its calendar is asked for while it is written, not before",
+    "bad.page-checksum": "Spark does not check pages",
+    "bad.bytes-lost": "pages are read only when they are written",
+    "bad.hadoops-lz4": "Spark writes it back, and nobody asks whether others can read its pages",
+}
+WRONG_ROWS = {
+    "pyarrow.nan-bits": "Java's writers make every NaN the canonical one",
+    "orc.back-quoted": "ORC's Java reader ends a name at a back-quote",
+}
+
+
+def each_case(wrong):
+    """Every case as a parameter, marked by where it runs and whether it is known to fail."""
+
+    def marks(case):
+        known = [pytest.mark.xfail(reason=wrong[case.name], strict=True)] if case.name in wrong else []
+        return known + ([] if case.is_quick else [pytest.mark.foreign])
+
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=marks(case)) for case in CASES])
+
+
+@pytest.fixture(scope="session")
+def lives(request, spark, tmp_path_factory):
+    """The lives of all cases that this session's tests are about."""
+    wanted = {item.callspec.params["case"].name for item in request.session.items if "lives" in getattr(item, "fixturenames", ())}
+    found = Lives(spark, assemble(spark), tmp_path_factory.mktemp("foreign")).live([case for case in CASES if case.name in wanted])
+    request.config.stash[LIVES] = found
+    return found
+
+
+@pytest.fixture
+def life(lives, case):
+    found = lives[f"c={case.name}"]
+    if found.unavailable:
+        pytest.skip(f"NOTHING TESTED: {found.unavailable}")
+    assert not found.broken, "its writer failed"
+    return found
+
+
+@each_case(WRONG_OUTCOMES)
+def test_its_outcome_is_the_expected_one(life, case):
+    if not PHYSICAL_COPY and case.format == "parquet" and life.outcome in OF_SPARKS_ROWS - {case.expected}:
+        pytest.xfail(f"waits for the physical copy: {life.outcome}, {life.reason}")
+    assert life.outcome == case.expected, life.reason
+
+
+@each_case(WRONG_ROWS)
+def test_it_reads_the_same_in_fewer_files_and_comes_back_byte_for_byte(life):
+    written, analyzed, compacted, verified, undone, _ = life.hashes
+    assert written == analyzed, "analyze writes nothing"
+    assert undone == written
+    assert life.undone == ("rolled-back" if life.is_compacted else "")
+    if not life.is_compacted:
+        assert compacted == written
+        return
+    assert compacted == verified, "verify writes nothing"
+    assert life.files < len(written)
+    assert (life.verified, life.verified_again) == ("verified", "")
+    assert life.before, "somebody must be able to read it"
+    changed = [reader for reader in life.changed if PHYSICAL_COPY or reader != FOOTERS]
+    assert not changed, {reader: examples(life.before[reader], life.after.get(reader)) for reader in changed}
