@@ -31,7 +31,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_lines, longest_entry, place_of
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, BackupPlace, Certificate, PlannedUnit, RunPlan, plan_to_text
+from hivekeeper.runlog.run_files import COMPACT_SWAP, BackupPlace, Certificate, OutputForm, PlannedUnit, RunPlan, plan_to_text
 from support.builders import PARQUET, a_table
 
 MIB = 2**20
@@ -63,7 +63,15 @@ def swapped(unit: PlannedUnit, version: int, count: int) -> UnitResult:
     """A result after which live holds the files of the next version."""
     lengths = {file.name: file.length for file in files_of(version + 1, count)}
     certificate = Certificate(
-        unit.number, UNIT, lengths, count, Digest(count, 1, 2), count, sum(lengths.values()), "snappy", "message", dict.fromkeys(lengths, 1)
+        unit.number,
+        UNIT,
+        lengths,
+        count,
+        Digest(count, 1, 2),
+        count,
+        sum(lengths.values()),
+        (OutputForm("message", "snappy"),),
+        dict.fromkeys(lengths, 1),
     )
     return UnitResult(unit, Outcome.SWAPPED, certificate, 3.0)
 

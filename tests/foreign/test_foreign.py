@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.jvm, local_only]
 
 # Whether the engine is there that copies Parquet without making rows. Until then Spark's rows are all there is: some cases are refused
 # that are to be compacted, and footers change with their writer.
-PHYSICAL_COPY = False
+PHYSICAL_COPY = True
 # What the program says of them.
 OF_SPARKS_ROWS = {"not-faithful", "mixed-forms", "codec-not-writable", "unreadable-file"}
 
