@@ -866,6 +866,26 @@ def test_statistics_are_computed_for_partitions_of_any_value_and_the_table(real,
     assert real.metastore.tables(table.database, [table.name])[table.name].parameters[rows] == str(len(values) + 1)
 
 
+def test_statistics_of_the_table_and_its_columns_outlive_an_analyze_that_counts_the_same_rows(real, guarded):
+    table = real.add_table("events")
+    guarded.sql(f"INSERT INTO {table.full_name} PARTITION (dt='a') VALUES (1, 'v'), (2, 'w')")
+    guarded.sql(f"ANALYZE TABLE {table.full_name} COMPUTE STATISTICS FOR COLUMNS id")
+
+    def read_statistics():
+        parameters = real.metastore.tables(table.database, [table.name])[table.name].parameters
+        kept = {key: value for key, value in parameters.items() if key.startswith("spark.sql.statistics.")}
+        return kept.pop("spark.sql.statistics.totalSize"), kept
+
+    size, before = read_statistics()
+    assert {"spark.sql.statistics.numRows", "spark.sql.statistics.colStats.id.max"} <= set(before)
+    # The same rows in another number of bytes, behind Spark's back, as after a compaction.
+    (place,) = (partition.location for partition in real.metastore.partitions(table))
+    guarded.table(table.full_name).drop("dt").where("false").coalesce(1).write.mode("append").parquet(place)
+    real.metastore.analyze(table, ["dt=a"])
+    assert read_statistics()[0] != size
+    assert read_statistics()[1] == before
+
+
 def test_statistics_are_computed_where_spark_spells_a_partition_column_in_upper_case(real):
     spark = real.gateway.spark
     spark.sql(f"CREATE TABLE {real.database}.loud (id int, DT string) USING parquet PARTITIONED BY (DT) LOCATION '{real.root}/loud'")

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 # How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
 # directory is found; only tables and databases created since the cache was filled are missed.
 KEEP_ROOTS_S = 3600.0
+_SPARKS_STATISTICS = "spark.sql.statistics."
+_ROW_COUNT = f"{_SPARKS_STATISTICS}numRows"
 
 
 # What Hive uses if nothing is configured.
@@ -150,8 +152,18 @@ class HiveMetastore:
         spark = self._spark.newSession()
         guard_session(spark)
         spark.conf.set("spark.sql.caseSensitive", "false")
+        before = self._sparks_statistics(table)
         for statement in analyze_statements(table, partitions):
             _ask(spark.sql, statement)
+        if _ROW_COUNT in before and _ROW_COUNT not in self._sparks_statistics(table):
+            # Spark replaces a table's statistics if its size changed, and leaves out a row count that did not change, and all columns
+            # (CommandUtils.compareAndGetNewStats, Spark 3.3 to 4.0). With the same rows they are still right.
+            _ask(self._writer.addMissingParameters, table.database, table.name, json.dumps(before))
+
+    def _sparks_statistics(self, table: Table) -> Mapping[str, str]:
+        found = self.tables(table.database, [table.name])
+        parameters = found[table.name].parameters if table.name in found else {}
+        return {key: value for key, value in parameters.items() if key.startswith(_SPARKS_STATISTICS)}
 
 
 def _split(full_name: str) -> Tuple[str, str]:

@@ -49,6 +49,19 @@ public class MetastoreWriter {
     }
   }
 
+  /** Adds those of the parameters {name: value, …} that the table does not have. */
+  public void addMissingParameters(String database, String name, String parameters) throws Exception {
+    List<String> names = new ArrayList<String>();
+    names.add(name);
+    for (Table table : connection.tables(database, names)) {
+      Map<String, Object> missing = Json.readMap(parameters);
+      missing.keySet().removeAll(table.getParameters().keySet());
+      if (missing.isEmpty()) return;
+      table.getParameters().putAll((Map) missing);
+      connection.client.alter_table_with_environmentContext(database, name, table, MetastoreConnection.keepStatistics());
+    }
+  }
+
   /** `sizes` is {partition name: {files, bytes, live}, …}. */
   public void updatePartitions(String database, String table, String sizes) throws Exception {
     Map<String, Object> wanted = Json.readMapOf(Sizes.class, sizes);
