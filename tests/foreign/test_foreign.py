@@ -16,11 +16,8 @@ from support.storage import local_only
 
 pytestmark = [pytest.mark.jvm, local_only]
 
-# Whether the engine is there that copies Parquet without making rows. Until then Spark's rows are all there is: some cases are refused
-# that are to be compacted, and footers change with their writer.
-PHYSICAL_COPY = True
-# What the program says of them.
-OF_SPARKS_ROWS = {"not-faithful", "mixed-forms", "codec-not-writable", "unreadable-file"}
+# The formats that are copied without making rows; rows that Spark writes get footers of Spark.
+COPIED = {"parquet"}
 
 # What the program gets wrong today, and why; a test that passes all the same fails, so that its line is removed.
 WRONG_OUTCOMES = {
@@ -28,13 +25,8 @@ WRONG_OUTCOMES = {
         ["orc.maps-unsorted", "hive3.orc-nested", "hive3.orc-snappy"], "Spark sorts a map by key, and the digest sees the order"
     ),
     **dict.fromkeys(["orc.without-statistics", "hive3.orc-without-indexes"], "no values counted are taken for nothing but NULLs"),
-    "spark2.of-2.4.5": "its calendar is asked for while it is written, not before",
-    "bad.page-checksum": "Spark does not check pages",
-    "bad.bytes-lost": "pages are read only when they are written",
-    "bad.hadoops-lz4": "Spark writes it back, and nobody asks whether others can read its pages",
 }
 WRONG_ROWS = {
-    "pyarrow.nan-bits": "Java's writers make every NaN the canonical one",
     "orc.back-quoted": "ORC's Java reader ends a name at a back-quote",
 }
 
@@ -69,13 +61,11 @@ def life(lives, case):
 
 @each_case(WRONG_OUTCOMES)
 def test_its_outcome_is_the_expected_one(life, case):
-    if not PHYSICAL_COPY and case.format == "parquet" and life.outcome in OF_SPARKS_ROWS - {case.expected}:
-        pytest.xfail(f"waits for the physical copy: {life.outcome}, {life.reason}")
     assert life.outcome == case.expected, life.reason
 
 
 @each_case(WRONG_ROWS)
-def test_it_reads_the_same_in_fewer_files_and_comes_back_byte_for_byte(life):
+def test_it_reads_the_same_in_fewer_files_and_comes_back_byte_for_byte(life, case):
     written, analyzed, compacted, verified, undone, _ = life.hashes
     assert written == analyzed, "analyze writes nothing"
     assert undone == written
@@ -87,5 +77,5 @@ def test_it_reads_the_same_in_fewer_files_and_comes_back_byte_for_byte(life):
     assert life.files < len(written)
     assert (life.verified, life.verified_again) == ("verified", "")
     assert life.before, "somebody must be able to read it"
-    changed = [reader for reader in life.changed if PHYSICAL_COPY or reader != FOOTERS]
+    changed = [reader for reader in life.changed if case.format in COPIED or reader != FOOTERS]
     assert not changed, {reader: examples(life.before[reader], life.after.get(reader)) for reader in changed}

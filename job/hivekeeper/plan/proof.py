@@ -105,16 +105,15 @@ def _compare_facts(source: Sequence[FooterGroup], written: Sequence[FooterGroup]
 
 
 def _add_columns(groups: Sequence[FooterGroup]) -> Dict[str, ColumnFacts]:
-    """The columns' totals. Bounds only where Spark SQL wrote the rows: a copy may have better ones than its sources, whose own may be
-    missing, truncated or wrong, and is compared with the values when it is read back.
+    """The columns' totals. NULLs and bounds only where Spark SQL wrote the rows: those that a copy's sources state may be missing, truncated
+    or wrong (Arrow counts no NULL inside a NULL struct). What the copy states is compared with its values when it is read back.
     """
     found: Dict[str, ColumnFacts] = {}
     for group in groups:
         for name, facts in group.columns.items():
-            known = found.get(name, ColumnFacts(0, 0))
-            nulls = None if known.nulls is None or facts.nulls is None else known.nulls + facts.nulls
-            low, high = (None, None) if group.form.identity else (facts.low, facts.high)
-            found[name] = ColumnFacts(known.values + facts.values, nulls, low, high)
+            if group.form.identity:
+                facts = ColumnFacts(facts.values + (found[name].values if name in found else 0))
+            found[name] = facts
     return found
 
 
