@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from foreign.cases import COMPACTED
 from foreign.evidence import FOOTERS, examples
 from foreign.lives import LIVES, Lives
 from foreign.writers import CASES
@@ -22,7 +23,8 @@ COPIED = {"parquet"}
 # What the program gets wrong today, and why; a test that passes all the same fails, so that its line is removed.
 WRONG_OUTCOMES = {
     **dict.fromkeys(
-        ["orc.maps-unsorted", "hive3.orc-nested", "hive3.orc-snappy"], "Spark sorts a map by key, and the digest sees the order"
+        ["orc.maps-unsorted", "orc.pyarrow-nested", "hive3.orc-nested", "hive3.orc-snappy"],
+        "Spark sorts a map by key, and the digest sees the order",
     ),
     **dict.fromkeys(["orc.without-statistics", "hive3.orc-without-indexes"], "no values counted are taken for nothing but NULLs"),
 }
@@ -76,6 +78,6 @@ def test_it_reads_the_same_in_fewer_files_and_comes_back_byte_for_byte(life, cas
     assert compacted == verified, "verify writes nothing"
     assert life.files < len(written)
     assert (life.verified, life.verified_again) == ("verified", "")
-    assert life.before, "somebody must be able to read it"
+    assert life.before or case.expected != COMPACTED, "somebody must be able to read it"
     changed = [reader for reader in life.changed if case.format in COPIED or reader != FOOTERS]
     assert not changed, {reader: examples(life.before[reader], life.after.get(reader)) for reader in changed}

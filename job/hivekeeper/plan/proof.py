@@ -105,15 +105,14 @@ def _compare_facts(source: Sequence[FooterGroup], written: Sequence[FooterGroup]
 
 
 def _add_columns(groups: Sequence[FooterGroup]) -> Dict[str, ColumnFacts]:
-    """The columns' totals. NULLs and bounds only where Spark SQL wrote the rows: those that a copy's sources state may be missing, truncated
-    or wrong (Arrow counts no NULL inside a NULL struct). What the copy states is compared with its values when it is read back.
+    """The columns' totals. NULLs and bounds only where Spark SQL wrote the rows: those that a copy's sources state may be missing,
+    truncated or wrong (Arrow counts no NULL inside a NULL struct). What the copy states is compared with its values when it is read back.
     """
     found: Dict[str, ColumnFacts] = {}
     for group in groups:
         for name, facts in group.columns.items():
-            if group.form.identity:
-                facts = ColumnFacts(facts.values + (found[name].values if name in found else 0))
-            found[name] = facts
+            is_copied, known = bool(group.form.identity), found.get(name, ColumnFacts(0))
+            found[name] = ColumnFacts(known.values + facts.values) if is_copied else facts
     return found
 
 

@@ -220,7 +220,7 @@ CASES = (
     _case("version-2.6", version="2.6"),
     _case("without-arrow-schema", store_schema=False),
     _case("int96", use_deprecated_int96_timestamps=True),
-    _case("int96-without-arrow-schema", use_deprecated_int96_timestamps=True, store_schema=False, is_quick=True),
+    _case("int96-without-arrow-schema", use_deprecated_int96_timestamps=True, store_schema=False),
     _case("decimals-as-integers", store_decimal_as_integer=True, store_schema=False),
     _case("two-level-names", use_compliant_nested_type=False),
     _case("two-level-names-without-arrow-schema", use_compliant_nested_type=False, store_schema=False),
@@ -235,5 +235,5 @@ CASES = (
     _case("byte-stream-split-of-integers", expected=UNDECODABLE, **_encodings(SPLIT_WHOLE)),
     _case("rle-booleans", **_encodings({"flag": "RLE"})),
     Case("pyarrow.odd-names", PARQUET, COLUMNS, write_odd_names, is_quick=True),
-    Case("pyarrow.groups-of-no-rows", PARQUET, COLUMNS, write_groups_of_no_rows, is_quick=True),
+    Case("pyarrow.groups-of-no-rows", PARQUET, COLUMNS, write_groups_of_no_rows),
 )

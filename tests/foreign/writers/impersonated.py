@@ -15,7 +15,6 @@ from foreign.cases import PARQUET, Case
 from foreign.evidence import data_files
 from foreign.writers import parquet_mr
 
-COLUMNS = "id INT, s STRING, ts TIMESTAMP, decf DECIMAL(10,2)"
 # Impala annotates no strings, unless told to; PARQUET_ANNOTATE_STRINGS_UTF8 sets only the converted type.
 IMPALA = """message schema { optional int32 id; optional binary s; optional int96 ts; optional fixed_len_byte_array(5) decf (DECIMAL(10,2));
   optional double db; optional boolean flag; optional group two (LIST) { repeated group list { optional int32 element; } } }"""
@@ -71,7 +70,7 @@ def write(
 
 
 def _case(name: str, schema: str, created_by: Optional[str], expected: str = "compacted", is_quick: bool = False, **options: Any) -> Case:
-    return Case(name, PARQUET, COLUMNS, partial(write, schema=schema, created_by=created_by, **options), expected, is_quick)
+    return Case(name, PARQUET, parquet_mr.COLUMNS, partial(write, schema=schema, created_by=created_by, **options), expected, is_quick)
 
 
 IMPALA_2 = "impala version 2.12.0-cdh5.16.2 (build 0000000000000000000000000000000000000000)"

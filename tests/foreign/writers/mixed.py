@@ -78,7 +78,7 @@ PAIRED = (
     "trino.int96",
     "spark2.of-2.4.8",
 )
-QUICK_PAIRS = {("pyarrow.plain", "spark.plain"), ("parquet-mr.plain", "spark.plain"), ("impala.2", "trino.int96")}
+QUICK_PAIRS = {("pyarrow.plain", "spark.plain"), ("impala.2", "trino.int96")}
 WRITERS = {case.name: case for module in (arrow, frames, parquet_mr, avro, spark, hive, impersonated) for case in module.CASES}
 
 
@@ -98,7 +98,7 @@ def _case(name: str, write: Any, expected: str = "compacted", is_quick: bool = F
 
 
 CASES = (
-    *(_case(change, partial(write_change, change=change), is_quick=change in ("added", "renamed")) for change in CHANGES),
+    *(_case(change, partial(write_change, change=change), is_quick=change == "added") for change in CHANGES),
     _case("codecs", write_codecs, is_quick=True),
     _case("nullability", write_nullability),
     _case("no-rows", write_no_rows, EMPTY),

@@ -102,7 +102,7 @@ CASES = (
     _case("nanoseconds-utc", REFUSED, schema=TIMES, row=times),
     _case("instants", REFUSED, schema="struct<id:int,ts:timestamp with local time zone>", row=times),
     _case("maps-unsorted", schema="struct<id:int,m:map<string,int>>", row=maps, is_quick=True),
-    _case("without-statistics", settings={"orc.create.index": "false", "orc.row.index.stride": "0"}, is_quick=True),
+    _case("without-statistics", settings={"orc.create.index": "false", "orc.row.index.stride": "0"}),
     _case("blooms", blooms="id,s"),
     _case("user-metadata", REFUSED, keys={"own": b"\xff\x00"}),
     _case("attributes", REFUSED, attributes={"iceberg.id": "1"}),

@@ -65,19 +65,19 @@ OTHERS = ("3.3.4", "4.0.1")
 LEGACY_FORMAT = {"spark.sql.parquet.writeLegacyFormat": "true"}
 # An ORC file carries its writer's zone, which is this session's.
 CASES = (
-    _case("plain", is_quick=True),
+    _case("plain"),
     _case("int96", settings=_times(INT96)),
     _case("int96-ancient", settings=_times(INT96), year="1001"),
     _case("int96-ancient-legacy", settings=_times(INT96, "LEGACY"), year="1001"),
     _case("micros-ancient", settings=_times(MICROS), year="1001"),
-    _case("micros-ancient-legacy", settings=_times(MICROS, "LEGACY"), year="1001", is_quick=True),
+    _case("micros-ancient-legacy", settings=_times(MICROS, "LEGACY"), year="1001"),
     _case("millis", settings=_times(MILLIS)),
     _case("legacy-format", settings=LEGACY_FORMAT),
     _case("legacy-format-int96", settings={**LEGACY_FORMAT, **_times(INT96)}),
     *(_case(f"codec-{codec}", options={"compression": codec}) for codec in ("none", "gzip", "zstd", "lz4_raw")),
     _case("blooms", options={"parquet.bloom.filter.enabled#id": "true"}),
     _case("pages-v2", options={"parquet.writer.version": "v2"}),
-    _case("orc-plain", ORC, is_quick=True),
+    _case("orc-plain", ORC),
     _case("orc-ancient", ORC, year="1001"),
     *(_case(f"orc-codec-{codec}", ORC, options={"compression": codec}) for codec in ("none", "zlib", "zstd", "lz4")),
     _case("orc-codec-lzo", ORC, "not-faithful", options={"compression": "lzo"}),
