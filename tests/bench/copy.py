@@ -2,9 +2,9 @@
 
   make bench-copy [FILES=5000] [UNITS=100] [TURNS=3]
 
-Local files, `local[2]`. Both ways are proved in full: footers, and a digest of sources and outputs. The two take turns in one session, so they
-share the state of the machine and of the JVM; the first turn is cold for both. Prints wall and CPU seconds of each turn, and the median of
-the ratios of all but the first turn.
+Local files, `local[2]`. Both ways are proved in full: footers, and a digest of sources and outputs. The two take turns in one session,
+so they share the state of the machine and of the JVM; the first turn is cold for both. Prints wall and CPU seconds of each turn, and the
+median of the ratios of all but the first turn.
 """
 
 from __future__ import annotations
