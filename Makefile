@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers bench-log bench-copy lint format release clean
+.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers bench-log bench-rewrite lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -63,8 +63,8 @@ bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=1
 bench-log: venv ## measure the memory that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --own $(or $(OWN),1000000)
 
-bench-copy: venv ## measure how fast FILES=5000 small files in UNITS=100 partitions are copied, and rewritten as rows
-	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/copy.py --files $(or $(FILES),5000) --units $(or $(UNITS),100) --turns $(or $(TURNS),3)
+bench-rewrite: venv ## measure how fast FILES=5000 small files in UNITS=100 partitions are copied, and rewritten as rows
+	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/rewrite.py --files $(or $(FILES),5000) --units $(or $(UNITS),100) --turns $(or $(TURNS),3)
 
 nightly: ## run what takes hours, all that CI leaves out: the whole matrix, full interleavings, every contract on other Sparks …
 	@packaging/nightly

@@ -1,6 +1,6 @@
 """Measure how fast many small Parquet files become few: FILES files in UNITS partitions, copied as they are stored, and rewritten as rows.
 
-  make bench-copy [FILES=5000] [UNITS=100] [TURNS=3]
+  make bench-rewrite [FILES=5000] [UNITS=100] [TURNS=3]
 
 Local files, `local[2]`. Both ways are proved in full: footers, and a digest of sources and outputs. The two take turns in one session,
 so they share the state of the machine and of the JVM; the first turn is cold for both. Prints wall and CPU seconds of each turn, and the
@@ -68,9 +68,10 @@ def main() -> None:
     parser.add_argument("--units", type=int, default=100)
     parser.add_argument("--turns", type=int, default=3, help="at least 2: the first one is cold")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-copy-") as directory:
+    with tempfile.TemporaryDirectory(prefix="bench-rewrite-") as directory:
         top = Path(directory)
-        spark = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.warehouse.dir": f"file:{top}/w"}, "ERROR")
+        options = {"spark.driver.memory": "2g", "spark.sql.warehouse.dir": f"file:{top}/w", "spark.ui.showConsoleProgress": "false"}
+        spark = open_session({"spark.master": "local[2]", **options}, "ERROR")
         gateway = Gateway(spark)
         units = write_tables(spark, top / "source", asked.files, asked.units)
         rows = SparkRows(gateway)
