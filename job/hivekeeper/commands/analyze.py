@@ -8,7 +8,7 @@ from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Table
-from hivekeeper.plan import quarantine
+from hivekeeper.plan import quarantine, settled
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
@@ -33,8 +33,10 @@ def analyze_table(context: Context, table: Table) -> TableOutcome:
 
 
 def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
-    """Mark the units that compact-swap would skip because they keep failing. If the log cannot be read, all units are still shown."""
-    if not observed.has_control or not observed.settings.quarantine_after:
+    """Mark the units that compact-swap would skip because of the log: they keep failing, or are still what a run made of them. If the log
+    cannot be read, all units are shown by their metadata.
+    """
+    if not observed.has_control:
         return observed
     ownership.require_own_records(cluster, observed.table, observed.control, observed.settings.trusted_owners)
     try:
@@ -42,4 +44,4 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
     except HivekeeperError as error:
         log.warning("table=%s step=read-log failed reason=%r", observed.table.full_name, str(error))
         return observed
-    return quarantine.set_apart(observed, history, cluster.clock.now_ms())
+    return settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)

@@ -15,7 +15,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -96,7 +96,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
     if observed.has_control:
         ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
-    observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
+    observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
     plan = make_plan(cluster, observed, history, settings, run)
     return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed, plan)
 
@@ -105,7 +105,7 @@ def _compact_held(
     cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
     """Plan and act, holding the lock, after recovery."""
-    observed = quarantine.set_apart(observed, history, cluster.clock.now_ms())
+    observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
     plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:
         return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
@@ -194,7 +194,7 @@ def carry_out(
     with run_directory.told_if_taken(run):
         known = _begin(run, plan, settings)
         units = places.confirm(run, compact_batches(run, plan, known, settings))
-    version = finish.record_run(run, known, units, parameters_of(settings))
+    version = finish.record_run(run, known, units, settled.logged_parameters(settings))
     finish.tidy_up(cluster, plan.table, observed.control)
     if settings.analyze_stats and not cluster.stopping.is_asked():
         finish.recompute_statistics(run, units)
@@ -262,17 +262,6 @@ def _not_begun(known: RunPlan, handled: Sequence[UnitResult], stager: Stager) ->
     left = [unit for unit in known.units if unit.number not in numbers]
     why = stager.why_end() if left else None
     return [leave_unit(unit, why) for unit in left]
-
-
-def parameters_of(settings: Settings) -> Dict[str, object]:
-    """The settings that are kept in the log."""
-    return {
-        "blockBytes": settings.block_bytes,
-        "ratioThreshold": settings.ratio_threshold,
-        "compression": settings.compression,
-        "sortColumns": list(settings.sort_columns),
-        "minQuietMs": settings.min_quiet_ms,
-    }
 
 
 def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:

@@ -9,6 +9,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
@@ -281,6 +282,24 @@ def test_files_of_several_forms_become_one_file_of_each_form(world):
     assert outcomes(result) == {"dt=1": "swapped"}
     live = live_of(world, "dt=1")
     assert sorted(len(world.files.content(entry.path).rows) for entry in world.files.look([live])[live].entries) == [2, 3]
+
+
+def test_a_unit_that_is_still_what_a_run_made_of_it_is_fine_until_a_file_comes_or_a_setting_changes(world):
+    for number in range(4):
+        form = replace(FORM, identity=f"writer {number % 2}")
+        world.add_file(f"{live_of(world, 'dt=1')}/{number}.parquet", ["x"], form=form)
+    world.files.namespace.advance(HOUR_MS)
+    assert outcomes(compact(world, tables=EVENTS, where="dt = '1'")) == {"dt=1": "swapped"}
+    assert files_in(world, "dt=1") == 3
+    world.files.namespace.advance(HOUR_MS)
+    found = analyze(a_context(world.cluster, Selection(tables=EVENTS, where="dt = '1'"), "20260101t020399z-0000", QUIET))
+    assert [unit.status.code for unit in found.tables[0].observed.units] == ["fine"]
+    assert outcomes(compact(world, run=2, where="dt = '1'", tables=EVENTS)) == {}
+    larger = replace(QUIET, block_bytes=QUIET.block_bytes * 2)
+    assert outcomes(compact(world, larger, run=3, where="dt = '1'", tables=EVENTS)) == {"dt=1": "fewest"}
+    world.add_file(f"{live_of(world, 'dt=1')}/late.parquet", ["y"])
+    world.files.namespace.advance(HOUR_MS)
+    assert outcomes(compact(world, run=4, where="dt = '1'", tables=EVENTS)) == {"dt=1": "swapped"}
 
 
 def test_a_unit_with_one_file_of_each_form_is_left_as_it_is_and_that_is_no_error(world):
