@@ -5,7 +5,7 @@ Pure: footers and digests in, one sentence per difference out. No difference mea
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper.model import ColumnFacts, Content, FileInfo, FooterGroup, Form, StageOutput, UnitFooters
 
@@ -112,10 +112,14 @@ def _add_columns(groups: Sequence[FooterGroup]) -> Dict[str, ColumnFacts]:
     for group in groups:
         for name, facts in group.columns.items():
             known = found.get(name, ColumnFacts(0, 0))
-            nulls = None if known.nulls is None or facts.nulls is None else known.nulls + facts.nulls
+            values, nulls = _add(known.values, facts.values), _add(known.nulls, facts.nulls)
             low, high = (None, None) if group.form.identity else (facts.low, facts.high)
-            found[name] = ColumnFacts(known.values + facts.values, nulls, low, high)
+            found[name] = ColumnFacts(values, nulls, low, high)
     return found
+
+
+def _add(some: Optional[int], more: Optional[int]) -> Optional[int]:
+    return None if some is None or more is None else some + more
 
 
 def _compare_contents(rows: int, read: Content, written: Content) -> List[str]:
