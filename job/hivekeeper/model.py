@@ -228,9 +228,10 @@ class Form:
     parquet-mr, impala, arrow, hive, …). `codec` is a lower-case name (`snappy`, `zlib`, `none`) or, if
     the row groups of one file differ, all of them joined by `+`. `zone` is the writer's time zone for ORC
     files with timestamps. `keys` are the names of the footers' key-value metadata. `blooms` are the
-    columns with bloom filters. `undecodable` lists what this cluster's Parquet library cannot decode.
-    `identity` is a hash of the bytes with which a Parquet footer says how to read its values: schema, key-value
-    metadata and created_by. It is empty for ORC, and where files are grouped by meaning instead of bytes.
+    columns with bloom filters. `undecodable` lists what this cluster's libraries cannot decode.
+    `identity` is a hash of the bytes with which a footer says how to read its values: schema, key-value metadata and
+    created_by of Parquet; types with attributes, user metadata, calendar and time zone of ORC. It is empty where files
+    are grouped by meaning instead of bytes.
     """
 
     schema: str
@@ -248,11 +249,11 @@ class Form:
 class ColumnFacts:
     """Footer statistics of one leaf column over many files.
 
-    `values` counts entries, nulls included. `nulls`, `low` and `high` are None if any file lacks
-    them; bounds are merged by the column's own order and printed by the format's library.
+    `values` counts entries, nulls included. Each is None if any file lacks it; bounds are merged
+    by the column's own order and printed by the format's library.
     """
 
-    values: int
+    values: Optional[int]
     nulls: Optional[int] = None
     low: Optional[str] = None
     high: Optional[str] = None

@@ -293,8 +293,7 @@ class Rows(Protocol):
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
         """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group.
 
-        With `by_identity` Parquet files are of one form only if their footers have the same bytes of schema, key-value metadata and
-        created_by.
+        With `by_identity` files are of one form only if they have the same `Form.identity`.
         """
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:

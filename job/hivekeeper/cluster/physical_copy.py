@@ -1,4 +1,4 @@
-"""Copies and digests Parquet files on executors, as levels and physical values, never as rows.
+"""Copies and digests Parquet and ORC files on executors, as the values that are stored, never as rows.
 
 What Spark would change in a rewrite stays: annotations that no library here knows, nanoseconds, the bits of a NaN, key-value metadata.
 It reads the files by name and writes only into a directory of attempts, from which it moves complete outputs to their places.
@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tup
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_classes import CORE, JavaPackage, compiled
 from hivekeeper.model import Digest, FileInfo
+from hivekeeper.schemas import PARQUET
 
 _FOLDER = "copy"
 # What opening a file costs, as bytes that are read in the same time.
@@ -31,8 +32,8 @@ _SHIPPED: Dict[str, tempfile.TemporaryDirectory[str]] = {}
 class CopyTask(NamedTuple):
     """One output file. `target` is its final path; the commit makes its directory. `files` are in the order of their rows.
 
-    `codec` is named as in `Form.codec`, `blooms` are dotted column paths. Row groups get smaller than `row_group_bytes` where an executor's
-    memory is small: a quarter of its heap, divided by its cores.
+    `codec` is named as in `Form.codec`, `blooms` are dotted column paths; ORC takes them from the first file. Row groups (stripes of
+    ORC) get smaller than `row_group_bytes` where an executor's memory is small: a quarter of its heap, divided by its cores.
     """
 
     target: str
@@ -40,6 +41,7 @@ class CopyTask(NamedTuple):
     codec: str
     blooms: Sequence[str] = ()
     row_group_bytes: int = 128 << 20
+    format: str = PARQUET
 
 
 class Answer(NamedTuple):
@@ -71,15 +73,15 @@ class PhysicalCopy:
         by_number = dict(zip(order, map(_answer, told)))
         return [by_number[number] for number in range(len(tasks))]
 
-    def digest(self, sets: Sequence[Sequence[FileInfo]], check_claims: bool = False) -> List[Answer]:
+    def digest(self, sets: Sequence[Sequence[FileInfo]], check_claims: bool = False, format: str = PARQUET) -> List[Answer]:
         """The digest of each set of files, each file read by its own schema.
 
         With `check_claims` a set also fails if a value lies outside the bounds that the file has for its column chunk, or if the number of
-        NULLs is wrong there. That is for our own outputs: old writers' bounds are often wrong.
+        NULLs is wrong there (the same for stripes of ORC). That is for our own outputs: old writers' bounds are often wrong.
         """
         slices = list(_slices(sets, int(self.gateway.spark.sparkContext.defaultParallelism)))
         slices.sort(key=lambda one: -_cost(one[1]))
-        asked = [_asked(files, {"check_claims": check_claims}) for _, files in slices]
+        asked = [_asked(files, {"format": format, "check_claims": check_claims}) for _, files in slices]
         told = json.loads(self._jobs.digest(json.dumps(asked))) if asked else []
         parts: Dict[int, List[Answer]] = {}
         for (number, _), answer in zip(slices, told):

@@ -1,4 +1,4 @@
-"""The `Rows` port: footers read on the driver, Parquet copied as it is stored, everything else rewritten as rows by Spark SQL.
+"""The `Rows` port: footers read on the driver, files copied as they are stored, or rewritten as sorted rows by Spark SQL.
 
 Files are always read by name and with their own schema. It writes only below a stage's target and never
 accesses a table or its location.
@@ -20,11 +20,12 @@ from hivekeeper.cluster.sql_rows import SqlRows
 from hivekeeper.model import ColumnFacts, Content, Differences, FileInfo, FooterGroup, Form, StageBatch, StageUnit, UnitFooters
 from hivekeeper.names import UnitNumber
 from hivekeeper.ports import Key, RowsError
-from hivekeeper.schemas import PARQUET
+from hivekeeper.schemas import ORC, PARQUET
 
 # Where the attempts of copying tasks write, below the stage's target; the finished ones are renamed from there.
 _ATTEMPTS = "_attempts"
-_DEFAULT_ROW_GROUP = 128 << 20
+# The size of a row group or stripe: its key in Hadoop's configuration, and the library's default.
+_GROUP_BYTES = {PARQUET: ("parquet.block.size", 128 << 20), ORC: ("orc.stripe.size", 64 << 20)}
 
 
 class SparkRows:
@@ -68,14 +69,15 @@ class SparkRows:
 
     def _copy_tasks(self, batch: StageBatch, unit: StageUnit) -> List[CopyTask]:
         directory = names.join(batch.target, f"{names.UNIT_COLUMN}={unit.number}")
-        row_group = int(self.gateway.hadoop_conf.getLong("parquet.block.size", _DEFAULT_ROW_GROUP))
+        group_bytes = int(self.gateway.hadoop_conf.getLong(*_GROUP_BYTES[batch.format]))
         return [
             CopyTask(
                 names.join(directory, f"part-{number:05d}-{batch.run}-{names.base(batch.target)}.{batch.format}"),
                 output.files,
                 output.codec,
                 output.form.blooms,
-                row_group,
+                group_bytes,
+                batch.format,
             )
             for number, output in enumerate(unit.outputs)
         ]
@@ -99,14 +101,8 @@ class SparkRows:
     def _read(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], check_claims: bool) -> Mapping[Key, Content]:
         keys = list(sets)
         with _rows_errors():
-            if format == PARQUET:
-                answers = self.physical.digest([[file for file in sets[key] if file.length > 0] for key in keys], check_claims)
-                return {key: _content([answer]) for key, answer in zip(keys, answers)}
-            footers = self.footers(format, sets)
-            contents = {key: Content(failed=f"{why[0][0]}: {why[0][1]}") for key in keys if (why := footers[key].unreadable)}
-            readable = [key for key in keys if key not in contents]
-            digests = self.sql.digests(format, [footers[key].groups for key in readable])
-            return {**contents, **{key: Content(digest) for key, digest in zip(readable, digests)}}
+            answers = self.physical.digest([[file for file in sets[key] if file.length > 0] for key in keys], check_claims, format)
+            return {key: _content([answer]) for key, answer in zip(keys, answers)}
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         with _rows_errors():

@@ -1,4 +1,4 @@
-"""Rewrites, digests and compares files as rows, by Spark SQL: for sorted Parquet, for ORC, and to show the rows that differ.
+"""Rewrites and compares files as rows, by Spark SQL: where they are to be sorted, and to show the rows that differ.
 
 Files are always read by name and with their own schema. It writes only below a stage's target and never
 accesses a table or its location.
@@ -15,14 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
 from hivekeeper import names
-from hivekeeper.cluster import digest
 from hivekeeper.cluster.differences import Side, find_differences
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.hash_partitioning import task_keys
 from hivekeeper.cluster.nanoseconds import NanosecondChecks, find_checks
 from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.cluster.writer_settings import session_settings, whole_file_settings, writer_options
-from hivekeeper.model import Differences, Digest, FooterGroup, Form, StageBatch, StageOutput, StageUnit
+from hivekeeper.model import Differences, FooterGroup, Form, StageBatch, StageOutput, StageUnit
 from hivekeeper.ports import RowsError
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
@@ -70,18 +69,6 @@ class SqlRows:
             job.write_one(batch.units[0])
         else:
             job.write_many()
-
-    def digests(self, format: str, sets: Sequence[Sequence[FooterGroup]]) -> List[Digest]:
-        """The digest of each set of files, in their order."""
-        found = [Digest(0, 0, 0)] * len(sets)
-        for form, members in _by_form(sets).items():
-            session = self._session(format, form)
-            places = [Place(path, at) for at, group in members for path in group.rows]
-            schema = self._schema(session, format, form, places[0].file)
-            data = self._read_placed(session, format, schema, places)
-            for at, digest_of_form in self._digest_by_key(data, schema).items():
-                found[at] = found[at] + digest_of_form
-        return found
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """`ports.Rows.differences`."""
@@ -177,14 +164,6 @@ class SqlRows:
         known = F.expr(f"IF({_KNOWN} IS NULL, CAST(raise_error(concat('rows of an unknown file: ', {_FILE})) AS INT), {_KNOWN})")
         return joined.withColumn(_KEY, known)
 
-    def _digest_by_key(self, data: DataFrame, columns: StructType) -> Dict[int, Digest]:
-        """The digest of each key's rows; a key without rows is missing."""
-        hashed = data.select(F.col(_KEY), F.expr(digest.row_hash(_as_json(columns))).alias(_HASH))
-        sums = [F.expr(text).alias(name) for name, text in digest.sums(_HASH).items()]
-        return {
-            row[_KEY]: Digest(row[digest.COUNT], row[digest.HIGH], row[digest.LOW]) for row in hashed.groupBy(_KEY).agg(*sums).collect()
-        }
-
 
 class _Writer:
     """The jobs that write one batch."""
@@ -271,11 +250,6 @@ def _find_columns(wanted: Sequence[str], schema: StructType) -> List[str]:
 
 def _column(name: str) -> Any:
     return F.col(identifier(name))
-
-
-def _as_json(schema: StructType) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(schema.json())
-    return found
 
 
 def _by_form(sets: Sequence[Sequence[FooterGroup]]) -> Dict[Form, List[Tuple[int, FooterGroup]]]:

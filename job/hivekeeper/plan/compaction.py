@@ -32,7 +32,6 @@ from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, OutputForm, PlannedUnit, RunPlan
-from hivekeeper.schemas import PARQUET
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Rewrite:
     @property
     def is_copied(self) -> bool:
         """Whether stored values are copied without becoming rows; else Spark SQL reads and writes rows."""
-        return self.format == PARQUET and not self.sort_columns
+        return not self.sort_columns
 
     def codec_for(self, form: Form) -> str:
         """One file may mix codecs; its copy gets the first."""
@@ -126,7 +125,7 @@ class Rewrite:
     def refuse(self, form: Form) -> Optional[str]:
         """Why files of this form cannot be rewritten faithfully, else None."""
         if self.is_copied:
-            return fidelity.refuse_copy(form, self.codec_for(form), self.engine.spark_version)
+            return fidelity.refuse_copy(form, self.format, self.codec_for(form), self.engine.spark_version)
         return fidelity.unfaithful(form, self.format, self.engine.spark_version, self.engine.time_zone)
 
 

@@ -32,6 +32,8 @@ _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
 _TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
 _UTC = frozenset(["UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "Z"])
 _ACID = ("operation", "originaltransaction", "bucket", "rowid", "currenttransaction", "row")
+_LIBRARIES = {PARQUET: "Parquet", ORC: "ORC"}
+_IS_ACID = "its files are those of a transactional (ACID) table"
 _ORC_PLAIN = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp"])
 _SURPRISING = re.compile(r"[\x00-\x1f]")
 
@@ -48,18 +50,27 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
     return f"its format is {format}"
 
 
-def refuse_copy(form: Form, codec: str, spark_version: str) -> Optional[str]:
-    """Why the stored values of Parquet files of this form cannot be copied into a file with this codec. A copy interprets no value, so only
+def refuse_copy(form: Form, format: str, codec: str, spark_version: str) -> Optional[str]:
+    """Why the stored values of files of this form cannot be copied into a file with this codec. A copy interprets no value, so only
     what cannot be read or written at all is a reason.
     """
     if form.undecodable:
-        return f"this cluster's Parquet library cannot read {form.undecodable[0]}"
-    if codec not in list_writable(PARQUET, spark_version):
+        return f"this cluster's {_LIBRARIES[format]} library cannot read {form.undecodable[0]}"
+    if codec not in list_writable(format, spark_version):
         return f"Spark {spark_version} cannot write the codec {codec}"
     try:
-        return _refuse_same_names(parse_parquet(form.schema))
+        return _refuse_same_names(parse_parquet(form.schema)) if format == PARQUET else _refuse_orc_copy(form)
     except SchemaTextError as error:
         return f"its schema is not understood ({error})"
+
+
+def _refuse_orc_copy(form: Form) -> Optional[str]:
+    root, _ = parse_orc(form.schema)
+    return _refuse_orc_rows(root) or _refuse_acid_keys(form) or _first(_refuse_same_fields(kind) for kind in root.all)
+
+
+def _refuse_same_fields(kind: OrcType) -> Optional[str]:
+    return "two of its columns have the same name" if len(set(kind.names)) < len(kind.names) else None
 
 
 def _refuse_same_names(fields: Sequence[ParquetField]) -> Optional[str]:
@@ -279,16 +290,28 @@ def _refuse_orc(form: Form, spark_version: str, time_zone: str) -> Optional[str]
     for attribute in attributes:
         if not re.fullmatch(r"\d+\.spark\.sql\.catalyst\.type=\w+", attribute) or read_version(spark_version) < (3, 4):
             return f"its columns carry attributes that Spark may not write back ({attribute})"
-    if root.kind != "struct":
-        return f"its rows are of the type {root.kind}, not a struct"
-    if tuple(name.lower() for name in root.names) == _ACID:
-        return "its files are those of a transactional (ACID) table"
     return (
-        _first(_refuse_orc_type(kind) for kind in root.all)
+        _refuse_orc_rows(root)
+        or _first(_refuse_orc_type(kind) for kind in root.all)
         or _refuse_zone(form, root, time_zone)
         or _refuse_orc_keys(form)
         or _first(_refuse_orc_bloom(column) for column in form.blooms)
     )
+
+
+def _refuse_orc_rows(root: OrcType) -> Optional[str]:
+    if root.kind != "struct":
+        return f"its rows are of the type {root.kind}, not a struct"
+    if not root.names:
+        return "its files have no columns"
+    if tuple(name.lower() for name in root.names) == _ACID:
+        return _IS_ACID
+    return None
+
+
+def _refuse_acid_keys(form: Form) -> Optional[str]:
+    """Keys such as hive.acid.key.index speak of the file's own stripes."""
+    return _IS_ACID if any(key.startswith("hive.acid.") for key in form.keys) else None
 
 
 def _refuse_orc_type(kind: OrcType) -> Optional[str]:

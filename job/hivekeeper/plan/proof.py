@@ -111,8 +111,11 @@ def _add_columns(groups: Sequence[FooterGroup]) -> Dict[str, ColumnFacts]:
     found: Dict[str, ColumnFacts] = {}
     for group in groups:
         for name, facts in group.columns.items():
-            is_copied, known = bool(group.form.identity), found.get(name, ColumnFacts(0))
-            found[name] = ColumnFacts(known.values + facts.values) if is_copied else facts
+            if group.form.identity:
+                known = found.get(name, ColumnFacts(0))
+                found[name] = ColumnFacts(None if known.values is None or facts.values is None else known.values + facts.values)
+            else:
+                found[name] = facts
     return found
 
 

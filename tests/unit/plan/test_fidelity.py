@@ -275,7 +275,7 @@ def test_plain_bytes_of_others_than_spark_are_not_rewritten_as_rows():
     ids=lambda form: form.schema.split("\n")[1].strip(),
 )
 def test_a_copy_takes_what_spark_would_change(form):
-    assert refuse_copy(form, "snappy", "3.5.9") is None
+    assert refuse_copy(form, "parquet", "snappy", "3.5.9") is None
 
 
 @pytest.mark.parametrize(
@@ -290,4 +290,40 @@ def test_a_copy_takes_what_spark_would_change(form):
     ],
 )
 def test_a_copy_refuses_what_cannot_be_read_or_written(form, codec, says):
-    assert says in refuse_copy(form, codec, "3.5.9")
+    assert says in refuse_copy(form, "parquet", codec, "3.5.9")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "char(5)",
+        "uniontype<int,string>",
+        "timestamp with local time zone",
+        "map<int,array<timestamp>>",
+        "struct<`a.b`:int,`__hivekeeper_x`:int>",
+    ],
+)
+def test_every_orc_type_zone_and_key_is_copied(kind):
+    form = orc(f"struct<x:{kind}> /1.note=k", zone="Asia/Tokyo", keys=("owner",), blooms=("a,b",), writer="orc-cpp")
+    assert refuse_copy(form, "orc", "zlib", "3.3.4") is None
+
+
+@pytest.mark.parametrize(
+    ("form", "codec", "says"),
+    [
+        (orc("struct<x:int>", undecodable=("encrypted columns",)), "zlib", "ORC library cannot read encrypted columns"),
+        (orc("struct<x:int>"), "gzip", "cannot write the codec gzip"),
+        (orc("array<int>"), "zlib", "not a struct"),
+        (orc("struct<>"), "zlib", "no columns"),
+        (orc("struct<a:int,s:struct<x:int,x:int>>"), "zlib", "same name"),
+        (
+            orc("struct<operation:int,originalTransaction:int,bucket:int,rowId:int,currentTransaction:int,row:struct<a:int>>"),
+            "zlib",
+            "ACID",
+        ),
+        (orc("struct<x:int>", keys=("hive.acid.key.index",)), "zlib", "ACID"),
+        (orc("struct<x"), "zlib", "not understood"),
+    ],
+)
+def test_orc_files_that_cannot_be_copied_are_refused(form, codec, says):
+    assert says in refuse_copy(form, "orc", codec, "3.5.9")

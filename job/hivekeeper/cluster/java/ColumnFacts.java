@@ -10,6 +10,7 @@ import org.apache.parquet.schema.PrimitiveStringifier;
 class ColumnFacts {
   long values;
   long nulls;
+  boolean valuesKnown = true;
   boolean nullsKnown = true;
   boolean boundsKnown = true;
   private final Comparator<Object> order;
@@ -44,6 +45,7 @@ class ColumnFacts {
   void merge(ColumnFacts other) {
     values += other.values;
     nulls += other.nulls;
+    valuesKnown = valuesKnown && other.valuesKnown;
     nullsKnown = nullsKnown && other.nullsKnown;
     boundsKnown = boundsKnown && other.boundsKnown;
     if (other.low != null) addBounds(other.low, other.high);
@@ -52,7 +54,7 @@ class ColumnFacts {
   /** `model.ColumnFacts`, by its names. */
   Map<String, Object> asMap() {
     Map<String, Object> found = new LinkedHashMap<String, Object>();
-    found.put("values", values);
+    found.put("values", valuesKnown ? (Object) values : null);
     found.put("nulls", nullsKnown ? (Object) nulls : null);
     found.put("low", boundsKnown && low != null ? text(low) : null);
     found.put("high", boundsKnown && high != null ? text(high) : null);

@@ -19,10 +19,8 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.StringColumnStatistics;
-import org.apache.orc.StripeInformation;
 import org.apache.orc.TimestampColumnStatistics;
 import org.apache.orc.TypeDescription;
-import org.apache.orc.impl.RecordReaderImpl;
 
 /** Reads the footer of an ORC file. */
 class OrcFooters {
@@ -62,17 +60,37 @@ class OrcFooters {
     requireShallow(schema, 0);
     footer.rows = reader.getNumberOfRows();
     footer.settled = !reader.getStripes().isEmpty();
-    ColumnStatistics[] statistics = reader.getStatistics();
-    if (statistics.length > 0) addColumns(footer, schema, statistics, new ArrayList<String>(), footer.rows);
-    Stripes stripes = new Stripes(reader);
-    boolean dated = stripes.timed || schema.toString().contains("date");
+    new Columns(footer, reader).add(schema, new ArrayList<String>(), footer.rows);
+    OrcMeaning meaning = new OrcMeaning(reader, false);
+    boolean dated = meaning.timed || schema.toString().contains("date") || schema.toString().contains("timestamp");
     footer.form.put("schema", schema.toString() + attributes(schema));
     footer.form.put("codec", reader.getCompressionKind().name().toLowerCase());
     footer.form.put("writer", writer(reader));
     footer.form.put("calendar", !dated ? "none" : reader.writerUsedProlepticGregorian() ? "corrected" : "legacy");
-    footer.form.put("zone", Footer.joined(stripes.zones));
+    footer.form.put("zone", zone(meaning));
     footer.form.put("keys", keys(reader));
-    footer.form.put("blooms", new ArrayList<String>(stripes.blooms));
+    footer.form.put("blooms", blooms(schema, meaning));
+    footer.form.put("undecodable", meaning.undecodable());
+    footer.form.put("identity", meaning.identity());
+  }
+
+  private static String zone(OrcMeaning meaning) {
+    Set<String> zones = new TreeSet<String>();
+    for (String zone : meaning.zones) zones.add(UTC.contains(zone) ? "UTC" : (String) zone);
+    return Footer.joined(zones);
+  }
+
+  /** Of the first stripe, or of all. */
+  private static List<String> blooms(TypeDescription schema, OrcMeaning meaning) {
+    Set<String> found = new TreeSet<String>();
+    for (Object one : meaning.stripes) {
+      OrcProto.StripeFooter stripe = (OrcProto.StripeFooter) one;
+      for (int i = 0; i < stripe.getStreamsCount(); i++) {
+        OrcProto.Stream stream = stripe.getStreams(i);
+        if (stream.getKind().name().startsWith("BLOOM_FILTER")) found.add(fullName(schema.findSubtype(stream.getColumn())));
+      }
+    }
+    return new ArrayList<String>(found);
   }
 
   private static void requireShallow(TypeDescription type, int level) {
@@ -94,37 +112,6 @@ class OrcFooters {
       if (!key.startsWith(Footer.SPARK)) keys.add(key);
     }
     return new ArrayList<String>(keys);
-  }
-
-  /** The stripe footers: the writer's zone in each one, columns with bloom filters in the first. */
-  private static class Stripes {
-    final TreeSet<String> zones = new TreeSet<String>();
-    final TreeSet<String> blooms = new TreeSet<String>();
-    final boolean timed;
-    private final TypeDescription schema;
-
-    Stripes(Reader reader) throws Exception {
-      schema = reader.getSchema();
-      timed = schema.toString().contains("timestamp");
-      List<StripeInformation> stripes = reader.getStripes();
-      if (stripes.isEmpty()) return;
-      boolean[] rootOnly = new boolean[schema.getMaximumId() + 1];
-      rootOnly[0] = true;
-      RecordReaderImpl rows = (RecordReaderImpl) reader.rows(reader.options().include(rootOnly));
-      try {
-        for (StripeInformation stripe : timed ? stripes : stripes.subList(0, 1)) add(rows.readStripeFooter(stripe));
-      } finally {
-        rows.close();
-      }
-    }
-
-    private void add(OrcProto.StripeFooter stripe) {
-      if (timed) zones.add(UTC.contains(stripe.getWriterTimezone()) ? "UTC" : stripe.getWriterTimezone());
-      for (int i = 0; i < stripe.getStreamsCount(); i++) {
-        OrcProto.Stream stream = stripe.getStreams(i);
-        if (stream.getKind().name().startsWith("BLOOM_FILTER")) blooms.add(fullName(schema.findSubtype(stream.getColumn())));
-      }
-    }
   }
 
   private static String fullName(TypeDescription type) {
@@ -158,25 +145,38 @@ class OrcFooters {
     return out.toString();
   }
 
-  /** `entries` is the number of values of this type, nulls included; null if ORC does not record it (inside lists and maps). */
-  private static void addColumns(Footer footer, TypeDescription type, ColumnStatistics[] all, List<String> parts, Long entries) {
-    ColumnStatistics statistics = all[type.getId()];
-    long present = statistics.getNumberOfValues();
-    if (!parts.isEmpty()) {
-      ColumnFacts facts = new ColumnFacts();
-      facts.values = entries == null ? present : entries.longValue();
-      facts.nullsKnown = entries != null;
-      facts.nulls = entries == null ? 0L : entries.longValue() - present;
-      if (present > 0) addBounds(facts, statistics);
-      footer.columns.put(Footer.dotted(parts), facts);
+  private static class Columns {
+    private final Footer footer;
+    private final ColumnStatistics[] all;
+    private final List<OrcProto.ColumnStatistics> counts;
+
+    Columns(Footer footer, Reader reader) throws Exception {
+      this.footer = footer;
+      all = reader.getStatistics();
+      counts = reader.getOrcProtoFileStatistics();
     }
-    if (type.getChildren() == null) return;
-    boolean struct = type.getCategory() == TypeDescription.Category.STRUCT;
-    for (int i = 0; i < type.getChildren().size(); i++) {
-      List<String> deeper = new ArrayList<String>(parts);
-      deeper.add(struct ? (String) type.getFieldNames().get(i) : "_elem" + i);
-      Long inside = !struct ? null : parts.isEmpty() ? entries : Long.valueOf(present);
-      addColumns(footer, (TypeDescription) type.getChildren().get(i), all, deeper, inside);
+
+    /** `entries` is the number of values of this type, nulls included; null if ORC does not record it (inside lists and maps). */
+    void add(TypeDescription type, List<String> parts, Long entries) {
+      boolean counted = type.getId() < all.length && ((OrcProto.ColumnStatistics) counts.get(type.getId())).hasNumberOfValues();
+      long present = counted ? all[type.getId()].getNumberOfValues() : 0L;
+      if (!parts.isEmpty()) {
+        ColumnFacts facts = new ColumnFacts();
+        facts.valuesKnown = entries != null || counted;
+        facts.values = entries == null ? present : entries.longValue();
+        facts.nullsKnown = entries != null && counted;
+        facts.nulls = facts.nullsKnown ? entries.longValue() - present : 0L;
+        if (present > 0) addBounds(facts, all[type.getId()]);
+        footer.columns.put(Footer.dotted(parts), facts);
+      }
+      if (type.getChildren() == null) return;
+      boolean struct = type.getCategory() == TypeDescription.Category.STRUCT;
+      for (int i = 0; i < type.getChildren().size(); i++) {
+        List<String> deeper = new ArrayList<String>(parts);
+        deeper.add(struct ? (String) type.getFieldNames().get(i) : "_elem" + i);
+        Long inside = !struct ? null : parts.isEmpty() ? entries : counted ? Long.valueOf(present) : null;
+        add((TypeDescription) type.getChildren().get(i), deeper, inside);
+      }
     }
   }
 

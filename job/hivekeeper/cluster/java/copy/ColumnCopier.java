@@ -10,14 +10,11 @@ import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.GroupType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
-import org.apache.spark.sql.catalyst.expressions.XXH64;
-import org.apache.spark.unsafe.Platform;
 
 /** Copies the entries of one leaf column as (repetition level, definition level, physical value) and folds them into the rows' hashes. */
 class ColumnCopier {
   private static final long CANONICAL_DOUBLE = 0x7ff8000000000000L;
   private static final int CANONICAL_FLOAT = 0x7fc00000;
-  private static final long SEED = 42L;
 
   final ColumnDescriptor column;
   /** Whether a NaN was met that the library's own writers would replace with the canonical one. */
@@ -140,7 +137,6 @@ class ColumnCopier {
   private static long hash(Binary value) {
     ByteBuffer bytes = value.toByteBuffer();
     if (!bytes.hasArray()) bytes = ByteBuffer.wrap(value.getBytes());
-    int start = Platform.BYTE_ARRAY_OFFSET + bytes.arrayOffset() + bytes.position();
-    return XXH64.hashUnsafeBytes(bytes.array(), (long) start, bytes.remaining(), SEED);
+    return RowDigest.hash(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
   }
 }

@@ -2,18 +2,12 @@ package hivekeeper.copy;
 
 import hivekeeper.Json;
 import hivekeeper.Messages;
-import hivekeeper.ParquetTail;
-import hivekeeper.RawFooter;
 import java.io.IOException;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.Function;
 import org.apache.spark.broadcast.Broadcast;
@@ -22,7 +16,7 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
- * Asked for a digest: {files: [[path, length], …], check_claims}; for a copy: {files, attempt, codec, blooms, row_group_bytes}, where
+ * Asked for a digest: {format, files: [[path, length], …], check_claims}; for a copy: {format, files, attempt, codec, blooms, row_group_bytes}, where
  * `attempt` is the path of the output without the number of the attempt.
  * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
@@ -54,7 +48,7 @@ public class CopyTask implements Function<Object, Object> {
     private final TaskMemory memory;
     /** What is being read or written, for the reason of a failure. */
     private String path;
-    private HeldTailOutput output;
+    private AttemptFile output;
 
     Run(SerializableConfiguration conf, Map<String, Object> task, TaskMemory memory) {
       this.conf = conf.value();
@@ -64,11 +58,14 @@ public class CopyTask implements Function<Object, Object> {
 
     Map<String, Object> answer() {
       try {
-        Set<ColumnDescriptor> withOddNaN = new HashSet<ColumnDescriptor>();
-        for (int attempt = 1; true; attempt++) {
-          ParquetMerge merge = pass(attempt, withOddNaN);
-          if (merge.withOddNaN.size() == withOddNaN.size()) return done(merge);
-          withOddNaN = merge.withOddNaN;
+        output = newOutput(1);
+        FileMerge merge = pass(FileMerge.of(conf, memory, task, output));
+        for (int number = 2; true; number++) {
+          AttemptFile next = newOutput(number);
+          FileMerge again = merge.again(next);
+          if (again == null) return done(merge);
+          output = next;
+          merge = pass(again);
         }
       } catch (Throwable error) {
         boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
@@ -77,12 +74,8 @@ public class CopyTask implements Function<Object, Object> {
       }
     }
 
-    /** Reads all files once. The second pass writes odd NaNs as the first one found them. */
-    private ParquetMerge pass(int number, Set<ColumnDescriptor> withOddNaN) throws Exception {
-      output = task.containsKey("attempt") ? newOutput(number) : null;
-      ParquetMerge merge = output == null
-          ? new ParquetMerge(conf, memory, Boolean.TRUE.equals(task.get("check_claims")))
-          : new ParquetMerge(conf, memory, output, new CopyOptions(task, memory), withOddNaN);
+    /** Reads all files once. */
+    private FileMerge pass(FileMerge merge) throws Exception {
       boolean complete = false;
       try {
         readAll(merge);
@@ -95,40 +88,33 @@ public class CopyTask implements Function<Object, Object> {
       }
     }
 
-    private void readAll(ParquetMerge merge) throws Exception {
-      List<?> files = (List) task.get("files");
-      ReadAhead contents = new ReadAhead(conf, files, memory.windowBytes);
+    private void readAll(FileMerge merge) throws Exception {
+      ReadAhead contents = new ReadAhead(conf, (List) task.get("files"), memory.windowBytes);
       try {
-        for (Object file : files) {
+        for (Object file : (List) task.get("files")) {
           path = ReadAhead.path(file);
-          ParquetSource source = ParquetSource.open(conf, path, ReadAhead.length(file), contents.take());
-          try {
-            merge.add(source);
-          } finally {
-            source.close();
-          }
+          merge.add(path, ReadAhead.length(file), contents.take());
         }
       } finally {
         contents.close();
       }
     }
 
-    /** Every attempt and pass has a name of its own, so none meets another's file. */
-    private HeldTailOutput newOutput(int pass) throws IOException {
+    /** Every attempt and pass has a name of its own, so none meets another's file. Null if only a digest is wanted. */
+    private AttemptFile newOutput(int pass) throws IOException {
+      if (!task.containsKey("attempt")) return null;
       Path place = new Path(task.get("attempt") + "-" + TaskContext.get().taskAttemptId() + "-" + pass);
-      return new HeldTailOutput(place.getFileSystem(conf), place);
+      return new AttemptFile(place.getFileSystem(conf), place);
     }
 
-    private Map<String, Object> done(ParquetMerge merge) throws Exception {
+    private Map<String, Object> done(FileMerge merge) throws Exception {
       Map<String, Object> answer = new LinkedHashMap<String, Object>();
       answer.put("rows", String.valueOf(merge.digest.rows));
       answer.put("high", Long.toUnsignedString(merge.digest.high));
       answer.put("low", Long.toUnsignedString(merge.digest.low));
       answer.put("identity", merge.identity());
       if (output == null) return answer;
-      FileSystem fs = output.path.getFileSystem(conf);
-      RawFooter written = new RawFooter(ParquetTail.footer(fs, output.path, output.length()));
-      if (!written.identity().equals(merge.identity())) throw new IOException("the footer was not written as it was planned");
+      if (!merge.writtenIdentity().equals(merge.identity())) throw new IOException("the footer was not written as it was planned");
       answer.put("attempt", output.path.toString());
       return answer;
     }

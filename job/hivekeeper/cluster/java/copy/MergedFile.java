@@ -56,7 +56,7 @@ class MergedFile {
     this.source = source.footer;
     schema = source.reader.getFooter().getFileMetaData().getSchema();
     columns = schema.getColumns();
-    codec = options.codec;
+    codec = options.codec.equals("none") ? CompressionCodecName.UNCOMPRESSED : CompressionCodecName.valueOf(options.codec.toUpperCase());
     rowGroupBytes = options.rowGroupBytes;
     ParquetProperties.Builder builder = ParquetProperties.builder().withAllocator(new HeapByteBufferAllocator());
     builder.withWriterVersion(ParquetProperties.WriterVersion.PARQUET_1_0).withMinRowCountForPageSizeCheck(rowsPerCheck);
@@ -97,7 +97,7 @@ class MergedFile {
   void abandon() {
     store.close();
     codecs.release();
-    output.abandon();
+    output.file.abandon();
   }
 
   private void openGroup() throws IOException {

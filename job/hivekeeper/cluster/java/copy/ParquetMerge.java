@@ -1,7 +1,8 @@
 package hivekeeper.copy;
 
+import hivekeeper.ParquetTail;
+import hivekeeper.RawFooter;
 import java.io.IOException;
-import java.io.InterruptedIOException;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -16,54 +17,59 @@ import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnPath;
 import org.apache.parquet.schema.MessageType;
-import org.apache.spark.TaskContext;
 
 /**
  * One pass over some files: the digest of all rows, and one output with these rows unless `output` is null.
  *
  * The files of an output must have equal raw schema, key-value metadata and created_by.
  */
-class ParquetMerge {
+class ParquetMerge extends FileMerge {
   private static final int MOST_ROWS = 4096;
   private static final int ROWS_PER_CHECK = 100;
   private static final long BATCH_BYTES = 1L << 20;
 
-  final RowDigest digest = new RowDigest();
   /** The columns found to need a writer that keeps their NaNs; if it grows in a pass, that pass has no output. */
-  final Set<ColumnDescriptor> withOddNaN = new HashSet<ColumnDescriptor>();
+  private final Set<ColumnDescriptor> withOddNaN = new HashSet<ColumnDescriptor>();
   private final Configuration conf;
   private final TaskMemory memory;
   private final HeldTailOutput output;
   private final CopyOptions options;
   private final boolean checksClaims;
   private final long[] hashes = new long[MOST_ROWS];
+  private boolean needsAgain;
   private ParquetSource first;
   private boolean sameMeaning;
   private MergedFile merged;
   private MessageType schema;
   private ColumnCopier[] columns;
 
-  /** Only the digest; with `checksClaims`, bounds and null counts in the footers are compared with the values, too. */
-  ParquetMerge(Configuration conf, TaskMemory memory, boolean checksClaims) {
-    this(conf, memory, null, null, new HashSet<ColumnDescriptor>(), checksClaims);
-  }
-
-  /** A copy. */
-  ParquetMerge(Configuration conf, TaskMemory memory, HeldTailOutput output, CopyOptions options, Set<ColumnDescriptor> withOddNaN) {
-    this(conf, memory, output, options, withOddNaN, false);
-  }
-
-  private ParquetMerge(Configuration conf, TaskMemory memory, HeldTailOutput output, CopyOptions options,
-      Set<ColumnDescriptor> withOddNaN, boolean checksClaims) {
-    this.checksClaims = checksClaims;
+  /** `file` and `options` are null if only the digest is wanted. With `checksClaims` the footers' bounds and null counts are compared. */
+  ParquetMerge(Configuration conf, TaskMemory memory, AttemptFile file, CopyOptions options, boolean checksClaims) throws IOException {
     this.conf = conf;
     this.memory = memory;
-    this.output = output;
+    this.output = file == null ? null : new HeldTailOutput(file);
     this.options = options;
-    this.withOddNaN.addAll(withOddNaN);
+    this.checksClaims = checksClaims;
   }
 
-  void add(ParquetSource source) throws Exception {
+  void add(String path, long length, byte[] content) throws Exception {
+    ParquetSource source = ParquetSource.open(conf, path, length, content);
+    try {
+      add(source);
+    } finally {
+      source.close();
+    }
+  }
+
+  /** The second pass writes odd NaNs as the first one found them. */
+  FileMerge again(AttemptFile file) throws IOException {
+    if (!needsAgain) return null;
+    ParquetMerge next = new ParquetMerge(conf, memory, file, options, checksClaims);
+    next.withOddNaN.addAll(withOddNaN);
+    return next;
+  }
+
+  private void add(ParquetSource source) throws Exception {
     begin(source);
     long before = digest.rows;
     long declared = 0;
@@ -136,7 +142,7 @@ class ParquetMerge {
   }
 
   private void copyBatch(int rows) throws IOException {
-    if (TaskContext.get() != null && TaskContext.get().isInterrupted()) throw new InterruptedIOException("the task was killed");
+    requireNotKilled();
     Arrays.fill(hashes, 0, rows, RowDigest.START);
     boolean foundOddNaN = false;
     for (int i = 0; i < columns.length; i++) {
@@ -144,24 +150,28 @@ class ParquetMerge {
       if (columns[i].hasOddNaN && output != null) foundOddNaN = withOddNaN.add(columns[i].column) || foundOddNaN;
     }
     digest.add(hashes, rows);
-    if (foundOddNaN) abandon();
+    if (foundOddNaN) {
+      needsAgain = true;
+      abandon();
+    }
     if (merged != null) merged.endRows(rows);
   }
 
-  /** Complete the output. */
   void finish() throws Exception {
     if (merged != null) merged.finish();
   }
 
-  /** Remove the output. */
   void abandon() {
     if (merged != null) merged.abandon();
-    else if (output != null) output.abandon();
+    else if (output != null) output.file.abandon();
     merged = null;
   }
 
-  /** Of the files, if all have the same; else "". */
   String identity() throws Exception {
     return sameMeaning ? first.footer.raw.identity() : "";
+  }
+
+  String writtenIdentity() throws Exception {
+    return new RawFooter(ParquetTail.footer(output.file.fs, output.file.path, output.length())).identity();
   }
 }

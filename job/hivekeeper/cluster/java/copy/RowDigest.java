@@ -1,5 +1,8 @@
 package hivekeeper.copy;
 
+import org.apache.spark.sql.catalyst.expressions.XXH64;
+import org.apache.spark.unsafe.Platform;
+
 /**
  * A fingerprint of rows whose order does not matter: their number, and two sums over a 64-bit hash of each row.
  *
@@ -16,6 +19,8 @@ class RowDigest {
   /** The state before the first entry of a row. */
   static final long START = 0x243f6a8885a308d3L;
 
+  private static final long SEED = 42L;
+
   long rows;
   long high;
   long low;
@@ -23,6 +28,11 @@ class RowDigest {
   static long fold(long state, long entry, long value) {
     long mixed = ((state + entry) ^ value) * 0x9e3779b97f4a7c15L;
     return mixed ^ (mixed >>> 32);
+  }
+
+  /** What stands for a byte array in a fold. */
+  static long hash(byte[] bytes, int offset, int count) {
+    return XXH64.hashUnsafeBytes(bytes, (long) (Platform.BYTE_ARRAY_OFFSET + offset), count, SEED);
   }
 
   void add(long[] hashes, int count) {

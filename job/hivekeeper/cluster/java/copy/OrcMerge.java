@@ -1,0 +1,194 @@
+package hivekeeper.copy;
+
+import hivekeeper.OrcMeaning;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.orc.CompressionKind;
+import org.apache.orc.OrcConf;
+import org.apache.orc.OrcFile;
+import org.apache.orc.OrcProto;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.StripeInformation;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.Writer;
+import org.apache.orc.impl.MemoryManagerImpl;
+
+/** The merge of ORC files. Those of an output must have equal types, user metadata, calendar and time zone. */
+class OrcMerge extends FileMerge {
+  private static final int LEAST_STRIDE = 1000;
+
+  private final Configuration conf;
+  private final AttemptFile file;
+  private final CopyOptions options;
+  private final boolean checksClaims;
+  private OrcMeaning first;
+  private String firstPath;
+  private String identity;
+  private boolean sameMeaning;
+  private OrcColumn root;
+  private List<OrcColumn> columns;
+  private OrcOutput output;
+  private Writer writer;
+
+  /** `file` and `options` are null if only the digest is wanted. */
+  OrcMerge(Configuration conf, AttemptFile file, CopyOptions options, boolean checksClaims) {
+    this.conf = new Configuration(conf);
+    this.file = file;
+    this.options = options;
+    this.checksClaims = checksClaims;
+  }
+
+  void add(String path, long length, byte[] content) throws Exception {
+    OrcSource source = OrcSource.open(conf, path, length, content);
+    try {
+      begin(source);
+      long before = digest.rows;
+      copyStripes(source);
+      long found = digest.rows - before;
+      if (source.reader.getNumberOfRows() != found) {
+        throw new IOException("its footer says " + source.reader.getNumberOfRows() + " rows, " + found + " were found");
+      }
+    } finally {
+      source.close();
+    }
+  }
+
+  private void begin(OrcSource source) throws Exception {
+    String own = source.meaning.identity();
+    if (own.equals(identity)) return;
+    if (identity != null && file != null) {
+      throw new IOException("its types, user metadata, calendar or time zone differ from those of " + firstPath);
+    }
+    sameMeaning = identity == null;
+    identity = own;
+    first = source.meaning;
+    firstPath = source.path;
+    root = new OrcColumn(source.schema, first.footer.getTypesList(), "");
+    columns = root.all();
+    WriterZone zone = new WriterZone(first.zone());
+    for (OrcColumn column : columns) {
+      OrcProto.Type.Kind kind = first.footer.getTypes(((OrcColumn) column).id).getKind();
+      if (checksClaims) ((OrcColumn) column).range = new OrcRange(kind == OrcProto.Type.Kind.TIMESTAMP ? zone : null);
+    }
+    if (file != null) open(source);
+  }
+
+  private void open(OrcSource source) throws IOException {
+    // How many rows a stripe may get before its size is looked at.
+    conf.setLong(OrcConf.ROWS_BETWEEN_CHECKS.getAttribute(), source.newBatch().getMaxSize());
+    int stride = source.reader.getRowIndexStride();
+    // Before ORC 1.8 the stride alone decided.
+    conf.setBoolean("orc.create.index", stride > 0);
+    OrcFile.WriterOptions how = OrcFile.writerOptions(conf).setSchema(source.schema).version(OrcFile.Version.V_0_12);
+    how.compress(CompressionKind.valueOf(options.codec.toUpperCase())).stripeSize(options.rowGroupBytes);
+    how.rowIndexStride(stride > 0 ? Math.max(stride, LEAST_STRIDE) : 0);
+    how.bloomFilterColumns(bloomColumns(source)).directEncodingColumns(null);
+    how.useUTCTimestamp(true).setProlepticGregorian(source.reader.writerUsedProlepticGregorian());
+    // The executor's memory is shared out already.
+    how.memory(new MemoryManagerImpl(Long.MAX_VALUE)).fileSystem(file.fs);
+    how.blockSize(file.create(how.getBlockSize()));
+    output = new OrcOutput(new FSDataOutputStream(file, (FileSystem.Statistics) null), how, first, columns);
+    writer = OrcFile.createWriter(file.path, how.physicalWriter(output));
+  }
+
+  /** The columns that had bloom filters in the first stripe, by their names in the stored schema; null if there are none. */
+  private static String bloomColumns(OrcSource source) {
+    if (source.meaning.stripes.isEmpty()) return null;
+    WriterZone zone = new WriterZone(source.meaning.zone());
+    Set<String> found = new TreeSet<String>();
+    OrcProto.StripeFooter stripe = (OrcProto.StripeFooter) source.meaning.stripes.get(0);
+    for (int i = 0; i < stripe.getStreamsCount(); i++) {
+      OrcProto.Stream stream = stripe.getStreams(i);
+      // Those of timestamps hold the wall clock, which the library does not see here.
+      boolean shifted = source.meaning.footer.getTypes(stream.getColumn()).getKind() == OrcProto.Type.Kind.TIMESTAMP && !zone.isUtc;
+      if (stream.getKind().name().startsWith("BLOOM_FILTER") && !shifted) found.add(storedName(source.schema, stream.getColumn()));
+    }
+    return found.isEmpty() ? null : String.join(",", found);
+  }
+
+  private static String storedName(TypeDescription schema, int column) {
+    return schema.findSubtype(column).getFullFieldName();
+  }
+
+  private void copyStripes(OrcSource source) throws IOException {
+    VectorizedRowBatch batch = source.newBatch();
+    long[] hashes = new long[batch.getMaxSize()];
+    RecordReader rows = source.rows();
+    try {
+      int number = 0;
+      for (Object stripe : source.reader.getStripes()) {
+        for (OrcColumn column : columns) {
+          if (checksClaims) ((OrcColumn) column).range.clear();
+        }
+        long left = ((StripeInformation) stripe).getNumberOfRows();
+        while (left > 0 && rows.nextBatch(batch)) {
+          copyBatch(batch, hashes);
+          left -= batch.size;
+        }
+        if (left != 0) throw new IOException("a stripe has other rows than its footer says");
+        if (checksClaims) checkClaims(source, number++);
+      }
+      if (rows.nextBatch(batch)) throw new IOException("it has more rows than its stripes");
+    } finally {
+      rows.close();
+    }
+  }
+
+  private void copyBatch(VectorizedRowBatch batch, long[] hashes) throws IOException {
+    requireNotKilled();
+    Arrays.fill(hashes, 0, batch.size, RowDigest.START);
+    root.foldRows(batch.cols, batch.size, hashes);
+    digest.add(hashes, batch.size);
+    if (writer == null) return;
+    for (OrcColumn column : columns) ((OrcColumn) column).requireWritable();
+    writer.addRowBatch(batch);
+  }
+
+  /** The statistics of a stripe, and the bounds of the whole file. */
+  private void checkClaims(OrcSource source, int stripe) throws IOException {
+    List<OrcProto.ColumnStatistics> ofFile = source.reader.getOrcProtoFileStatistics();
+    for (OrcColumn each : columns) {
+      OrcColumn column = (OrcColumn) each;
+      String where = "column " + column.id + " in stripe " + stripe;
+      OrcProto.ColumnStatistics said = ((OrcProto.StripeStatistics) source.claims.get(stripe)).getColStats(column.id);
+      column.range.requireCount(said, where);
+      column.range.requireInside(said, where);
+      column.range.requireInside((OrcProto.ColumnStatistics) ofFile.get(column.id), where);
+    }
+  }
+
+  void finish() throws Exception {
+    if (writer != null) writer.close();
+  }
+
+  void abandon() {
+    try {
+      // Not the writer, which would complete the file.
+      if (output != null) output.close();
+    } catch (Exception left) {
+      // The file is removed anyway.
+    }
+    if (file != null) file.abandon();
+  }
+
+  String identity() {
+    return sameMeaning ? identity : "";
+  }
+
+  String writtenIdentity() throws Exception {
+    Reader written = OrcFile.createReader(file.path, OrcFile.readerOptions(conf).filesystem(file.fs));
+    try {
+      return new OrcMeaning(written, true).identity();
+    } finally {
+      written.close();
+    }
+  }
+}

@@ -1,0 +1,68 @@
+package hivekeeper.copy;
+
+import hivekeeper.OrcMeaning;
+import java.io.IOException;
+import java.util.List;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.orc.OrcFile;
+import org.apache.orc.OrcProto;
+import org.apache.orc.impl.PhysicalFsWriter;
+import org.apache.orc.impl.StreamName;
+import org.apache.orc.impl.writer.WriterEncryptionVariant;
+
+/** Writes what the library made of stored values, with the types, user metadata, calendar and time zone of a source. */
+class OrcOutput extends PhysicalFsWriter {
+  private final OrcMeaning source;
+  private final List<OrcColumn> columns;
+  private final WriterZone zone;
+
+  /** `columns` are those of the source, by id. */
+  OrcOutput(FSDataOutputStream out, OrcFile.WriterOptions options, OrcMeaning source, List<OrcColumn> columns) throws IOException {
+    super(out, options, new WriterEncryptionVariant[0]);
+    this.source = source;
+    this.columns = columns;
+    zone = new WriterZone(source.zone());
+  }
+
+  public void writeIndex(StreamName name, OrcProto.RowIndex.Builder index) throws IOException {
+    for (int i = 0; i < index.getEntryCount(); i++) {
+      if (index.getEntry(i).hasStatistics()) correct(name.getColumn(), index.getEntryBuilder(i).getStatisticsBuilder());
+    }
+    super.writeIndex(name, index);
+  }
+
+  public void writeStatistics(StreamName name, OrcProto.ColumnStatistics.Builder statistics) {
+    correct(name.getColumn(), statistics);
+    super.writeStatistics(name, statistics);
+  }
+
+  private void correct(int column, OrcProto.ColumnStatistics.Builder statistics) {
+    if (source.footer.getTypes(column).getKind() == OrcProto.Type.Kind.TIMESTAMP) zone.correct(statistics);
+    // The library's bounds leave out what comes after a NaN at the start of a row group.
+    if (((OrcColumn) columns.get(column)).hasNaN) statistics.clearDoubleStatistics();
+    if (!statistics.hasStringStatistics()) return;
+    OrcProto.StringStatistics bounds = statistics.getStringStatistics();
+    // Bytes that are not UTF-8 become this character in the library's bounds, which then are wrong.
+    boolean low = isExact(bounds.getMinimum()) && isExact(bounds.getLowerBound());
+    boolean high = isExact(bounds.getMaximum()) && isExact(bounds.getUpperBound());
+    if (!low || !high) statistics.clearStringStatistics();
+  }
+
+  private static boolean isExact(String bound) {
+    return bound.indexOf('\ufffd') < 0;
+  }
+
+  public void finalizeStripe(OrcProto.StripeFooter.Builder footer, OrcProto.StripeInformation.Builder entry) throws IOException {
+    if (zone.id.isEmpty()) footer.clearWriterTimezone();
+    else footer.setWriterTimezone(zone.id);
+    super.finalizeStripe(footer, entry);
+  }
+
+  public void writeFileFooter(OrcProto.Footer.Builder footer) throws IOException {
+    footer.clearTypes().addAllTypes(source.footer.getTypesList());
+    footer.clearMetadata().addAllMetadata(source.footer.getMetadataList());
+    if (source.footer.hasCalendar()) footer.setCalendar(source.footer.getCalendar());
+    else footer.clearCalendar();
+    super.writeFileFooter(footer);
+  }
+}

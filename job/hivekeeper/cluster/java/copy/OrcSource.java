@@ -1,0 +1,94 @@
+package hivekeeper.copy;
+
+import hivekeeper.OrcMeaning;
+import java.io.IOException;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.orc.OrcFile;
+import org.apache.orc.OrcProto;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.BufferChunk;
+import org.apache.orc.impl.OrcTail;
+
+/**
+ * An ORC file whose values are read as they are stored: the library is told other types for it that are stored in the same way.
+ *
+ * A string instead of char and varchar, which the library trims, pads and cuts; a timestamp with local time zone instead of a timestamp,
+ * which it converts between zones. Names do not matter to values, so columns have plain ones.
+ */
+class OrcSource {
+  private static final int MOST_ROWS = 1024;
+  private static final long BATCH_BYTES = 1L << 20;
+
+  final String path;
+  final OrcMeaning meaning;
+  /** With the stored types. */
+  final TypeDescription schema;
+  final Reader reader;
+  /** What the file says about each stripe, by column. */
+  final List<OrcProto.StripeStatistics> claims;
+
+  private OrcSource(String path, OrcMeaning meaning, Reader reader, List<OrcProto.StripeStatistics> claims) {
+    this.path = path;
+    this.meaning = meaning;
+    this.reader = reader;
+    this.claims = claims;
+    schema = reader.getSchema();
+  }
+
+  /** `content` is null for a file that is streamed. Fails for what cannot be decoded. */
+  static OrcSource open(Configuration conf, String path, long length, byte[] content) throws Exception {
+    Path place = new Path(path);
+    FileSystem fs = place.getFileSystem(conf);
+    if (content != null) fs = new ContentFileSystem(fs, content);
+    Reader declared = OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
+    try {
+      OrcMeaning meaning = new OrcMeaning(declared, true);
+      if (!meaning.undecodable().isEmpty()) throw new IOException("it has " + meaning.undecodable().get(0) + ", which cannot be copied");
+      OrcTail tail = new OrcTail(asStored(declared.getFileTail()), (BufferChunk) null, -1L);
+      OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).filesystem(fs).maxLength(length).orcTail(tail);
+      options.useUTCTimestamp(true).convertToProlepticGregorian(declared.writerUsedProlepticGregorian());
+      return new OrcSource(path, meaning, OrcFile.createReader(place, options), declared.getOrcProtoStripeStatistics());
+    } finally {
+      declared.close();
+    }
+  }
+
+  private static OrcProto.FileTail asStored(OrcProto.FileTail tail) {
+    OrcProto.Footer.Builder footer = tail.getFooter().toBuilder();
+    for (int i = 0; i < footer.getTypesCount(); i++) {
+      OrcProto.Type.Builder type = footer.getTypes(i).toBuilder().clearAttributes().clearMaximumLength().clearFieldNames();
+      for (int j = 0; j < footer.getTypes(i).getFieldNamesCount(); j++) type.addFieldNames("c" + j);
+      String kind = type.getKind().name();
+      if (kind.equals("CHAR") || kind.equals("VARCHAR")) type.setKind(OrcProto.Type.Kind.STRING);
+      if (kind.equals("TIMESTAMP")) type.setKind(OrcProto.Type.Kind.TIMESTAMP_INSTANT);
+      footer.setTypes(i, type.build());
+    }
+    return tail.toBuilder().setFooter(footer.build()).build();
+  }
+
+  void close() throws IOException {
+    reader.close();
+  }
+
+  RecordReader rows() throws IOException {
+    return reader.rows(reader.options().skipCorruptRecords(false).useZeroCopy(Boolean.FALSE));
+  }
+
+  /** For about as much as a megabyte. Decimals as objects, because a stored scale may differ from the declared one. */
+  VectorizedRowBatch newBatch() {
+    long rows = Math.max(1L, reader.getNumberOfRows());
+    long bytes = Math.max(reader.getContentLength(), 0L);
+    for (OrcProto.ColumnStatistics column : reader.getOrcProtoFileStatistics()) {
+      OrcProto.ColumnStatistics one = (OrcProto.ColumnStatistics) column;
+      bytes += Math.max(0L, one.getStringStatistics().getSum()) + Math.max(0L, one.getBinaryStatistics().getSum());
+    }
+    long fitting = BATCH_BYTES / Math.max(1L, bytes / rows);
+    return schema.createRowBatch(TypeDescription.RowBatchVersion.ORIGINAL, (int) Math.max(1L, Math.min((long) MOST_ROWS, fitting)));
+  }
+}

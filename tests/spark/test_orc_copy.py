@@ -1,0 +1,146 @@
+"""A copy of ORC files keeps every value and all that says what it means: Arrow and ORC's own reader read sources and outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import List, Sequence
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pytest
+
+from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
+from support import hostile_files, orc_files
+from support.data_files import listed
+from support.foreign_files import ODD_NAN
+
+
+@pytest.fixture
+def copier(gateway):
+    return PhysicalCopy(gateway)
+
+
+def copy_all(copier: PhysicalCopy, sources: Sequence[Path], codec: str = "zlib", **more: object) -> List[Answer]:
+    tasks = [CopyTask(f"file:{output_of(source)}", listed(source), codec, format="orc", **more) for source in sources]
+    return copier.copy(f"file:{sources[0].parent}/attempts", tasks)
+
+
+def output_of(source: Path) -> Path:
+    return source.parent / "out" / source.name / "part-0.orc"
+
+
+def copy_and_prove(copier: PhysicalCopy, source: Path, codec: str = "zlib", **more: object) -> Answer:
+    """Copy a directory; the output's digest and identity are those of its sources."""
+    (answer,) = copy_all(copier, [source], codec, **more)
+    assert answer.failed == ""
+    assert copier.digest([listed(source)], format="orc") == [answer]
+    assert copier.digest([listed(output_of(source).parent)], check_claims=True, format="orc") == [answer]
+    return answer
+
+
+def arrow_rows(*paths: Path) -> List[str]:
+    tables = [po.ORCFile(path).read() for path in paths]
+    # Python's own times have no nanoseconds.
+    numbers = [[column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns] for table in tables]
+    return [repr(row) for columns in numbers for row in zip(*(column.to_pylist() for column in columns))]
+
+
+def test_files_of_arrow_are_copied(copier, tmp_path):
+    source = tmp_path / "u"
+    orc_files.write_arrow(source, orc_files.arrow_columns())
+    copy_and_prove(copier, source)
+    assert arrow_rows(output_of(source)) == arrow_rows(source / "0.orc", source / "1.orc")
+    assert po.ORCFile(output_of(source)).schema == po.ORCFile(source / "0.orc").schema
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("proleptic", [False, True])
+def test_every_type_is_copied_with_what_says_how_to_read_it(gateway, copier, tmp_path, zone, proleptic):
+    source = tmp_path / "u"
+    orc_files.write_java(gateway, source, zone=zone, proleptic=proleptic)
+    assert copy_and_prove(copier, source).digest.rows == 6000
+    java, paths = orc_files.fixture(gateway), [file.path for file in listed(source)]
+    for reader in ("UTC", "America/New_York", "Europe/Berlin"):
+        assert java.read(f"file:{output_of(source)}", reader) == java.read("\n".join(paths), reader)
+    assert java.describe(f"file:{output_of(source)}") == java.describe(paths[0])
+
+
+def test_an_hour_that_comes_twice_stays_two_hours(gateway, copier, tmp_path):
+    """A writer's zone is kept: in UTC, 05:30 and 06:30 of this night would both become 01:30 in New York."""
+    source = tmp_path / "u"
+    orc_files.write_java(
+        gateway, source, 1, 2, schema="struct<id:int,at:timestamp>", zone="America/New_York", start=1604208600000, step=3600_000
+    )
+    copy_and_prove(copier, source)
+    said = orc_files.fixture(gateway).read(f"file:{output_of(source)}", "America/New_York")
+    assert said.count("01:30:00") == 2
+    assert said == orc_files.fixture(gateway).read(listed(source)[0].path, "America/New_York")
+
+
+def test_bounds_of_timestamps_are_those_of_the_wall_clock(gateway, copier, tmp_path):
+    """Summer in New York; the library alone would compute them in UTC, an hour off."""
+    source = tmp_path / "u"
+    schema = "struct<id:int,at:timestamp>"
+    orc_files.write_java(gateway, source, 1, 100, schema=schema, zone="America/New_York", start=1593604800000, step=1000)
+    copy_and_prove(copier, source)
+    java = orc_files.fixture(gateway)
+    assert java.statistics(f"file:{output_of(source)}", 2) == java.statistics(listed(source)[0].path, 2)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zlib", "lz4", "zstd"])
+def test_codecs_and_stripes_are_as_requested(gateway, copier, tmp_path, codec):
+    source = tmp_path / "u"
+    orc_files.write_java(gateway, source, rows=150_000, schema="struct<id:bigint,wide:double>")
+    copy_and_prove(copier, source, codec, row_group_bytes=1 << 20)
+    output = po.ORCFile(output_of(source))
+    assert output.compression == ("UNCOMPRESSED" if codec == "none" else codec.upper())
+    assert output.nstripes > 1
+    assert orc_files.fixture(gateway).describe(f"file:{output_of(source)}").count("[ 1]") == output.nstripes
+
+
+def test_long_files_are_streamed(gateway, copier, tmp_path):
+    source = tmp_path / "u"
+    orc_files.write_java(gateway, source)
+    copier._jobs.setWindow(10)
+    try:
+        copy_and_prove(copier, source)
+    finally:
+        copier._jobs.setWindow(64 << 20)
+
+
+def test_a_nan_that_the_library_does_not_write_costs_its_own_output(copier, tmp_path):
+    orc_files.write_arrow(tmp_path / "odd", {"a": pa.array([1.0, ODD_NAN])}, [0])
+    orc_files.write_arrow(tmp_path / "usual", {"a": pa.array([1.0, float("nan")])}, [0])
+    odd, usual = copy_all(copier, [tmp_path / "odd", tmp_path / "usual"])
+    assert "NaN" in odd.failed
+    assert (usual.failed, usual.digest.rows) == ("", 2)
+    odd, usual = copier.digest([listed(tmp_path / name) for name in ("odd", "usual")], format="orc")
+    assert odd.failed == ""
+    assert odd.digest != usual.digest
+
+
+def test_files_that_mean_different_things_are_not_merged(gateway, copier, tmp_path):
+    for number, more in enumerate([{}, {"zone": "Asia/Tokyo"}, {"proleptic": True}, {"schema": "struct<id:int,at:timestamp>"}]):
+        source = tmp_path / f"u{number}"
+        orc_files.write_java(gateway, source, 1, 10, **{"schema": "struct<id:bigint,at:timestamp>", **more})
+        orc_files.write_java(gateway, tmp_path / "one", 1, 10, schema="struct<id:bigint,at:timestamp>")
+        (tmp_path / "one" / "0.orc").rename(source / "1.orc")
+    answers = copy_all(copier, [tmp_path / f"u{number}" for number in range(4)])
+    assert [bool(answer.failed) for answer in answers] == [False, True, True, True]
+    assert all("differ from those of" in answer.failed for answer in answers[1:])
+
+
+def test_a_damaged_file_costs_its_own_output(gateway, copier, tmp_path):
+    for name in ("good", "cut", "flipped", "foreign", *hostile_files.ORC_TAILS):
+        orc_files.write_java(gateway, tmp_path / name, rows=500)
+    content = (tmp_path / "good" / "1.orc").read_bytes()
+    (tmp_path / "cut" / "1.orc").write_bytes(content[:-1])
+    (tmp_path / "flipped" / "1.orc").write_bytes(content[:2000] + bytes(1000) + content[3000:])
+    (tmp_path / "foreign" / "1.orc").write_bytes(b"not ORC at all")
+    for name, make in hostile_files.ORC_TAILS.items():
+        make(tmp_path / name / "1.orc")
+    names = ["good", "cut", "flipped", "foreign", *hostile_files.ORC_TAILS]
+    answers = dict(zip(names, copy_all(copier, [tmp_path / name for name in names])))
+    assert {name for name, answer in answers.items() if not answer.failed} == {"good"}
+    assert all(answer.failed.startswith(f"file:{tmp_path / name / '1.orc'}: ") for name, answer in answers.items() if name != "good")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good"]
