@@ -153,8 +153,9 @@ class Code(Coded):
     NOT_FAITHFUL = (
         Topic.FILES,
         None,
-        "this cluster's Parquet or ORC library cannot decode it (encrypted, unknown encoding or type, Hadoop's LZ4 in Parquet), two "
-        "columns have one name, or it is of a transactional table. With `sort_columns`: Spark would not write it back as it was ([rewrite.md](rewrite.md#two-ways))",
+        "this cluster's library cannot decode it (encrypted, unknown encoding or type, Hadoop's LZ4 in Parquet), two columns have one name, or "
+        "the files are those of a transactional table. With `sort_columns` also: Spark would not write it back as it was "
+        "([rewrite.md](rewrite.md#two-ways))",
         _WHERE,
     )
     CODEC_NOT_WRITABLE = Topic.FILES, None, "Spark cannot write this format with this codec", "set `compression` to another codec"
