@@ -153,8 +153,8 @@ class Code(Coded):
     NOT_FAITHFUL = (
         Topic.FILES,
         None,
-        "this cluster's library cannot decode it (encrypted, unknown encoding or type, Hadoop's LZ4 in Parquet), two columns have one name, or "
-        "the files are those of a transactional table. With `sort_columns` also: Spark would not write it back as it was "
+        "this cluster's library cannot decode it (encrypted, unknown encoding or type, Hadoop's LZ4 in Parquet), two columns have one "
+        "name, or the files are those of a transactional table. With `sort_columns` also: Spark would not write it back as it was "
         "([rewrite.md](rewrite.md#two-ways))",
         _WHERE,
     )
