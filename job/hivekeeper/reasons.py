@@ -139,15 +139,16 @@ class Code(Coded):
     MIXED_FORMS = (
         Topic.FILES,
         None,
-        "of ORC, or with `sort_columns`: the files differ in physical schema, codec, kind of writer or calendar, so no one schema and "
+        "with `sort_columns`: the files differ in physical schema, codec, kind of writer or calendar, so no one schema and "
         "writer fits them all",
         _WHERE,
     )
     NOT_FAITHFUL = (
         Topic.FILES,
         None,
-        "Parquet: this cluster's Parquet library cannot decode it (encrypted, unknown encoding, Hadoop's LZ4), or two columns have one "
-        "name. ORC, and Parquet with `sort_columns`: Spark would not write it back as it was ([rewrite.md](rewrite.md#two-ways))",
+        "this cluster's Parquet or ORC library cannot decode it (encrypted, unknown encoding or type, Hadoop's LZ4 in Parquet), two "
+        "columns have one name, or it is of a transactional table. With `sort_columns`: Spark would not write it back as it was "
+        "([rewrite.md](rewrite.md#two-ways))",
         _WHERE,
     )
     CODEC_NOT_WRITABLE = Topic.FILES, None, "Spark cannot write this format with this codec", "set `compression` to another codec"

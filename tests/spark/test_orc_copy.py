@@ -10,8 +10,9 @@ import pyarrow.orc as po
 import pytest
 
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
-from support import orc_files
+from support import hostile_files, orc_files
 from support.data_files import listed
+from support.foreign_files import ODD_NAN
 
 
 @pytest.fixture
@@ -62,3 +63,84 @@ def test_every_type_is_copied_with_what_says_how_to_read_it(gateway, copier, tmp
     for reader in ("UTC", "America/New_York", "Europe/Berlin"):
         assert java.read(f"file:{output_of(source)}", reader) == java.read("\n".join(paths), reader)
     assert java.describe(f"file:{output_of(source)}") == java.describe(paths[0])
+
+
+def test_an_hour_that_comes_twice_stays_two_hours(gateway, copier, tmp_path):
+    """A writer's zone is kept: in UTC, 05:30 and 06:30 of this night would both become 01:30 in New York."""
+    source = tmp_path / "u"
+    orc_files.write_java(
+        gateway, source, 1, 2, schema="struct<id:int,at:timestamp>", zone="America/New_York", start=1604208600000, step=3600_000
+    )
+    copy_and_prove(copier, source)
+    said = orc_files.fixture(gateway).read(f"file:{output_of(source)}", "America/New_York")
+    assert said.count("01:30:00") == 2
+    assert said == orc_files.fixture(gateway).read(listed(source)[0].path, "America/New_York")
+
+
+def test_bounds_of_timestamps_are_those_of_the_wall_clock(gateway, copier, tmp_path):
+    """Summer in New York; the library alone would compute them in UTC, an hour off."""
+    source = tmp_path / "u"
+    schema = "struct<id:int,at:timestamp>"
+    orc_files.write_java(gateway, source, 1, 100, schema=schema, zone="America/New_York", start=1593604800000, step=1000)
+    copy_and_prove(copier, source)
+    java = orc_files.fixture(gateway)
+    assert java.statistics(f"file:{output_of(source)}", 2) == java.statistics(listed(source)[0].path, 2)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zlib", "lz4", "zstd"])
+def test_codecs_and_stripes_are_as_requested(gateway, copier, tmp_path, codec):
+    source = tmp_path / "u"
+    orc_files.write_java(gateway, source, rows=150_000, schema="struct<id:bigint,wide:double>")
+    copy_and_prove(copier, source, codec, row_group_bytes=1 << 20)
+    output = po.ORCFile(output_of(source))
+    assert output.compression == ("UNCOMPRESSED" if codec == "none" else codec.upper())
+    assert output.nstripes > 1
+    assert orc_files.fixture(gateway).describe(f"file:{output_of(source)}").count("[ 1]") == output.nstripes
+
+
+def test_long_files_are_streamed(gateway, copier, tmp_path):
+    source = tmp_path / "u"
+    orc_files.write_java(gateway, source)
+    copier._jobs.setWindow(10)
+    try:
+        copy_and_prove(copier, source)
+    finally:
+        copier._jobs.setWindow(64 << 20)
+
+
+def test_a_nan_that_the_library_does_not_write_costs_its_own_output(copier, tmp_path):
+    orc_files.write_arrow(tmp_path / "odd", {"a": pa.array([1.0, ODD_NAN])}, [0])
+    orc_files.write_arrow(tmp_path / "usual", {"a": pa.array([1.0, float("nan")])}, [0])
+    odd, usual = copy_all(copier, [tmp_path / "odd", tmp_path / "usual"])
+    assert "NaN" in odd.failed
+    assert (usual.failed, usual.digest.rows) == ("", 2)
+    odd, usual = copier.digest([listed(tmp_path / name) for name in ("odd", "usual")], format="orc")
+    assert odd.failed == ""
+    assert odd.digest != usual.digest
+
+
+def test_files_that_mean_different_things_are_not_merged(gateway, copier, tmp_path):
+    for number, more in enumerate([{}, {"zone": "Asia/Tokyo"}, {"proleptic": True}, {"schema": "struct<id:int,at:timestamp>"}]):
+        source = tmp_path / f"u{number}"
+        orc_files.write_java(gateway, source, 1, 10, **{"schema": "struct<id:bigint,at:timestamp>", **more})
+        orc_files.write_java(gateway, tmp_path / "one", 1, 10, schema="struct<id:bigint,at:timestamp>")
+        (tmp_path / "one" / "0.orc").rename(source / "1.orc")
+    answers = copy_all(copier, [tmp_path / f"u{number}" for number in range(4)])
+    assert [bool(answer.failed) for answer in answers] == [False, True, True, True]
+    assert all("differ from those of" in answer.failed for answer in answers[1:])
+
+
+def test_a_damaged_file_costs_its_own_output(gateway, copier, tmp_path):
+    for name in ("good", "cut", "flipped", "foreign", *hostile_files.ORC_TAILS):
+        orc_files.write_java(gateway, tmp_path / name, rows=500)
+    content = (tmp_path / "good" / "1.orc").read_bytes()
+    (tmp_path / "cut" / "1.orc").write_bytes(content[:-1])
+    (tmp_path / "flipped" / "1.orc").write_bytes(content[:2000] + bytes(1000) + content[3000:])
+    (tmp_path / "foreign" / "1.orc").write_bytes(b"not ORC at all")
+    for name, make in hostile_files.ORC_TAILS.items():
+        make(tmp_path / name / "1.orc")
+    names = ["good", "cut", "flipped", "foreign", *hostile_files.ORC_TAILS]
+    answers = dict(zip(names, copy_all(copier, [tmp_path / name for name in names])))
+    assert {name for name, answer in answers.items() if not answer.failed} == {"good"}
+    assert all(answer.failed.startswith(f"file:{tmp_path / name / '1.orc'}: ") for name, answer in answers.items() if name != "good")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good"]

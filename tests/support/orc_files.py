@@ -51,7 +51,7 @@ public class OrcFixture {
   public OrcFixture() {}
 
   /** Values depend on `first` and the row. Timestamps are instants from `start` (ms) in steps of `step`. */
-  public void write(String path, String schema, String zone, boolean proleptic, String blooms, int first, int rows, long start, long step)
+  public void write(String path, String schema, String zone, boolean proleptic, String blooms, long start, long step, int first, int rows)
       throws Exception {
     TimeZone before = TimeZone.getDefault();
     TimeZone.setDefault(TimeZone.getTimeZone(zone));
@@ -201,10 +201,10 @@ def fixture(gateway: Any) -> Any:
 def write_java(gateway: Any, directory: Path, files: int = 2, rows: int = 3000, **more: Any) -> None:
     """Files of equal meaning. A step of 37 minutes makes every wall clock of a year come up, with those that come twice."""
     directory.mkdir(parents=True, exist_ok=True)
-    usual = {"schema": SCHEMA, "zone": "UTC", "proleptic": False, "blooms": "id,name"}
+    usual = {"schema": SCHEMA, "zone": "UTC", "proleptic": False, "blooms": "id", "start": 1_600_000_000_123, "step": 37 * 60_000}
     for number in range(files):
         path = f"file:{directory / f'{number}.orc'}"
-        fixture(gateway).write(path, *{**usual, **more}.values(), number * rows, rows, 1_600_000_000_123, 37 * 60_000)
+        fixture(gateway).write(path, *{**usual, **more}.values(), number * rows, rows)
 
 
 def arrow_columns() -> Mapping[str, pa.Array]:
