@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+from foreign import footers, thrift
 from hivekeeper.cluster import physical_copy
 from hivekeeper.cluster.java_errors import CALL_ERRORS
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
@@ -123,7 +125,7 @@ def test_annotations_and_orders_of_a_later_format_are_copied_as_they_are(gateway
         (tmp_path / "u" / name).write_bytes(hostile_files.annotates_unknown())
     answer = copy_one(copier, tmp_path / "u")
     rows = SparkRows(gateway)
-    before, after = (form_of(rows, "parquet", place) for place in (tmp_path / "u", output_of(tmp_path / "u").parent))
+    before, after = (form_of(rows, "parquet", place, by_identity=True) for place in (tmp_path / "u", output_of(tmp_path / "u").parent))
     assert answer.digest.rows == 2
     assert before.identity == after.identity == answer.identity
     assert [field.annotation for field in parse_parquet(after.schema)] == ["UNKNOWN_99"]
@@ -312,3 +314,63 @@ def test_bounds_and_null_counts_that_the_values_contradict_are_found(copier, tmp
     assert not any(answer.failed for answer in copier.digest([listed(tmp_path / name) for name in names]))
     answers = copier.digest([listed(tmp_path / name) for name in names], check_claims=True)
     assert {name for name, answer in zip(names, answers) if answer.failed} == {"low", "high", "nulls"}
+
+
+def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
+    """A flip of the highest bit outlives a multiplication by an odd number."""
+    other = struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", 3.25))[0] ^ (1 << 63 | 1 << 31)))[0]
+    for name, values in (("one", (1.5, 3.25)), ("other", (-1.5, other))):
+        foreign_files.write_two(tmp_path / name, pa.table({"x": [values[0]], "y": [values[1]]}))
+    one, another = copier.digest([listed(tmp_path / name) for name in ("one", "other")])
+    assert one.digest != another.digest
+
+
+def test_long_values_in_dictionaries_stay_in_dictionaries(copier, tmp_path):
+    (tmp_path / "u").mkdir()
+    for number in range(2):
+        texts = [f"{number} {value} ".ljust(20_000, "x") for value in range(40)]
+        pq.write_table(pa.table({"a": texts * 25}), tmp_path / "u" / f"{number}", dictionary_pagesize_limit=2 << 20, compression="none")
+    source = sum(file.length for file in listed(tmp_path / "u"))
+    (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(f"file:{tmp_path}/out/a", listed(tmp_path / "u"), "none")])
+    assert answer.failed == ""
+    assert (tmp_path / "out" / "a").stat().st_size < 2 * source
+
+
+def set_rows(rows):
+    def change_groups(footer):
+        for group in footer[footers.ROW_GROUPS][1][1]:
+            group[3] = (thrift.I64, rows)
+
+    return change_groups
+
+
+def reverse_columns(footer):
+    for group in footer[footers.ROW_GROUPS][1][1]:
+        group[footers.COLUMNS][1][1].reverse()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (set_rows(0), "without rows has values"),
+        (set_rows(-3), "claims -3 rows"),
+        (set_rows(2), "row groups say 2"),
+        (reverse_columns, "in their order"),
+    ],
+    ids=["no rows", "negative rows", "fewer rows", "columns in another order"],
+)
+def test_a_footer_that_readers_would_understand_differently_is_unreadable(gateway, tmp_path, change, says):
+    """A file that claims no rows is left out of the copy."""
+    (tmp_path / "u").mkdir()
+    path = tmp_path / "u" / "a"
+    pq.write_table(pa.table({"a": [1, 2, 3], "b": [4, 5, 6]}), path)
+    footers.change(path, change)
+    found = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"]
+    assert found.groups == ()
+    assert says in found.unreadable[0][1]
+
+
+@pytest.mark.parametrize("head", [b"\x05\x82\x80\x80\x80\x80\x01", b"\x05\xff\xff\x07"], ids=["above 32 bits", "above 16 bits"])
+def test_a_field_whose_number_other_readers_cut_is_malformed(gateway, head):
+    with pytest.raises(Exception, match="malformed"):
+        gateway.helper("RawFooter", bytearray(head + b"\x00\x00"))

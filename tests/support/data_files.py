@@ -20,8 +20,8 @@ def listed(directory: Path) -> Tuple[FileInfo, ...]:
     return tuple(FileInfo(f"file:{path}", path.stat().st_size, 0, path.is_dir(), 0) for path in found)
 
 
-def form_of(rows: Any, format: str, directory: Path) -> Form:
-    footers = rows.footers(format, {"u": listed(directory)})["u"]
+def form_of(rows: Any, format: str, directory: Path, by_identity: bool = False) -> Form:
+    footers = rows.footers(format, {"u": listed(directory)}, by_identity)["u"]
     assert footers.unreadable == ()
     (group,) = footers.groups
     return group.form

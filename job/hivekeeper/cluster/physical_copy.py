@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tup
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_classes import CORE, JavaPackage, compiled
 from hivekeeper.model import Digest, FileInfo
+from hivekeeper.ports import RowsError
 from hivekeeper.schemas import PARQUET
 
 _FOLDER = "copy"
@@ -83,6 +84,8 @@ class PhysicalCopy:
         slices.sort(key=lambda one: -_cost(one[1]))
         asked = [_asked(files, {"format": format, "check_claims": check_claims}) for _, files in slices]
         told = json.loads(self._jobs.digest(json.dumps(asked))) if asked else []
+        if len(told) != len(slices):
+            raise RowsError(f"{len(told)} answers came from {len(slices)} tasks")
         parts: Dict[int, List[Answer]] = {}
         for (number, _), answer in zip(slices, told):
             parts.setdefault(number, []).append(_answer(answer))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Container, List, Mapping, Optional, Sequence, Tuple
+from typing import Container, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup
 from hivekeeper.plan.verify import Link, Proof
@@ -37,6 +37,12 @@ class Measured:
     digest: Digest
     groups: Tuple[FooterGroup, ...]
     unreadable: str = ""
+
+    @property
+    def meanings(self) -> FrozenSet[Tuple[str, str, str, str, Tuple[str, ...]]]:
+        """How readers understand the values, which a digest of stored values does not tell."""
+        forms = [group.form for group in self.groups if group.row_count]
+        return frozenset((form.schema, form.writer, form.calendar, form.zone, form.keys) for form in forms)
 
 
 class Prover:
@@ -93,6 +99,9 @@ class Prover:
         certified = self._at_level(proof.certified) if proof.certified and proof.is_discarded else None
         wanted = base.digest if base else certified
         rows = wanted.rows if wanted else None
+        if base is not None and self._level != COUNT and wanted == live.digest and base.meanings != live.meanings:
+            what = f"{_what(proof.broken)}; it stores the same values, but its files say otherwise how to read them (schema or writer)"
+            return Compared(Reason(Code.ROWS_DIFFER, what), rows)
         if wanted is not None and wanted == live.digest:
             same = "as many" if self._level == COUNT else "the same"
             return Compared(None, rows, Reason(Code.SAME_ROWS, f"{_what(proof.broken)}; its rows are {same}"))

@@ -97,11 +97,11 @@ CASES = (
     _case("without-times", PARQUET, WITHOUT_TIMES, parquet__compression="SNAPPY"),
     _case("without-dictionaries", PARQUET, SCALARS, parquet__enable__dictionary="false"),
     _case("without-times", ORC, WITHOUT_TIMES),
-    _case("times", ORC, SCALARS, "not-faithful"),
+    _case("times", ORC, SCALARS),
     _case("nested", ORC, NESTED),
     _case("snappy", ORC, {**WITHOUT_TIMES, **NESTED}, orc__compress="SNAPPY"),
     _case("none", ORC, WITHOUT_TIMES, orc__compress="NONE"),
     _case("blooms", ORC, WITHOUT_TIMES, orc__bloom__filter__columns="i32,s"),
     _case("without-indexes", ORC, WITHOUT_TIMES, orc__create__index="false", orc__row__index__stride="0"),
-    _case("union", ORC, {**WITHOUT_TIMES, **UNION}, "not-faithful"),
+    _case("union", ORC, {**WITHOUT_TIMES, **UNION}),
 )

@@ -13,7 +13,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import Desk, outcomes
-from support.fakes.rows import DataFile, FakeRows
+from support.fakes.rows import FORM, DataFile, FakeRows
 
 LEVELS = ["count", "digest", "rows"]
 UNITS = ("dt=1", "dt=2", "dt=3")
@@ -541,3 +541,13 @@ def test_no_file_is_read_twice_for_its_content(desk, world, level):
     assert_found(desk.verify(desk.runs[0] if level == "rows" else None, level))
     assert read
     assert len(read) == len(set(read))
+
+
+def test_the_same_values_that_readers_understand_otherwise_differ(desk, world):
+    """Somebody replaced the files: equal stored values may be microseconds or nanoseconds."""
+    desk.compact()
+    rows = tuple(world.rows_below(desk.live("dt=1")))
+    form = replace(FORM, schema=FORM.schema.replace("(STRING)", "(JSON)"))
+    world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(rows, form)})
+    result = desk.verify()
+    assert (outcomes(result)["dt=1"], unit_of(result).why.code) == ("differs", Code.ROWS_DIFFER)

@@ -1,7 +1,10 @@
 package hivekeeper;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnPath;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 
 /** Checks the places and sizes that a footer claims: a reader allocates memory for a whole chunk before it reads any of it. */
@@ -15,6 +18,34 @@ public class ColumnChunks {
       String chunkSaid = "a column of " + size + " bytes from " + start + " on";
       throw new IllegalStateException(chunkSaid + " does not fit into the file of " + length + " bytes");
     }
+  }
+
+  /**
+   * One claim for every reader: some believe the rows of the file, others those of its row groups or the values; some find columns by
+   * their places, others by their paths.
+   */
+  public static void requireConsistent(ParquetMetadata metadata, long rows) {
+    List<String> leaves = new ArrayList<String>();
+    for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) leaves.add(ColumnPath.get(path).toDotString());
+    long counted = 0;
+    for (BlockMetaData each : metadata.getBlocks()) {
+      BlockMetaData block = (BlockMetaData) each;
+      if (block.getRowCount() < 0) throw new IllegalStateException("a row group claims " + block.getRowCount() + " rows");
+      counted += block.getRowCount();
+      requireLeaves(block, leaves);
+    }
+    if (counted != rows) throw new IllegalStateException("its footer says " + rows + " rows, its row groups say " + counted);
+  }
+
+  private static void requireLeaves(BlockMetaData block, List<String> leaves) {
+    List<String> found = new ArrayList<String>();
+    for (ColumnChunkMetaData each : block.getColumns()) {
+      ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
+      found.add(chunk.getPath().toDotString());
+      if (block.getRowCount() == 0 && chunk.getValueCount() != 0) throw new IllegalStateException("a row group without rows has values");
+    }
+    boolean isEmpty = block.getRowCount() == 0 && found.isEmpty();
+    if (!isEmpty && !found.equals(leaves)) throw new IllegalStateException("a row group's columns are not those of the schema in their order");
   }
 
   /** Each chunk inside the file, and all together not longer than it. */

@@ -27,6 +27,7 @@ class ParquetFooters {
     Path path = new Path(footer.path);
     DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(path.getFileSystem(conf), path, footer.length));
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
+    ColumnChunks.requireConsistent(metadata, decoded.metadata.getNum_rows());
     describe(metadata, decoded, footer);
     footer.form.put("identity", decoded.raw.identity());
     footer.form.put("undecodable", Undecodable.find(conf, decoded, metadata));

@@ -10,7 +10,7 @@ import java.util.TreeMap;
  * The fields of a struct in Thrift's compact protocol, each as its raw bytes, so that what no library here understands can be kept.
  *
  * The whole struct is walked before anything is allocated for its contents: a list that claims more elements than there are bytes, a
- * field that appears twice, or structs nested too deeply are an IllegalStateException.
+ * field that appears twice, structs nested too deeply, or numbers that other readers cut to fewer bits are an IllegalStateException.
  */
 public class ThriftStruct {
   public static final int I32 = 5;
@@ -87,7 +87,9 @@ public class ThriftStruct {
 
   private int idAfter(int last, int head) {
     int step = head >>> 4;
-    return step == 0 ? (int) zigzag(varint()) : last + step;
+    long id = step == 0 ? zigzag(varint32()) : last + step;
+    if (id < 0 || id > Short.MAX_VALUE) throw malformed("field " + id);
+    return (int) id;
   }
 
   private void skip(int type, boolean inList, int level) {
@@ -97,12 +99,14 @@ public class ThriftStruct {
       if (inList) skipBytes(1L);
     } else if (type == 3) {
       skipBytes(1L);
-    } else if (type == 4 || type == I32 || type == I64) {
+    } else if (type == 4 || type == I32) {
+      varint32();
+    } else if (type == I64) {
       varint();
     } else if (type == 7) {
       skipBytes(8L);
     } else if (type == BINARY) {
-      skipBytes(varint());
+      skipBytes(varint32());
     } else if (type == LIST || type == 10) {
       skipList(level);
     } else if (type == 11) {
@@ -117,14 +121,14 @@ public class ThriftStruct {
   private void skipList(int level) {
     int head = next();
     long size = head >>> 4;
-    if (size == LONG_FORM) size = varint();
+    if (size == LONG_FORM) size = varint32();
     // No element takes less than a byte.
     if (size < 0 || size > bytes.length - at) throw malformed("a list claims " + size + " elements");
     for (long i = 0; i < size; i++) skip(head & 15, true, level + 1);
   }
 
   private void skipMap(int level) {
-    long size = varint();
+    long size = varint32();
     if (size < 0 || size > bytes.length - at) throw malformed("a map claims " + size + " entries");
     int kinds = size == 0 ? 0 : next();
     for (long i = 0; i < size; i++) {
@@ -150,6 +154,13 @@ public class ThriftStruct {
   private void skipBytes(long count) {
     if (count < 0 || count > bytes.length - at) throw malformed("a value claims " + count + " bytes");
     at += (int) count;
+  }
+
+  /** Libraries read a number of 32 bits and drop what is above. */
+  private long varint32() {
+    long value = varint();
+    if (value >>> 32 != 0) throw malformed("a number of 32 bits is " + value);
+    return value;
   }
 
   private long varint() {

@@ -39,7 +39,8 @@ class AttemptFile extends OutputStream {
   /** Returns the size of its blocks: `least`, or that of the file system if it is more. */
   long create(long least) throws IOException {
     failed = true;
-    long blockSize = Math.max(fs.getDefaultBlockSize(path), least);
+    // HDFS takes only multiples of its checksums' chunks.
+    long blockSize = Math.max(fs.getDefaultBlockSize(path), least >> 20 << 20);
     out = "file".equals(fs.getUri().getScheme()) ? createLocal() : createHadoop(blockSize);
     failed = false;
     return blockSize;

@@ -15,6 +15,8 @@ import org.apache.parquet.schema.Type;
 class ColumnCopier {
   private static final long CANONICAL_DOUBLE = 0x7ff8000000000000L;
   private static final int CANONICAL_FLOAT = 0x7fc00000;
+  private static final long ENTRIES_PER_LOOK = 0xffff;
+  private static final long VALUE_BYTES = 8;
 
   final ColumnDescriptor column;
   /** Whether a NaN was met that the library's own writers would replace with the canonical one. */
@@ -26,6 +28,7 @@ class ColumnCopier {
   private ColumnReader reader;
   private ChunkClaims claims;
   private long left;
+  private long bytes;
 
   ColumnCopier(ColumnDescriptor column, GroupType schema) throws IOException {
     this.column = column;
@@ -66,12 +69,14 @@ class ColumnCopier {
     if (claims != null) claims.checkNulls();
   }
 
-  /** Copies `count` rows, or only folds them if `writer` is null. The hash of row i of this batch is hashes[i]. */
-  void copy(int count, ColumnWriter writer, long[] hashes) throws IOException {
+  /** Copies `count` rows, or only folds them if `writer` is null. The hash of row i of this batch is hashes[i]. Returns the values' bytes. */
+  long copy(int count, ColumnWriter writer, long[] hashes) throws IOException {
     int row = -1;
+    bytes = 0;
     while (left > 0) {
+      if ((left & ENTRIES_PER_LOOK) == 0) FileMerge.requireNotKilled();
       int repetition = reader.getCurrentRepetitionLevel();
-      if (repetition == 0 && row == count - 1) return;
+      if (repetition == 0 && row == count - 1) return bytes;
       if (repetition == 0) row++;
       else if (row < 0) throw new IOException("a row group begins inside a row of " + String.join(".", column.getPath()));
       int level = reader.getCurrentDefinitionLevel();
@@ -81,12 +86,14 @@ class ColumnCopier {
         if (writer != null) writer.writeNull(repetition, level);
         hashes[row] = RowDigest.fold(hashes[row], entry, 0L);
       } else {
+        bytes += VALUE_BYTES;
         hashes[row] = RowDigest.fold(hashes[row], entry, copyValue(writer, repetition, level));
       }
       reader.consume();
       left--;
     }
     if (row != count - 1) throw new IOException("the column " + String.join(".", column.getPath()) + " has fewer rows than its row group");
+    return bytes;
   }
 
   /** Returns what a fold takes for the value. */
@@ -111,6 +118,7 @@ class ColumnCopier {
       return value ? 1L : 0L;
     }
     Binary value = reader.getBinary();
+    bytes += value.length();
     if (claims != null) claims.check(value);
     if (writer != null) writer.write(value, repetition, level);
     return hash(value);

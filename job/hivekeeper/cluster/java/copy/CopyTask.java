@@ -25,6 +25,8 @@ import org.apache.spark.util.SerializableConfiguration;
  */
 public class CopyTask implements Function<Object, Object> {
   private static final long serialVersionUID = 1L;
+  private static final long MOST_GROWTH = 8L;
+  private static final long FREE_GROWTH = 16L << 20;
 
   private final Broadcast<?> conf;
   private final int cores;
@@ -115,8 +117,18 @@ public class CopyTask implements Function<Object, Object> {
       answer.put("identity", merge.identity());
       if (output == null) return answer;
       if (!merge.writtenIdentity().equals(merge.identity())) throw new IOException("the footer was not written as it was planned");
+      requireNotGrown();
       answer.put("attempt", output.path.toString());
       return answer;
+    }
+
+    /** The room was checked for files as large as the sources; who wants no compression gets what that takes. */
+    private void requireNotGrown() throws IOException {
+      if (task.get("codec").equals("none")) return;
+      long read = 0;
+      for (Object file : (List) task.get("files")) read += ReadAhead.length(file);
+      long written = output.fs.getFileStatus(output.path).getLen();
+      if (written > MOST_GROWTH * read + FREE_GROWTH) throw new IOException(read + " bytes became " + written + " bytes");
     }
 
     private Map<String, Object> failed(Throwable error) {

@@ -33,6 +33,8 @@ import org.apache.parquet.schema.MessageType;
  */
 class MergedFile {
   private static final int MOST_PADDING = 8 << 20;
+  /** Room for the dictionaries of many sources. A row group ends by the size of its values without a dictionary, so it cannot grow much. */
+  private static final int DICTIONARY_BYTES = 16 << 20;
 
   private final HeldTailOutput output;
   private final DecodedFooter source;
@@ -60,6 +62,8 @@ class MergedFile {
     rowGroupBytes = options.rowGroupBytes;
     ParquetProperties.Builder builder = ParquetProperties.builder().withAllocator(new HeapByteBufferAllocator());
     builder.withWriterVersion(ParquetProperties.WriterVersion.PARQUET_1_0).withMinRowCountForPageSizeCheck(rowsPerCheck);
+    // The library's guess of when a page is full is wrong where it gives up a dictionary of long values.
+    builder.estimateRowCountForPageSizeCheck(false).withDictionaryPageSize(DICTIONARY_BYTES);
     builder.withValuesWriterFactory(new CopyWriters(withOddNaN));
     for (String column : options.blooms) builder.withBloomFilterEnabled((String) column, true);
     properties = builder.build();

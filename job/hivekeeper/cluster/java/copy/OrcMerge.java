@@ -84,12 +84,13 @@ class OrcMerge extends FileMerge {
   private void open(OrcSource source) throws IOException {
     // How many rows a stripe may get before its size is looked at.
     conf.setLong(OrcConf.ROWS_BETWEEN_CHECKS.getAttribute(), source.newBatch().getMaxSize());
+    // Without an index the library counts nothing, and writes statistics of no values: readers may skip such stripes.
+    conf.setBoolean("orc.create.index", true);
     int stride = source.reader.getRowIndexStride();
-    // Before ORC 1.8 the stride alone decided.
-    conf.setBoolean("orc.create.index", stride > 0);
+    if (stride <= 0) stride = (Integer) OrcConf.ROW_INDEX_STRIDE.getDefaultValue();
     OrcFile.WriterOptions how = OrcFile.writerOptions(conf).setSchema(source.schema).version(OrcFile.Version.V_0_12);
     how.compress(CompressionKind.valueOf(options.codec.toUpperCase())).stripeSize(options.rowGroupBytes);
-    how.rowIndexStride(stride > 0 ? Math.max(stride, LEAST_STRIDE) : 0);
+    how.rowIndexStride(Math.max(stride, LEAST_STRIDE));
     how.bloomFilterColumns(bloomColumns(source)).directEncodingColumns(null);
     how.useUTCTimestamp(true).setProlepticGregorian(source.reader.writerUsedProlepticGregorian());
     // The executor's memory is shared out already.

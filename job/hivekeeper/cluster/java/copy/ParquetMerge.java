@@ -24,6 +24,7 @@ import org.apache.parquet.schema.MessageType;
  * The files of an output must have equal raw schema, key-value metadata and created_by.
  */
 class ParquetMerge extends FileMerge {
+  private static final int FIRST_ROWS = 64;
   private static final int MOST_ROWS = 4096;
   private static final int ROWS_PER_CHECK = 100;
   private static final long BATCH_BYTES = 1L << 20;
@@ -87,7 +88,7 @@ class ParquetMerge extends FileMerge {
       for (ColumnCopier column : columns) {
         ((ColumnCopier) column).open(store, (ChunkClaims) claims.get(ColumnPath.get(((ColumnCopier) column).column.getPath())));
       }
-      copyGroup(pages.getRowCount(), rowsOf((BlockMetaData) block, MOST_ROWS));
+      copyGroup(pages.getRowCount(), rowsOf((BlockMetaData) block, FIRST_ROWS));
     }
     long found = digest.rows - before;
     long said = source.footer.metadata.getNum_rows();
@@ -136,17 +137,26 @@ class ParquetMerge extends FileMerge {
     return found;
   }
 
-  private void copyGroup(long rows, int mostRows) throws IOException {
-    for (long left = rows; left > 0; left -= mostRows) copyBatch((int) Math.min(left, (long) mostRows));
+  /** How many bytes a row takes is known only when it was read: a dictionary may hold few values of any length. */
+  private void copyGroup(long rows, int firstRows) throws IOException {
+    int batch = firstRows;
+    for (long left = rows; left > 0; ) {
+      int count = (int) Math.min(left, (long) batch);
+      left -= count;
+      long each = Math.max(1L, copyBatch(count) / count);
+      batch = (int) Math.max(1L, Math.min(Math.min(2L * batch, MOST_ROWS), BATCH_BYTES / each));
+    }
     for (ColumnCopier column : columns) ((ColumnCopier) column).requireEnd();
   }
 
-  private void copyBatch(int rows) throws IOException {
+  /** Returns the bytes of its values. */
+  private long copyBatch(int rows) throws IOException {
     requireNotKilled();
+    long bytes = 0;
     Arrays.fill(hashes, 0, rows, RowDigest.START);
     boolean foundOddNaN = false;
     for (int i = 0; i < columns.length; i++) {
-      columns[i].copy(rows, merged == null ? null : merged.column(i), hashes);
+      bytes += columns[i].copy(rows, merged == null ? null : merged.column(i), hashes);
       if (columns[i].hasOddNaN && output != null) foundOddNaN = withOddNaN.add(columns[i].column) || foundOddNaN;
     }
     digest.add(hashes, rows);
@@ -155,6 +165,7 @@ class ParquetMerge extends FileMerge {
       abandon();
     }
     if (merged != null) merged.endRows(rows);
+    return bytes;
   }
 
   void finish() throws Exception {

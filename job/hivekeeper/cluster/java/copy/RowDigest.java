@@ -26,8 +26,15 @@ class RowDigest {
   long low;
 
   static long fold(long state, long entry, long value) {
-    long mixed = ((state + entry) ^ value) * 0x9e3779b97f4a7c15L;
+    long mixed = ((state + entry) ^ spread(value)) * 0x9e3779b97f4a7c15L;
     return mixed ^ (mixed >>> 32);
+  }
+
+  /** Without it, related changes of two values could cancel out: a flip of the highest bit outlives the multiplication. */
+  private static long spread(long value) {
+    long mixed = (value ^ (value >>> 33)) * 0xff51afd7ed558ccdL;
+    mixed = (mixed ^ (mixed >>> 33)) * 0xc4ceb9fe1a85ec53L;
+    return mixed ^ (mixed >>> 33);
   }
 
   /** What stands for a byte array in a fold. */
