@@ -9,6 +9,9 @@ import struct
 from pathlib import Path
 from typing import Callable, List, Mapping, Sequence, Tuple, Union
 
+import pyarrow as pa
+import pyarrow.orc as po
+
 MAGIC = b"PAR1"
 I32, I64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
 INT32, UTF8_CODEC_NONE, REQUIRED, SNAPPY = 1, 0, 0, 1
@@ -222,8 +225,24 @@ def write_orc_tail(path: Path, footer_bytes: int, block_bytes: int, file_bytes: 
         file.write(postscript + bytes([len(postscript)]))
 
 
+def write_orc_of_no_rows(path: Path) -> None:
+    """A file of 77 rows whose footer claims none; its stripe still has them."""
+    po.write_table(pa.table({"id": range(77)}), str(path), compression="uncompressed")
+    content = bytearray(path.read_bytes())
+    postscript = len(content) - 1 - content[-1]
+    length, shift, at = 0, 0, postscript + 1
+    while shift == 0 or content[at - 1] & 128:
+        length |= (content[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+    # Footer.numberOfRows is field 6.
+    found = content.index(bytes([6 << 3, 77]), postscript - length, postscript)
+    content[found + 1] = 0
+    path.write_bytes(bytes(content))
+
+
 ORC_TAILS: Mapping[str, Callable[[Path], None]] = {
     "footer-longer-than-the-file": lambda path: write_orc_tail(path, MOST, 2**18, 1000),
     "footer-of-most-of-the-file": lambda path: write_orc_tail(path, 1_500_000_000, 2**18, 1_500_001_000),
+    "footer-claims-no-rows": write_orc_of_no_rows,
     "blocks-of-two-gib": lambda path: write_orc_tail(path, 900, MOST, 1000),
 }

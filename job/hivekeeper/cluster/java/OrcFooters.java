@@ -19,6 +19,7 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.StringColumnStatistics;
+import org.apache.orc.StripeInformation;
 import org.apache.orc.TimestampColumnStatistics;
 import org.apache.orc.TypeDescription;
 
@@ -59,6 +60,7 @@ class OrcFooters {
     TypeDescription schema = reader.getSchema();
     requireShallow(schema, 0);
     footer.rows = reader.getNumberOfRows();
+    requireRowsOfStripes(reader);
     footer.settled = !reader.getStripes().isEmpty();
     new Columns(footer, reader).add(schema, new ArrayList<String>(), footer.rows);
     OrcMeaning meaning = new OrcMeaning(reader, false);
@@ -72,6 +74,19 @@ class OrcFooters {
     footer.form.put("blooms", blooms(schema, meaning));
     footer.form.put("undecodable", meaning.undecodable());
     footer.form.put("identity", meaning.identity());
+  }
+
+  /** Some readers believe the rows of the file, others those of its stripes. */
+  private static void requireRowsOfStripes(Reader reader) {
+    long counted = 0;
+    for (Object each : reader.getStripes()) {
+      long rows = ((StripeInformation) each).getNumberOfRows();
+      if (rows < 0) throw new IllegalStateException("a stripe claims " + rows + " rows");
+      counted += rows;
+    }
+    if (counted != reader.getNumberOfRows()) {
+      throw new IllegalStateException("its footer says " + reader.getNumberOfRows() + " rows, its stripes say " + counted);
+    }
   }
 
   private static String zone(OrcMeaning meaning) {
