@@ -6,6 +6,7 @@ does not change the outcome. A kill is tried after each change, because a kill a
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -92,6 +93,8 @@ class Budget:
 
 State = Tuple[Frozen, Tuple[Actor, ...], Budget]
 Move = Tuple[str, State]
+# The hash of each state that was met → that of the state before it, and the move between them; None for the first.
+Came = Dict[int, Any]
 
 
 @dataclass
@@ -123,7 +126,7 @@ class Explorer:
         self.freezer = Freezer()
         self.judge_now, self.judge_end = judge_now, judge_end
         self._begun: Dict[Tuple[str, int], Point] = {}
-        self._settled: Dict[Frozen, Tuple[str, ...]] = {}
+        self._settled: Dict[int, Tuple[str, ...]] = {}
 
     # ---- moves
 
@@ -299,16 +302,20 @@ class Explorer:
     # ---- exploring
 
     def explore(self, first: State, stop_at_first: bool = False) -> Found:
-        """Breadth first, so that the first schedule found for something is the shortest; depth first if the first break is enough."""
-        found, came, queue = Found(), {first: None}, deque([first])  # type: ignore[var-annotated]
+        """Breadth first, so that the first schedule found for something is the shortest; depth first if the first break is enough.
+
+        States that were met are kept as their hashes, as TLC does, because whole ones take much more memory: of ten million states two
+        have the same 64 bits with a probability of 3 in a million.
+        """
+        found, came, queue = Found(), {hash(first): None}, deque([first])  # type: ignore[var-annotated]
         while queue:
             state = queue.pop() if stop_at_first else queue.popleft()
             self._note(found, self.judge_now(self.freezer.thaw(state[0])), state, came, [])
             leaf = True
             for what, following in self.moves(state):
                 leaf = False
-                if following not in came:
-                    came[following] = (state, what)
+                if hash(following) not in came:
+                    came[hash(following)] = (hash(state), sys.intern(what))
                     queue.append(following)
             if leaf:
                 found.ends += 1
@@ -318,11 +325,11 @@ class Explorer:
         found.states = len(came)
         return found
 
-    def _note(self, found: Found, kinds: Iterator[str], state: State, came: Dict[State, Any], after: List[str]) -> None:
+    def _note(self, found: Found, kinds: Iterator[str], state: State, came: Came, after: List[str]) -> None:
         windows = frozenset(fact[1] for fact in state[0][3] if fact[0] == "window")
         for kind in kinds:
             times, schedule = found.broken.get((kind, windows), (0, ()))
-            found.broken[kind, windows] = (times + 1, schedule or (*trace(came, state), *after))
+            found.broken[kind, windows] = (times + 1, schedule or (*trace(came, hash(state)), *after))
 
     def _judge_leaf(self, state: State) -> Tuple[str, ...]:
         """After one more undisturbed recover; a second one must change nothing."""
@@ -330,14 +337,14 @@ class Explorer:
         if stuck:
             return (f"deadlock: {', '.join(stuck)}",)
         frozen = state[0]
-        if frozen not in self._settled:
+        if hash(frozen) not in self._settled:
             world = self.freezer.thaw(self.run_alone(frozen, "recover", 90))
             again = self.freezer.thaw(self.run_alone(self.freezer.freeze(world), "recover", 91))
             kinds = [*self.judge_now(world), *self.judge_end(world)]
             if contents(again) != contents(world):
                 kinds.append("a second recover changes something")
-            self._settled[frozen] = tuple(kinds)
-        return self._settled[frozen]
+            self._settled[hash(frozen)] = tuple(kinds)
+        return self._settled[hash(frozen)]
 
     def run_alone(self, frozen: Frozen, job: str, number: int) -> Frozen:
         """The world after one undisturbed run."""
@@ -405,7 +412,7 @@ def contents(world: World) -> Dict[str, Any]:
     return {path: node.content for path, node in world.files_below("hdfs://nn") if path != CONTROL.lock}
 
 
-def trace(came: Dict[State, Any], state: State) -> List[str]:
+def trace(came: Came, state: int) -> List[str]:
     lines: List[str] = []
     while came[state] is not None:
         state, what = came[state]
