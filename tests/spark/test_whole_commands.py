@@ -241,7 +241,7 @@ def test_files_of_several_forms_become_one_file_of_each(spark, cluster, database
     spark.catalog.refreshTable(f"{database}.mixed")
     assert Counter(map(repr, spark.table(f"{database}.mixed").collect())) == before
     assert compact(cluster, database, settings, run=2, tables=(f"{database}.mixed",)).code is Exit.DONE
-    assert data_files(storage.copy(place)) == files
+    assert [file.name for file in data_files(storage.copy(place))] == [file.name for file in files]
 
 
 def why(table) -> str:
