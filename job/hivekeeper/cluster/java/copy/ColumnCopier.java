@@ -15,8 +15,8 @@ import org.apache.parquet.schema.Type;
 class ColumnCopier {
   private static final long CANONICAL_DOUBLE = 0x7ff8000000000000L;
   private static final int CANONICAL_FLOAT = 0x7fc00000;
-  private static final long ENTRIES_PER_LOOK = 0xffff;
-  private static final long VALUE_BYTES = 8;
+  private static final long ENTRIES_PER_LOOK = 0xffffL;
+  private static final long VALUE_BYTES = 8L;
 
   final ColumnDescriptor column;
   /** Whether a NaN was met that the library's own writers would replace with the canonical one. */
