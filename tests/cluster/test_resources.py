@@ -125,7 +125,7 @@ def require_done_by_next_run(table: SmallTable, desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("take", "left", "code"),
-    [("leave_bytes", BYTES_LEFT, Exit.UNUSABLE), ("leave_names", NAMES_LEFT, Exit.PARTIAL)],
+    [("leave_bytes", BYTES_LEFT, Exit.UNUSABLE), ("leave_names", NAMES_LEFT, Exit.UNUSABLE)],
     ids=["bytes", "names"],
 )
 def test_a_quota_that_is_reached_while_files_are_staged(table, admin, take, left, code):
