@@ -6,8 +6,6 @@ skipped and says so; `make test-foreign` sets up all of them but other versions 
 
 from __future__ import annotations
 
-from typing import Dict
-
 import pytest
 
 from foreign.cases import COMPACTED
@@ -19,19 +17,9 @@ from support.storage import local_only
 
 pytestmark = [pytest.mark.jvm, local_only]
 
-# What the program gets wrong, and why; a test that passes all the same fails, so that its line is removed.
-WRONG_OUTCOMES: Dict[str, str] = {}
-WRONG_ROWS: Dict[str, str] = {}
-
-
-def each_case(wrong):
-    """Every case as a parameter, marked by where it runs and whether it is known to fail."""
-
-    def marks(case):
-        known = [pytest.mark.xfail(reason=wrong[case.name], strict=True)] if case.name in wrong else []
-        return known + ([] if case.is_quick else [pytest.mark.foreign])
-
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=marks(case)) for case in CASES])
+each_case = pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name, marks=[] if case.is_quick else [pytest.mark.foreign]) for case in CASES]
+)
 
 
 @pytest.fixture(scope="session")
@@ -52,12 +40,12 @@ def life(lives, case):
     return found
 
 
-@each_case(WRONG_OUTCOMES)
+@each_case
 def test_its_outcome_is_the_expected_one(life, case):
     assert life.outcome == case.expected, life.reason
 
 
-@each_case(WRONG_ROWS)
+@each_case
 def test_it_reads_the_same_in_fewer_files_and_comes_back_byte_for_byte(life, case):
     written, analyzed, compacted, verified, undone, _ = life.hashes
     assert written == analyzed, "analyze writes nothing"

@@ -119,7 +119,8 @@ def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, A
 def _answer(told: Mapping[str, Any]) -> Answer:
     if "failed" in told:
         return Answer(Digest(0, 0, 0), failed=f"{told['path']}: {told['failed']}")
-    return Answer(Digest(int(told["rows"]), int(told["high"]), int(told["low"])), told["identity"])
+    # Java's numbers are unsigned, a digest's are not.
+    return Answer(Digest(0, 0, 0) + Digest(int(told["rows"]), int(told["high"]), int(told["low"])), told["identity"])
 
 
 def _cost(files: Sequence[FileInfo]) -> int:
@@ -131,21 +132,21 @@ def _slices(sets: Sequence[Sequence[FileInfo]], cores: int) -> Iterator[Tuple[in
     most = max(_LEAST_BYTES, sum(map(_cost, sets)) // (cores * _TASKS_PER_CORE))
     for number, files in enumerate(sets):
         part: List[FileInfo] = []
+        spent = 0
         for file in files:
-            if part and _cost([*part, file]) > most:
+            cost = _cost([file])
+            if part and spent + cost > most:
                 yield number, part
-                part = []
+                part, spent = [], 0
             part.append(file)
+            spent += cost
         if part:
             yield number, part
 
 
 def _sum(parts: Sequence[Answer]) -> Answer:
-    """Sums wrap at 64 bits."""
     for part in parts:
         if part.failed:
             return part
-    mask = 0xFFFFFFFFFFFFFFFF
-    high, low = (sum(getattr(part.digest, name) for part in parts) & mask for name in ("high", "low"))
     identities = {part.identity for part in parts}
-    return Answer(Digest(sum(part.digest.rows for part in parts), high, low), identities.pop() if len(identities) == 1 else "")
+    return Answer(sum((part.digest for part in parts), Digest(0, 0, 0)), identities.pop() if len(identities) == 1 else "")

@@ -60,27 +60,13 @@ class SparkRows:
         return read
 
     def _copy(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
-        tasks = {unit.number: self._copy_tasks(batch, unit) for unit in batch.units}
+        group_bytes = int(self.gateway.hadoop_conf.getLong(*_GROUP_BYTES[batch.format]))
+        tasks = {unit.number: _copy_tasks(batch, unit, group_bytes) for unit in batch.units}
         with _rows_errors():
             answers = iter(
                 self.physical.copy(names.join(batch.target, _ATTEMPTS), [task for of_unit in tasks.values() for task in of_unit])
             )
         return {number: _content([next(answers) for _ in of_unit]) for number, of_unit in tasks.items()}
-
-    def _copy_tasks(self, batch: StageBatch, unit: StageUnit) -> List[CopyTask]:
-        directory = names.join(batch.target, f"{names.UNIT_COLUMN}={unit.number}")
-        group_bytes = int(self.gateway.hadoop_conf.getLong(*_GROUP_BYTES[batch.format]))
-        return [
-            CopyTask(
-                names.join(directory, f"part-{number:05d}-{batch.run}-{names.base(batch.target)}.{batch.format}"),
-                output.files,
-                output.codec,
-                output.form.blooms,
-                group_bytes,
-                batch.format,
-            )
-            for number, output in enumerate(unit.outputs)
-        ]
 
     def read_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         with _rows_errors():
@@ -111,6 +97,21 @@ class SparkRows:
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         with _rows_errors():
             return self.sql.hazards(format, groups)
+
+
+def _copy_tasks(batch: StageBatch, unit: StageUnit, group_bytes: int) -> List[CopyTask]:
+    directory, of_stage = names.join(batch.target, f"{names.UNIT_COLUMN}={unit.number}"), names.base(batch.target)
+    return [
+        CopyTask(
+            names.join(directory, f"part-{number:05d}-{batch.run}-{of_stage}.{batch.format}"),
+            output.files,
+            output.codec,
+            output.form.blooms,
+            group_bytes,
+            batch.format,
+        )
+        for number, output in enumerate(unit.outputs)
+    ]
 
 
 def _content(answers: Sequence[Answer]) -> Content:

@@ -33,6 +33,9 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, OutputForm, PlannedUnit, RunPlan
 
+# A footer of its own for each file costs the driver's memory and time, and its schema goes into the certificate.
+MOST_FORMS = 1000
+
 
 @dataclass(frozen=True)
 class Left:
@@ -142,6 +145,8 @@ def refuse_candidate(candidate: Candidate, rewrite: Rewrite) -> Optional[Reason]
         )
     if len(footers.groups) > 1 and not rewrite.is_copied:
         return Reason(Code.MIXED_FORMS, f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
+    if len(footers.groups) > MOST_FORMS:
+        return Reason(Code.MIXED_FORMS, f"its files have {len(footers.groups)} forms; at most {MOST_FORMS} are compacted", leave_out)
     unfaithful = next(filter(None, (rewrite.refuse(group.form) for group in footers.groups)), None) or candidate.hazard
     return Reason(Code.NOT_FAITHFUL, unfaithful, leave_out) if unfaithful else None
 

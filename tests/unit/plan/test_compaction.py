@@ -223,6 +223,13 @@ def test_large_files_of_one_form_count_when_files_are_to_become_fewer():
     assert planned.outputs == {1: 3}
 
 
+def test_a_unit_of_more_forms_than_a_driver_can_hold_is_refused(monkeypatch):
+    monkeypatch.setattr(compaction, "MOST_FORMS", 1)
+    planned = plan(a_mixed_candidate([X, Y, X, Y]), a_candidate("dt=2"))
+    assert [reason.code for _, reason in planned.refused] == [Code.MIXED_FORMS]
+    assert [unit.name for unit in planned.units] == ["dt=2"]
+
+
 def test_sorted_units_of_several_forms_are_refused():
     planned = plan(a_mixed_candidate([FORM, replace(FORM, codec="gzip")]), settings=SORTED)
     assert [reason.code for _, reason in planned.refused] == [Code.MIXED_FORMS]

@@ -29,6 +29,8 @@ class AttemptFile extends OutputStream {
   final FileSystem fs;
   /** Whether an error was one of writing. */
   boolean failed;
+  /** The bytes written so far. */
+  long length;
   private FSDataOutputStream out;
 
   AttemptFile(FileSystem fs, Path path) {
@@ -69,6 +71,7 @@ class AttemptFile extends OutputStream {
   public void write(byte[] bytes, int offset, int count) throws IOException {
     failed = true;
     out.write(bytes, offset, count);
+    length += count;
     failed = false;
   }
 

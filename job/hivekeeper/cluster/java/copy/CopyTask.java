@@ -127,8 +127,7 @@ public class CopyTask implements Function<Object, Object> {
       if (task.get("codec").equals("none")) return;
       long read = 0;
       for (Object file : (List) task.get("files")) read += ReadAhead.length(file);
-      long written = output.fs.getFileStatus(output.path).getLen();
-      if (written > MOST_GROWTH * read + FREE_GROWTH) throw new IOException(read + " bytes became " + written + " bytes");
+      if (output.length > MOST_GROWTH * read + FREE_GROWTH) throw new IOException(read + " bytes became " + output.length + " bytes");
     }
 
     private Map<String, Object> failed(Throwable error) {
