@@ -25,7 +25,7 @@ from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import Digest
 from hivekeeper.schemas import parse_parquet
 from support import foreign_files, hostile_files
-from support.data_files import form_of, listed
+from support.data_files import batch_of, form_of, listed
 
 
 @pytest.fixture
@@ -374,3 +374,14 @@ def test_a_footer_that_readers_would_understand_differently_is_unreadable(gatewa
 def test_a_field_whose_number_other_readers_cut_is_malformed(gateway, head):
     with pytest.raises(Exception, match="malformed"):
         gateway.helper("RawFooter", bytearray(head + b"\x00\x00"))
+
+
+def test_many_units_cost_as_many_gateway_calls_as_one(gateway, tmp_path):
+    foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
+    rows, costs = SparkRows(gateway), []
+    for count in (1, 1, 5):
+        batch = batch_of(rows, "parquet", tmp_path / f"stage {len(costs)}", [tmp_path / "u"] * count, is_copied=True)
+        before = gateway.calls
+        assert rows.write_stage(batch) == rows.read_stage(batch)
+        costs.append(gateway.calls - before)
+    assert costs[1] == costs[2]
