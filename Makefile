@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench-swap bench-readers bench-log bench-rewrite lint format release clean
+.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench bench-callers bench-swap bench-readers bench-log bench-rewrite lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -36,8 +36,8 @@ test: dist ## run all tests that need no cluster, fastest first, with coverage
 test-sparks: ## run what depends on Spark's version on Spark 3.3 and 4 (VERSIONS: others; ALL=yes: the contracts, too)
 	@ALL=$(ALL) packaging/test-sparks $(VERSIONS)
 
-test-foreign: venv ## compact files of every writer that can be had, and compare with other readers; print what became of each
-	@$(IN_VENV) packaging/test-foreign
+test-foreign: ## compact files of every writer that can be had, and compare with other readers (SPARK: another version than the pinned one)
+	@SPARK=$(SPARK) packaging/test-foreign
 
 cluster-up: venv ## start a Kerberized Hadoop on loopback (SECURE=no: without Kerberos)
 	@$(IN_VENV) tests/cluster/cluster up $(if $(filter no,$(SECURE)),--unsecured)
@@ -51,8 +51,8 @@ test-cluster: dist ## run the tests that need a cluster, starting one where none
 test-matrix: venv ## kill every subcommand after every change on HDFS, and write what was seen to docs/evidence/ (an hour; ALL=no: each change once)
 	@$(IN_VENV) env HKTEST_MATRIX=$(if $(filter no,$(ALL)),once,all) SECURE=no tests/cluster/with tests/faults/run
 
-interleavings: venv ## explore every interleaving of runs and writers on the fakes, and print what stays open (MOST=1: few kills; else an hour)
-	@cd tests && PYTHONPATH=../job:. ../$(IN_VENV) python -m interleavings --traces --most $(or $(MOST),9)
+interleavings: venv ## explore every interleaving of runs and writers on the fakes, and write what was seen to docs/evidence/ (hours; NAME: only one; MOST=1: few kills, nothing written)
+	@cd tests && PYTHONPATH=../job:. ../$(IN_VENV) python -m interleavings --traces $(if $(MOST),--most $(MOST),--record) --memory $(or $(MEMORY),8000) $(if $(NAME),'$(NAME)')
 
 bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3)
@@ -62,6 +62,14 @@ bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=1
 
 bench-log: venv ## measure the memory that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --own $(or $(OWN),1000000)
+
+bench: dist ## measure whole commands beside other programs on a cluster: SHAPES="quick …", PEERS="lakekeeper iceberg delta floor", TURNS=3
+	@HKTEST_CLUSTER_DIR=$(CURDIR)/.cluster/bench BENCH=yes $(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python -m bench.whole \
+	  --shapes $(or $(SHAPES),quick) --peers $(or $(PEERS),lakekeeper iceberg delta floor) --turns $(or $(TURNS),3)
+
+bench-callers: dist ## list which code makes a COMMAND=compact-swap's calls to the NameNode, on a cluster, for a table of SHAPE=quick
+	@HKTEST_CLUSTER_DIR=$(CURDIR)/.cluster/bench BENCH=yes $(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python -m bench.whole.callers \
+	  --shape $(or $(SHAPE),quick) --command $(or $(COMMAND),compact-swap)
 
 bench-rewrite: venv ## measure how fast FILES=5000 small files in UNITS=100 partitions are copied, and rewritten as rows
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/rewrite.py --files $(or $(FILES),5000) --units $(or $(UNITS),100) --turns $(or $(TURNS),3)

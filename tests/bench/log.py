@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, List
 
 from hivekeeper import names
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
-from hivekeeper.cluster.session import open_session
 from hivekeeper.model import Digest, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.ports import Cluster
@@ -146,11 +146,11 @@ def main() -> None:
         "spark.sql.warehouse.dir": f"file:{home}/warehouse",
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home}/metastore;create=true",
     }
-    spark = open_session(options, log_level="ERROR")
+    driver = Driver(options, "ERROR")
     try:
-        measure(Gateway(spark), home, asked)
+        measure(Gateway(driver), home, asked)
     finally:
-        spark.stop()
+        driver.stop()
         shutil.rmtree(home)
 
 
@@ -188,7 +188,7 @@ def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: Control
     assert not why
     meter.measure("write the plan", partial(store.write_durably, files, paths.plan, text))
     del text, plan
-    read = meter.measure("read the plan", lambda: store.read_plan(files, table, paths))
+    read = meter.measure("read the plan", lambda: store.read_plan(cluster_of(files), table, paths))
     assert len(read.units[0].manifest) == asked.own
     del read
     entry = names.join(control.log, names.log_entry(version))
@@ -201,7 +201,7 @@ def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: Control
 
 def cluster_of(files: HadoopFiles) -> Cluster:
     nothing: Any = None
-    return Cluster(files, nothing, nothing, nothing, "etl", "edge1", "app-1", "3.5", "UTC")
+    return Cluster(files, nothing, nothing, nothing, "etl", "edge1", lambda: "app-1", "3.5", "UTC")
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import List, NamedTuple
 
 from hivekeeper import names
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.rows import SparkRows
-from hivekeeper.cluster.session import open_session
 from hivekeeper.model import StageBatch
 from support.data_files import batch_of, listed
 
@@ -71,8 +71,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-rewrite-") as directory:
         top = Path(directory)
         options = {"spark.driver.memory": "2g", "spark.sql.warehouse.dir": f"file:{top}/w", "spark.ui.showConsoleProgress": "false"}
-        spark = open_session({"spark.master": "local[2]", **options}, "ERROR")
-        gateway = Gateway(spark)
+        driver = Driver({"spark.master": "local[2]", **options}, "ERROR")
+        gateway, spark = Gateway(driver), driver.session
         units = write_tables(spark, top / "source", asked.files, asked.units)
         rows = SparkRows(gateway)
         jvm = int(str(gateway.jvm.java.lang.ProcessHandle.current().pid()))
