@@ -119,7 +119,7 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
         Writer(number, name, arguments) for number, (name, *rest) in enumerate(configuration.writers) for arguments in [tuple(rest)]
     )
     budget = Budget(configuration.kills, configuration.lapses, configuration.errors, configuration.switches)
-    return explorer, (explorer.freezer.freeze(world), (*runners, *writers), budget)
+    return explorer, explorer.first(explorer.freezer.freeze(world), (*runners, *writers), budget)
 
 
 __all__ = ["CONFIGURATIONS", "CONTROL", "Configuration", "begin"]

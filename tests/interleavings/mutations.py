@@ -33,6 +33,9 @@ MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
     "the check before it": Mutation(MACHINE, OBJECTION, "why = exchange.object_to(checked.incoming)", "overwrite files"),
     "carrying over": Mutation(DIRECTORIES, "late = move_late(self.run.files, self.unit, entries, expected)", "late = ()", "append"),
+    "looking for late files among those that were checked": Mutation(
+        DIRECTORIES, "nothing_late=self._is_long_settled(checked)", "nothing_late=True", "append"
+    ),
     "merging what was set aside": Mutation(DIRECTORIES, "        merge_recreated(self.run, self.unit, self.unit.live)\n", "", "append"),
     "merging before a put-back": Mutation(
         DIRECTORIES,
@@ -52,8 +55,8 @@ MUTATIONS = {
     ),
     "lifting a nested directory": Mutation(
         DIRECTORIES,
-        "        if is_committed_directory(entry):\n            _lift(files, entry, live)\n\n",
-        "        pass\n\n",
+        "    for entry in nested:\n        _lift(files, entry, live)\n",
+        "",
         "committer beside",
     ),
     "the directory's time before its listing": Mutation(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
@@ -52,7 +52,8 @@ class Call:
         """The paths in a call to the files; none for other calls."""
         found: List[str] = []
         for argument in self.arguments if self.port == "files" else ():
-            found += [argument] if isinstance(argument, str) else [] if isinstance(argument, int) else list(argument)
+            several = [argument] if isinstance(argument, (str, int, FileInfo)) else argument
+            found += [one.path if isinstance(one, FileInfo) else one for one in several if isinstance(one, (str, FileInfo))]
         return [path for path in found if path.startswith("hdfs://")]
 
 
@@ -70,6 +71,9 @@ class Answer:
     error: Optional[Exception] = None
 
 
+# So many commands stay stopped in their middle, 20 KB each; what waits longest is dropped, and run again if it is needed.
+MOST_STOPPED = 4000
+
 PORT_ERRORS = (FilesError, MetastoreUnavailable, RowsError)
 
 
@@ -78,7 +82,11 @@ PORT_ERRORS = (FilesError, MetastoreUnavailable, RowsError)
 
 def _ask(port: str, method: str, *arguments: Any) -> Any:
     """Hand the call to the explorer, which resumes here once it has the answer."""
-    answer = getcurrent().parent.switch(Call(port, method, arguments))
+    here = getcurrent()
+    if here in _dropped:
+        # What ends a command releases its lock; one that nobody will resume asks for nothing more.
+        raise GreenletExit
+    answer = here.parent.switch(Call(port, method, arguments))
     if answer.error is not None:
         raise answer.error
     return answer.value
@@ -150,6 +158,12 @@ class SteppedMetastore:
 
 
 class SteppedRows:
+    def warm_up(self) -> None:
+        """No step: it touches nothing that others can see."""
+
+    def require_started(self) -> None:
+        """No step either."""
+
     def __getattr__(self, method: str) -> Any:
         return lambda *arguments: _ask("rows", method, *arguments)
 
@@ -170,7 +184,7 @@ def run_id(actor: int) -> str:
 
 
 def run_command(job: str, actor: int) -> CommandResult:
-    cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), StoppedClock(), "etl", "edge", "app", "3.5.9", "UTC")  # type: ignore[arg-type]
+    cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), StoppedClock(), "etl", "edge", lambda: "app", "3.5.9", "UTC")  # type: ignore[arg-type]
     run = run_id(actor)
     if job == "compact":
         return compact_swap.compact_swap(a_context(cluster, SELECTED, run, SETTINGS))
@@ -199,9 +213,18 @@ class Point:
 
     def __init__(self, job: Tuple[str, int], parent: Optional[Point], answer: Optional[Answer], execution: greenlet, waits: Any) -> None:
         self._job, self._parent, self._answer = job, parent, answer
-        self._execution: Optional[greenlet] = execution
+        self._execution: Optional[greenlet] = None
         self._children: Dict[Any, Point] = {}
         self.next: Union[Call, Ended] = waits
+        if isinstance(waits, Call):
+            self._stop(execution)
+
+    def _stop(self, execution: greenlet) -> None:
+        self._execution = execution
+        _stopped[self] = None
+        if len(_stopped) > MOST_STOPPED:
+            oldest = next(iter(_stopped))
+            _drop(oldest._take_execution())
 
     @classmethod
     def begin(cls, job: str, actor: int) -> Point:
@@ -219,6 +242,7 @@ class Point:
         """The runner that waits here, or another one brought here by the same answers."""
         if self._execution is not None:
             execution, self._execution = self._execution, None
+            del _stopped[self]
             return execution
         execution = greenlet(_run_to_end)
         execution.switch(*self._job)
@@ -233,6 +257,17 @@ class Point:
             found.append(point._answer)
             point = point._parent
         return found[::-1]
+
+
+# Points whose command waits there, the longest first.
+_stopped: Dict[Point, None] = {}
+_dropped: Set[greenlet] = set()
+
+
+def _drop(execution: greenlet) -> None:
+    _dropped.add(execution)
+    execution.throw()
+    _dropped.remove(execution)
 
 
 def _key_of(answer: Answer) -> Any:

@@ -20,7 +20,7 @@ LATE_MS = 10**9
 TICK_MS = 10
 
 Entry = Tuple[str, int, bool, int, Any, int, bool]
-Frozen = Tuple[FrozenSet[Entry], Any, Optional[int], FrozenSet[tuple], Optional[int], FrozenSet[int], FrozenSet[Tuple[int, int]]]
+Frozen = Tuple[Tuple[Entry, ...], Any, Optional[int], FrozenSet[tuple], Optional[int], FrozenSet[int], FrozenSet[Tuple[int, int]]]
 
 
 class CountingNamespace(Namespace):
@@ -113,7 +113,7 @@ class Freezer:
     def freeze(self, world: World) -> Frozen:
         space = world.namespace
         return (
-            frozenset(self._entries_of(space)),
+            tuple(self._entries_of(space)),
             self._freeze_catalog(world.catalog),
             world.holder,
             frozenset(world.facts),
@@ -144,7 +144,7 @@ class Freezer:
         space = world.namespace
         space.coarse_ms, space.remembered, space.made = coarse_ms, set(remembered), dict(made)
         nodes = {ROOT: space.root}
-        for path, number, is_dir, mtime_ms, content, length, is_open in sorted(entries, key=_path_of):
+        for path, number, is_dir, mtime_ms, content, length, is_open in entries:
             node = Node(number, is_dir, mtime_ms, content, length, is_open, PLAIN)
             nodes[path] = node
             above, _, name = path.rpartition("/")
@@ -152,10 +152,6 @@ class Freezer:
         stored = self._catalogs[catalog]
         world.catalog = Catalog(set(stored.databases), dict(stored.tables), {name: dict(of) for name, of in stored.partitions.items()})
         return world
-
-
-def _path_of(entry: Entry) -> str:
-    return entry[0]
 
 
 def _partition_key(partition: Any) -> tuple:
