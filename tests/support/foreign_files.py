@@ -67,8 +67,6 @@ def table() -> pa.Table:
 
 
 def _delta(name: str, kind: pa.DataType) -> str:
-    if name in ("f32", "f64"):
-        return "BYTE_STREAM_SPLIT"
     if name in ("text", "fixed"):
         return "DELTA_BYTE_ARRAY"
     if name == "bytes":
@@ -99,6 +97,7 @@ WRITERS: Dict[str, Dict[str, Any]] = {
     "no-statistics": {"write_statistics": False},
     "tiny-pages": {"data_page_size": 256, "write_batch_size": 10},
     "page-index": {"write_page_index": True},
+    "split": {"use_dictionary": False, "column_encoding": {"f32": "BYTE_STREAM_SPLIT", "f64": "BYTE_STREAM_SPLIT"}},
     "delta": {"use_dictionary": False, "column_encoding": _encodings()},
     "delta-v2": {"use_dictionary": False, "column_encoding": _encodings(), "data_page_version": "2.0"},
 }

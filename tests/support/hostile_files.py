@@ -197,6 +197,23 @@ CLAIMS: Mapping[str, Callable[[], bytes]] = {
 }
 
 
+def has_a_number_of_many_digits() -> bytes:
+    """Row metadata whose JSON takes a parser time quadratic in the length of a number."""
+    pair: List[Field] = [(1, BINARY, b"org.apache.spark.sql.parquet.row.metadata"), (2, BINARY, b'{"a":' + b"7" * 5000 + b"}")]
+    return whole(GOOD, footer(len(GOOD), more=[(5, LIST, (STRUCT, 1, [pair]))]))
+
+
+def has_long_bounds(size: int) -> bytes:
+    """A decimal whose lowest and highest value take this many bytes; their text takes time more than linear in it."""
+    decimal: List[Field] = [(1, I32, 6), (3, I32, REQUIRED), (4, BINARY, b"id"), (6, I32, 5), (7, I32, 2), (8, I32, 38)]
+    bounds: List[Field] = [(3, I64, 0), (5, BINARY, b"\x55" * size), (6, BINARY, b"\x11" * size)]
+    column: List[Field] = [(1, I32, 6), *chunk([b"id"], len(GOOD), UTF8_CODEC_NONE, 1, bounds)[1][2][1:]]  # type: ignore[index]
+    group: List[Field] = [(1, LIST, (STRUCT, 1, [[(2, I64, len(MAGIC)), (3, STRUCT, column)]])), (2, I64, len(GOOD)), (3, I64, 1)]
+    elements = [schema()[0], decimal]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, 2, elements)), (3, I64, 1), (4, LIST, (STRUCT, 1, [group]))]
+    return whole(GOOD, write_struct([*fields, (7, LIST, (STRUCT, 1, [[(1, STRUCT, [])]]))]))
+
+
 # Defects that only a reader of the footer meets.
 FOOTERS: Mapping[str, Callable[[], bytes]] = {
     "claims-many-columns": claims_many_columns,
@@ -240,9 +257,43 @@ def write_orc_of_no_rows(path: Path) -> None:
     path.write_bytes(bytes(content))
 
 
+def with_orc_footer(content: bytes, more: bytes) -> bytes:
+    """An uncompressed ORC file whose footer ends with these fields too: of repeated ones there are more, of others the last one counts."""
+    postscript = content[-1 - content[-1] : -1]
+    end = len(content) - 1 - len(postscript)
+    longer = footer_length(postscript) + len(more)
+    # The magic stays at the end.
+    postscript = postscript[:-7] + varint(1 << 3) + varint(longer) + postscript[-7:]
+    return content[:end] + more + postscript + bytes([len(postscript)])
+
+
+def footer_length(postscript: bytes) -> int:
+    """The first field of an ORC postscript."""
+    assert postscript[0] == 1 << 3
+    found, shift, at = 0, 0, 1
+    while True:
+        found |= (postscript[at] & 127) << shift
+        if postscript[at] < 128:
+            return found
+        shift, at = shift + 7, at + 1
+
+
+def write_orc_naming_a_stripe_often(path: Path, times: int) -> None:
+    """A small file of 77 rows whose footer names the same stripe again and again."""
+    po.write_table(pa.table({"id": range(77)}), str(path), compression="uncompressed")
+    content = path.read_bytes()
+    # Offset, lengths of index, data and footer, rows: any that lie within the file will do.
+    fields = [(1, 3), (2, 0), (3, 20), (4, 20), (5, 77)]
+    message = b"".join(varint(number << 3) + varint(value) for number, value in fields)
+    more = (varint(3 << 3 | 2) + varint(len(message)) + message) * times + varint(6 << 3) + varint(77 * (times + 1))
+    path.write_bytes(with_orc_footer(content, more))
+
+
 ORC_TAILS: Mapping[str, Callable[[Path], None]] = {
     "footer-longer-than-the-file": lambda path: write_orc_tail(path, MOST, 2**18, 1000),
     "footer-of-most-of-the-file": lambda path: write_orc_tail(path, 1_500_000_000, 2**18, 1_500_001_000),
     "footer-claims-no-rows": write_orc_of_no_rows,
+    "one-stripe-again": lambda path: write_orc_naming_a_stripe_often(path, 1),
+    "one-stripe-very-often": lambda path: write_orc_naming_a_stripe_often(path, 20_000),
     "blocks-of-two-gib": lambda path: write_orc_tail(path, 900, MOST, 1000),
 }

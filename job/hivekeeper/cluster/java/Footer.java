@@ -1,6 +1,8 @@
 package hivekeeper;
 
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -48,17 +50,25 @@ class Footer {
     unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);
   }
 
-  /** A file without rows takes the form of a settled one that differs in nothing else. */
-  void settleLike(List<Footer> others) {
-    if (settled) return;
-    for (Footer other : others) {
-      Map<String, Object> like = new LinkedHashMap<String, Object>(other.form);
-      for (String borrowed : new String[] {"codec", "zone", "blooms"}) like.put(borrowed, form.get(borrowed));
-      if (other.settled && like.equals(form)) {
-        form = other.form;
-        return;
-      }
+  /** A file without rows takes the form of the first settled one that differs in nothing else. */
+  static void settle(List<Footer> footers) {
+    List<Footer> open = new ArrayList<Footer>();
+    for (Footer footer : footers) {
+      if (!footer.settled) open.add(footer);
     }
+    if (open.isEmpty()) return;
+    Map<Object, Map<String, Object>> known = new HashMap<Object, Map<String, Object>>();
+    for (Footer footer : footers) {
+      if (footer.settled) known.putIfAbsent(footer.formWithoutRows(), footer.form);
+    }
+    for (Footer footer : open) footer.form = (Map) known.getOrDefault(footer.formWithoutRows(), footer.form);
+  }
+
+  /** What does not come from the rows. */
+  private Map<String, Object> formWithoutRows() {
+    Map<String, Object> rest = new HashMap<String, Object>(form);
+    for (String borrowed : new String[] {"codec", "zone", "blooms"}) rest.remove(borrowed);
+    return rest;
   }
 
   /** Parts of a nested column's name, joined by dots; a part that contains a dot or a back-quote is back-quoted. */

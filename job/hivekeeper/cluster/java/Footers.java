@@ -72,7 +72,7 @@ public class Footers {
       if (footer.unreadable == null) readable.add(footer);
       else unreadable.add(reason(footer));
     }
-    for (Footer footer : readable) footer.settleLike(readable);
+    Footer.settle(readable);
     List<Object> groups = new ArrayList<Object>();
     for (List<Footer> group : byForm(readable)) groups.add(merged(group));
     Map<String, Object> answer = new LinkedHashMap<String, Object>();

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.Text;
 import org.apache.orc.BooleanColumnStatistics;
@@ -42,17 +41,9 @@ class OrcFooters {
     }
   }
 
-  /** The length of footer and statistics, from the postscript, whose own length is the last byte. */
+  /** The length of footer and statistics. */
   private static long tailBytes(Configuration conf, Path path, long length) throws Exception {
-    byte[] end = new byte[256];
-    FSDataInputStream in = path.getFileSystem(conf).open(path);
-    try {
-      in.readFully(length - end.length, end);
-    } finally {
-      in.close();
-    }
-    int size = end[255] & 255;
-    OrcProto.PostScript tail = OrcProto.PostScript.parseFrom(Arrays.copyOfRange(end, 255 - size, 255));
+    OrcProto.PostScript tail = OrcClaims.postscript(path.getFileSystem(conf), path, length);
     return Math.max(tail.getFooterLength(), tail.getMetadataLength());
   }
 
@@ -65,7 +56,9 @@ class OrcFooters {
     new Columns(footer, reader).add(schema, new ArrayList<String>(), footer.rows);
     OrcMeaning meaning = new OrcMeaning(reader, false);
     boolean dated = meaning.timed || schema.toString().contains("date") || schema.toString().contains("timestamp");
-    footer.form.put("schema", schema.toString() + attributes(schema));
+    StringBuilder attributes = new StringBuilder();
+    addAttributes(schema, attributes);
+    footer.form.put("schema", schema.toString() + attributes);
     footer.form.put("codec", reader.getCompressionKind().name().toLowerCase());
     footer.form.put("writer", writer(reader));
     footer.form.put("calendar", !dated ? "none" : reader.writerUsedProlepticGregorian() ? "corrected" : "legacy");
@@ -97,15 +90,29 @@ class OrcFooters {
 
   /** Of the first stripe, or of all. */
   private static List<String> blooms(TypeDescription schema, OrcMeaning meaning) {
-    Set<String> found = new TreeSet<String>();
+    Set<Integer> wanted = new TreeSet<Integer>();
     for (Object one : meaning.stripes) {
       OrcProto.StripeFooter stripe = (OrcProto.StripeFooter) one;
       for (int i = 0; i < stripe.getStreamsCount(); i++) {
         OrcProto.Stream stream = stripe.getStreams(i);
-        if (stream.getKind().name().startsWith("BLOOM_FILTER")) found.add(fullName(schema.findSubtype(stream.getColumn())));
+        if (stream.getKind().name().startsWith("BLOOM_FILTER")) wanted.add(stream.getColumn());
       }
     }
+    Set<String> found = new TreeSet<String>();
+    addNames(schema, new ArrayList<String>(), wanted, found);
     return new ArrayList<String>(found);
+  }
+
+  /** The dotted names of the types with these ids, in one walk: a file may have a million columns and streams. */
+  private static void addNames(TypeDescription type, List<String> parts, Set<Integer> ids, Set<String> found) {
+    if (ids.contains(type.getId())) found.add(Footer.dotted(parts));
+    if (type.getChildren() == null) return;
+    for (int i = 0; i < type.getChildren().size(); i++) {
+      // Only a struct can be asked for names.
+      parts.add(type.getCategory() == TypeDescription.Category.STRUCT ? (String) type.getFieldNames().get(i) : "_elem");
+      addNames((TypeDescription) type.getChildren().get(i), parts, ids, found);
+      parts.remove(parts.size() - 1);
+    }
   }
 
   private static void requireShallow(TypeDescription type, int level) {
@@ -129,51 +136,33 @@ class OrcFooters {
     return new ArrayList<String>(keys);
   }
 
-  private static String fullName(TypeDescription type) {
-    List<String> parts = new ArrayList<String>();
-    while (type.getParent() != null) {
-      TypeDescription parent = type.getParent();
-      parts.add(0, parent.getFieldNames() == null ? "_elem" : (String) parent.getFieldNames().get(position(type)));
-      type = parent;
-    }
-    return Footer.dotted(parts);
-  }
-
-  /** The position among its parent's children, several of which may be equal. */
-  private static int position(TypeDescription type) {
-    List<TypeDescription> children = type.getParent().getChildren();
-    int at = 0;
-    while (children.get(at) != type) at++;
-    return at;
-  }
-
   /** Type attributes are not part of the type's text. Spark marks its plain timestamps, which has no meaning. */
-  private static String attributes(TypeDescription type) {
-    StringBuilder out = new StringBuilder();
-    for (int id = type.getId(); id <= type.getMaximumId(); id++) {
-      TypeDescription sub = type.findSubtype(id);
-      for (String name : sub.getAttributeNames()) {
-        String value = sub.getAttributeValue(name);
-        if (!value.equals("timestamp")) out.append(" /" + id + "." + name + "=" + value);
-      }
+  private static void addAttributes(TypeDescription type, StringBuilder out) {
+    for (String name : type.getAttributeNames()) {
+      String value = type.getAttributeValue(name);
+      if (!value.equals("timestamp")) out.append(" /" + type.getId() + "." + name + "=" + value);
     }
-    return out.toString();
+    if (type.getChildren() == null) return;
+    for (Object child : type.getChildren()) addAttributes((TypeDescription) child, out);
   }
 
   private static class Columns {
     private final Footer footer;
     private final ColumnStatistics[] all;
     private final List<OrcProto.ColumnStatistics> counts;
+    private final boolean areCounted;
 
     Columns(Footer footer, Reader reader) throws Exception {
       this.footer = footer;
       all = reader.getStatistics();
       counts = reader.getOrcProtoFileStatistics();
+      // ORC's Java writer counts nothing where it writes no index (`orc.create.index=false`), and says 0 for every column.
+      areCounted = all.length > 0 && all[0].getNumberOfValues() == reader.getNumberOfRows();
     }
 
     /** `entries` is the number of values of this type, nulls included; null if ORC does not record it (inside lists and maps). */
     void add(TypeDescription type, List<String> parts, Long entries) {
-      boolean counted = type.getId() < all.length && ((OrcProto.ColumnStatistics) counts.get(type.getId())).hasNumberOfValues();
+      boolean counted = areCounted && type.getId() < all.length && ((OrcProto.ColumnStatistics) counts.get(type.getId())).hasNumberOfValues();
       long present = counted ? all[type.getId()].getNumberOfValues() : 0L;
       if (!parts.isEmpty()) {
         ColumnFacts facts = new ColumnFacts();

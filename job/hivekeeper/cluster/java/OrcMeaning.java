@@ -18,6 +18,8 @@ import org.apache.orc.impl.RecordReaderImpl;
  */
 public class OrcMeaning {
   private static final int HASH_BYTES = 16;
+  private static final int MOST_STRIPES = 10000;
+  private static final long BYTES_OF_STRIPE = 64L << 10;
 
   public final OrcProto.Footer footer;
   /** Whether columns have the type timestamp, whose values depend on the zone; a timestamp with local time zone does not. */
@@ -47,13 +49,36 @@ public class OrcMeaning {
   private void readStripes(Reader reader, boolean all) throws IOException {
     List<StripeInformation> found = reader.getStripes();
     if (found.isEmpty()) return;
+    requireApart(found, reader.getFileTail().getFileLength());
     boolean[] rootOnly = new boolean[reader.getSchema().getMaximumId() + 1];
     rootOnly[0] = true;
-    RecordReaderImpl rows = (RecordReaderImpl) reader.rows(reader.options().include(rootOnly));
+    // Of an empty range, because a reader of rows begins with reading its first stripe.
+    RecordReaderImpl rows = (RecordReaderImpl) reader.rows(reader.options().include(rootOnly).range(0L, 0L));
     try {
-      for (StripeInformation stripe : all ? found : found.subList(0, 1)) stripes.add(rows.readStripeFooter((StripeInformation) stripe));
+      for (StripeInformation each : all ? found : found.subList(0, 1)) {
+        StripeInformation stripe = (StripeInformation) each;
+        OrcClaims.requireInside(stripe, reader.getFileTail().getFileLength());
+        OrcProto.StripeFooter ending = rows.readStripeFooter(stripe);
+        OrcClaims.requireStreams(stripe, ending);
+        stripes.add(ending);
+      }
     } finally {
       rows.close();
+    }
+  }
+
+  /** A footer of a few kilobytes can name one stripe millions of times, and each is read. */
+  private static void requireApart(List<StripeInformation> stripes, long length) {
+    if (stripes.size() > MOST_STRIPES + length / BYTES_OF_STRIPE) {
+      throw new IllegalStateException("its footer says that it has " + stripes.size() + " stripes in " + length + " bytes");
+    }
+    long end = 0;
+    for (Object each : stripes) {
+      StripeInformation stripe = (StripeInformation) each;
+      if (stripe.getOffset() < end || stripe.getLength() < 0 || stripe.getLength() > length - stripe.getOffset()) {
+        throw new IllegalStateException("a stripe of " + stripe.getLength() + " bytes from " + stripe.getOffset() + " on is not where it may be");
+      }
+      end = stripe.getOffset() + stripe.getLength();
     }
   }
 

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.statistics.Statistics;
@@ -20,6 +21,10 @@ class ParquetFooters {
   private static final String ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata";
   // Differences in row metadata that do not change its meaning.
   private static final List<String> MEANINGLESS = Arrays.asList("nullable", "containsNull", "valueContainsNull", "comment");
+
+  private static final int MOST_BOUND_BYTES = 4096;
+  /** Jackson before 2.15 takes time quadratic in the number of digits. */
+  private static final Pattern LONG_NUMBER = Pattern.compile("[0-9]{1001}");
 
   private ParquetFooters() {}
 
@@ -61,6 +66,7 @@ class ParquetFooters {
     footer.form.put("calendar", calendar(schema, keys));
     footer.form.put("zone", "");
     footer.form.put("keys", meaningfulKeys(keys));
+    footer.form.put("single", decoded.raw.hasOwnLabels());
     footer.form.put("blooms", new ArrayList<String>(blooms));
   }
 
@@ -75,11 +81,18 @@ class ParquetFooters {
     boolean counted = statistics != null && statistics.isNumNullsSet();
     facts.nullsKnown = facts.nullsKnown && counted;
     if (counted) facts.nulls += statistics.getNumNulls();
-    if (statistics != null && statistics.hasNonNullValue()) {
+    if (statistics != null && (isLong(statistics.getMinBytes()) || isLong(statistics.getMaxBytes()))) {
+      facts.boundsKnown = false;
+    } else if (statistics != null && statistics.hasNonNullValue()) {
       facts.addBounds(statistics.genericGetMin(), statistics.genericGetMax());
     } else if (!counted || statistics.getNumNulls() < chunk.getValueCount()) {
       facts.boundsKnown = false;
     }
+  }
+
+  /** The text of a decimal of a million bytes takes a minute. Libraries write no such bounds (PARQUET-400). */
+  private static boolean isLong(byte[] bound) {
+    return bound != null && bound.length > MOST_BOUND_BYTES;
   }
 
   private static String writer(String createdBy, Map<String, String> keys) {
@@ -114,6 +127,7 @@ class ParquetFooters {
     }
     String json = (String) keys.get(ROW_METADATA);
     if (json != null) {
+      if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
       String said = Json.write(withoutMeaningless(Json.readAny(json)));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
       if (telling) names.add(ROW_METADATA + "#" + hash(said));

@@ -10,18 +10,20 @@ import java.util.Arrays;
  * 6 created_by, 7 column orders, 8 and 9 encryption (parquet-format, `FileMetaData`).
  *
  * Fields 2, 5 and 6 decide how readers understand equal values. A copy keeps their bytes, and with them annotations that are newer than
- * this Parquet library.
+ * this Parquet library; except a count of the rows of a source (`PandasLabels`), which would not be true of a copy with other rows.
  */
 public class RawFooter {
   public static final int SCHEMA = 2;
   public static final int ENCRYPTION = 8;
   private static final int LAST_KNOWN = 9;
-  private static final int[] MEANING = {SCHEMA, 5, 6};
+  private static final int KEY_VALUES = 5;
+  private static final int[] MEANING = {SCHEMA, KEY_VALUES, 6};
   private static final int[] TYPES = {
     0, ThriftStruct.I32, ThriftStruct.LIST, ThriftStruct.I64, ThriftStruct.LIST, ThriftStruct.LIST, ThriftStruct.BINARY, ThriftStruct.LIST
   };
 
   public final ThriftStruct fields;
+  private final byte[] keyValues;
 
   public RawFooter(byte[] footer) {
     fields = new ThriftStruct(footer);
@@ -33,6 +35,17 @@ public class RawFooter {
     for (int id = 1; id <= 4; id++) {
       if (!fields.has(id)) throw new IllegalStateException("its footer is malformed: field " + id + " is missing");
     }
+    keyValues = PandasLabels.withoutCount(fields.body(KEY_VALUES));
+  }
+
+  /** Whether it labels its rows in a way that is not true of them together with those of another file. */
+  public boolean hasOwnLabels() {
+    return PandasLabels.areOwn(keyValues);
+  }
+
+  /** The bytes that a copy gets. */
+  private byte[] kept(int id) {
+    return id == KEY_VALUES ? keyValues : fields.body(id);
   }
 
   /** The first top-level field that parquet-format 2.11 does not have, 0 if there is none. */
@@ -43,10 +56,10 @@ public class RawFooter {
     return 0;
   }
 
-  /** Whether schema, key-value metadata and created_by are the same bytes. */
+  /** Whether the bytes that a copy gets of schema, key-value metadata and created_by are the same. */
   public boolean meansLike(RawFooter other) {
     for (int id : MEANING) {
-      if (!Arrays.equals(fields.body(id), other.fields.body(id))) return false;
+      if (!Arrays.equals(kept(id), other.kept(id))) return false;
     }
     return true;
   }
@@ -55,7 +68,7 @@ public class RawFooter {
   public String identity() throws Exception {
     MessageDigest digest = MessageDigest.getInstance("SHA-256");
     for (int id : MEANING) {
-      byte[] body = fields.body(id);
+      byte[] body = kept(id);
       digest.update(ByteBuffer.allocate(4).putInt(body == null ? -1 : body.length).array());
       if (body != null) digest.update(body);
     }
@@ -71,7 +84,7 @@ public class RawFooter {
     int last = 0;
     for (int id = 1; id < TYPES.length; id++) {
       boolean own = id == 3 || id == 4 || id == 7;
-      byte[] body = (own ? this : source).fields.body(id);
+      byte[] body = (own ? this : source).kept(id);
       if (body == null) continue;
       out.write((id - last) << 4 | TYPES[id]);
       out.write(body, 0, body.length);

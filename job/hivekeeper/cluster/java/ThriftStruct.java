@@ -24,14 +24,17 @@ public class ThriftStruct {
   private final byte[] bytes;
   private final Map<Integer, byte[]> bodies = new TreeMap<Integer, byte[]>();
   private final Map<Integer, Integer> types = new TreeMap<Integer, Integer>();
+  private final int start;
   private int at;
 
   public ThriftStruct(byte[] bytes) {
     this(bytes, 0);
   }
 
-  private ThriftStruct(byte[] bytes, int start) {
+  /** A struct that begins at `start`; what follows it is left alone. */
+  public ThriftStruct(byte[] bytes, int start) {
     this.bytes = bytes;
+    this.start = start;
     at = start;
     int id = 0;
     int head = next();
@@ -61,6 +64,11 @@ public class ThriftStruct {
     return found;
   }
 
+  /** In bytes. */
+  public int length() {
+    return at - start;
+  }
+
   public Iterable<Integer> ids() {
     return bodies.keySet();
   }
@@ -83,6 +91,13 @@ public class ThriftStruct {
   /** The value of an integer field. */
   public long integer(int id) {
     return zigzag(varint(body(id), new int[] {0}));
+  }
+
+  /** The bytes of a text or binary field. */
+  public byte[] binary(int id) {
+    int[] start = {0};
+    int size = (int) varint(body(id), start);
+    return Arrays.copyOfRange(body(id), start[0], start[0] + size);
   }
 
   private int idAfter(int last, int head) {
@@ -186,6 +201,6 @@ public class ThriftStruct {
   }
 
   private static IllegalStateException malformed(String what) {
-    return new IllegalStateException("its footer is malformed: " + what);
+    return new IllegalStateException("its metadata are malformed: " + what);
   }
 }

@@ -1,5 +1,7 @@
 package hivekeeper;
 
+import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -8,9 +10,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.bytes.ByteBufferInputStream;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.Encoding;
 import org.apache.parquet.column.ValuesType;
+import org.apache.parquet.column.values.ValuesReader;
 import org.apache.parquet.format.ColumnChunk;
 import org.apache.parquet.format.RowGroup;
 import org.apache.parquet.hadoop.CodecFactory;
@@ -76,7 +80,7 @@ public class Undecodable {
     for (Encoding encoding : chunk.getEncodings()) {
       PrimitiveType type = column.getPrimitiveType();
       String said = ((Encoding) encoding).name() + " of " + type.getPrimitiveTypeName().name();
-      if (asked.add(said) && !canRead((Encoding) encoding, column)) found.add(said);
+      if (asked.add(said + column.getMaxDefinitionLevel()) && !canRead((Encoding) encoding, column)) found.add(said);
     }
   }
 
@@ -111,10 +115,22 @@ public class Undecodable {
     if (encoding.usesDictionary()) return !isBoolean;
     if (encoding == Encoding.BIT_PACKED || encoding == Encoding.RLE && !isBoolean) return true;
     try {
-      encoding.getValuesReader(column, ValuesType.VALUES);
+      ValuesReader reader = encoding.getValuesReader(column, ValuesType.VALUES);
+      if (encoding == Encoding.BYTE_STREAM_SPLIT && column.getMaxDefinitionLevel() > 0) readPageWithNull(reader, column);
       return true;
     } catch (RuntimeException refused) {
       return false;
+    } catch (IOException refused) {
+      return false;
     }
+  }
+
+  /** parquet-mr 1.12 expects a value for every NULL of a page. */
+  private static void readPageWithNull(ValuesReader reader, ColumnDescriptor column) throws IOException {
+    PrimitiveType.PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
+    boolean isShort = type == PrimitiveType.PrimitiveTypeName.FLOAT || type == PrimitiveType.PrimitiveTypeName.INT32;
+    boolean isFixed = type == PrimitiveType.PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY;
+    int bytes = isFixed ? column.getPrimitiveType().getTypeLength() : isShort ? 4 : 8;
+    reader.initFromPage(2, ByteBufferInputStream.wrap(ByteBuffer.allocate(bytes)));
   }
 }

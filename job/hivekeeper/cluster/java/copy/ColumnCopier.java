@@ -17,6 +17,7 @@ class ColumnCopier {
   private static final int CANONICAL_FLOAT = 0x7fc00000;
   private static final long ENTRIES_PER_LOOK = 0xffffL;
   private static final long VALUE_BYTES = 8L;
+  private static final long BYTES_PER_LOOK = 8L << 20;
 
   final ColumnDescriptor column;
   /** Whether a NaN was met that the library's own writers would replace with the canonical one. */
@@ -29,6 +30,7 @@ class ColumnCopier {
   private ChunkClaims claims;
   private long left;
   private long bytes;
+  private long lookAt;
 
   ColumnCopier(ColumnDescriptor column, GroupType schema) throws IOException {
     this.column = column;
@@ -69,12 +71,20 @@ class ColumnCopier {
     if (claims != null) claims.checkNulls();
   }
 
-  /** Copies `count` rows, or only folds them if `writer` is null. The hash of row i of this batch is hashes[i]. Returns the values' bytes. */
-  long copy(int count, ColumnWriter writer, long[] hashes) throws IOException {
+  /**
+   * Copies `count` rows, or only folds them if `writer`, of a column of `merged`, is null. The hash of row i of this batch is hashes[i].
+   * Returns the values' bytes.
+   */
+  long copy(int count, ColumnWriter writer, long[] hashes, MergedFile merged) throws IOException {
     int row = -1;
     bytes = 0;
+    lookAt = BYTES_PER_LOOK;
     while (left > 0) {
-      if ((left & ENTRIES_PER_LOOK) == 0) FileMerge.requireNotKilled();
+      if ((left & ENTRIES_PER_LOOK) == 0 || bytes >= lookAt) {
+        FileMerge.requireNotKilled();
+        if (merged != null) merged.requireRoom();
+        lookAt = bytes + BYTES_PER_LOOK;
+      }
       int repetition = reader.getCurrentRepetitionLevel();
       if (repetition == 0 && row == count - 1) return bytes;
       if (repetition == 0) row++;

@@ -7,10 +7,8 @@ import hivekeeper.WorkerPool;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
@@ -19,6 +17,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.util.SerializableConfiguration;
 
 /** The driver's side of a copy: runs the tasks on executors, then puts in place what they answered. The classes must be in a jar there. */
@@ -63,9 +62,10 @@ public class CopyJobs {
   }
 
   private List<Object> run(List<Object> tasks) throws Exception {
-    CopyTask task = new CopyTask(context.broadcast(new SerializableConfiguration(conf)), cores(context.getConf()), windowBytes);
+    Broadcast<?> shared = context.broadcast(new SerializableConfiguration(conf));
+    CopyTask task = new CopyTask(shared, cores(context.getConf()), windowBytes);
     List<Object> answers = ask(task, tasks, tasks.size());
-    // One after the other, because another file that was read at the same time may have taken the memory.
+    // One after the other, each with the share of all: another file that was read at the same time may have taken the memory.
     List<Object> starved = new ArrayList<Object>();
     List<Integer> places = new ArrayList<Integer>();
     for (int i = 0; i < answers.size(); i++) {
@@ -73,7 +73,7 @@ public class CopyJobs {
       starved.add(tasks.get(i));
       places.add(i);
     }
-    List<Object> again = ask(task, starved, 1);
+    List<Object> again = ask(new CopyTask(shared, 1, windowBytes), starved, 1);
     for (int i = 0; i < again.size(); i++) answers.set(((Integer) places.get(i)).intValue(), again.get(i));
     return answers;
   }
@@ -107,23 +107,14 @@ public class CopyJobs {
       written.add(i);
       renames.put(i, new Rename((String) answer.get("attempt"), (String) ((Map) tasks.get(i)).get("target"), answer));
     }
-    makeParents(renames.values());
     final Renames exact = new Renames(conf);
     List<Object> placed = WorkerPool.map(written, new WorkerPool.Task() {
       public Object of(Object number) {
-        return ((Rename) renames.get(number)).answer(exact);
+        return ((Rename) renames.get(number)).answer(exact, conf);
       }
     });
     for (int i = 0; i < placed.size(); i++) results.set(((Integer) written.get(i)).intValue(), placed.get(i));
     return results;
-  }
-
-  private void makeParents(Iterable<Rename> renames) throws IOException {
-    Set<Path> made = new HashSet<Path>();
-    for (Rename rename : renames) {
-      Path parent = new Path(((Rename) rename).target).getParent();
-      if (made.add(parent)) parent.getFileSystem(conf).mkdirs(parent);
-    }
   }
 
   private static class Rename {
@@ -138,8 +129,10 @@ public class CopyJobs {
     }
 
     /** The task's own answer, or why the output could not be put in its place. */
-    Map<String, Object> answer(Renames renames) {
+    Map<String, Object> answer(Renames renames, Configuration conf) {
       try {
+        Path parent = new Path(target).getParent();
+        parent.getFileSystem(conf).mkdirs(parent);
         renames.rename(attempt, target);
         return answer;
       } catch (IOException refused) {

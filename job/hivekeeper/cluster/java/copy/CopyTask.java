@@ -18,10 +18,11 @@ import org.apache.spark.util.SerializableConfiguration;
  *
  * Asked for a digest: {format, files: [[path, length], …], check_claims}; for a copy: {format, files, attempt, codec, blooms, row_group_bytes}, where
  * `attempt` is the path of the output without the number of the attempt.
- * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line.
+ * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line, and
+ * whether more memory may help.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
  *
- * A task holds at most a window of file contents (`TaskMemory`), a row group of the output, a batch of rows, and one page of each column.
+ * A task holds at most a window of file contents, a row group of the source and one of the output, and one page of each column: `TaskMemory`.
  */
 public class CopyTask implements Function<Object, Object> {
   private static final long serialVersionUID = 1L;
@@ -134,7 +135,7 @@ public class CopyTask implements Function<Object, Object> {
       Map<String, Object> answer = new LinkedHashMap<String, Object>();
       answer.put("failed", Messages.shortReason(error));
       answer.put("path", output != null && output.failed ? output.path.toString() : path);
-      answer.put("starved", error instanceof OutOfMemoryError);
+      answer.put("starved", error instanceof OutOfMemoryError || ShareExceeded.causes(error) && !memory.isAlone);
       return answer;
     }
   }

@@ -13,7 +13,7 @@ abstract class FileMerge {
   static FileMerge of(Configuration conf, TaskMemory memory, Map<String, Object> task, AttemptFile output) throws Exception {
     boolean checksClaims = Boolean.TRUE.equals(task.get("check_claims"));
     CopyOptions options = output == null ? null : new CopyOptions(task, memory);
-    if (task.get("format").equals("orc")) return new OrcMerge(conf, output, options, checksClaims);
+    if (task.get("format").equals("orc")) return new OrcMerge(conf, memory, output, options, checksClaims);
     return new ParquetMerge(conf, memory, output, options, checksClaims);
   }
 

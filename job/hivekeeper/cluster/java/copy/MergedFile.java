@@ -44,6 +44,7 @@ class MergedFile {
   private final CodecFactory codecs;
   private final CompressionCodecName codec;
   private final long rowGroupBytes;
+  private final long waitingBytes;
   private final ParquetFileWriter writer;
   private ColumnChunkPageWriteStore pages;
   private ColumnWriteStore store;
@@ -60,6 +61,7 @@ class MergedFile {
     columns = schema.getColumns();
     codec = options.codec.equals("none") ? CompressionCodecName.UNCOMPRESSED : CompressionCodecName.valueOf(options.codec.toUpperCase());
     rowGroupBytes = options.rowGroupBytes;
+    waitingBytes = options.waitingBytes;
     ParquetProperties.Builder builder = ParquetProperties.builder().withAllocator(new HeapByteBufferAllocator());
     builder.withWriterVersion(ParquetProperties.WriterVersion.PARQUET_1_0).withMinRowCountForPageSizeCheck(rowsPerCheck);
     // The library's guess of when a page is full is wrong where it gives up a dictionary of long values.
@@ -77,6 +79,12 @@ class MergedFile {
   /** The writer of a column, valid until the next `endRows`. */
   ColumnWriter column(int index) {
     return writers[index];
+  }
+
+  /** Fails if the values of a batch take too much: a few bytes of a source can stand for many long values. */
+  void requireRoom() {
+    long waiting = store.getAllocatedSize();
+    if (waiting > waitingBytes) throw new ShareExceeded("a batch of rows", waiting, waitingBytes);
   }
 
   /** Every column got the entries of this many more rows. */

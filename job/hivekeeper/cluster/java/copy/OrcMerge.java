@@ -26,6 +26,7 @@ class OrcMerge extends FileMerge {
   private static final int LEAST_STRIDE = 1000;
 
   private final Configuration conf;
+  private final TaskMemory memory;
   private final AttemptFile file;
   private final CopyOptions options;
   private final boolean checksClaims;
@@ -39,16 +40,18 @@ class OrcMerge extends FileMerge {
   private Writer writer;
 
   /** `file` and `options` are null if only the digest is wanted. */
-  OrcMerge(Configuration conf, AttemptFile file, CopyOptions options, boolean checksClaims) {
+  OrcMerge(Configuration conf, TaskMemory memory, AttemptFile file, CopyOptions options, boolean checksClaims) {
     this.conf = new Configuration(conf);
+    this.memory = memory;
     this.file = file;
     this.options = options;
     this.checksClaims = checksClaims;
   }
 
   void add(String path, long length, byte[] content) throws Exception {
-    OrcSource source = OrcSource.open(conf, path, length, content);
+    OrcSource source = OrcSource.open(conf, memory, path, length, content);
     try {
+      source.requireRoom(memory);
       begin(source);
       long before = digest.rows;
       copyStripes(source);

@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.OrcClaims;
 import hivekeeper.OrcMeaning;
 import java.io.IOException;
 import java.util.List;
@@ -7,10 +8,12 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.orc.CompressionKind;
 import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
+import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.BufferChunk;
 import org.apache.orc.impl.OrcTail;
@@ -24,6 +27,8 @@ import org.apache.orc.impl.OrcTail;
 class OrcSource {
   private static final int MOST_ROWS = 1024;
   private static final long BATCH_BYTES = 1L << 20;
+  /** What the readers and writers of a column hold besides. */
+  private static final int COLUMN_BYTES = 16 << 10;
 
   final String path;
   final OrcMeaning meaning;
@@ -42,10 +47,11 @@ class OrcSource {
   }
 
   /** `content` is null for a file that is streamed. Fails for what cannot be decoded. */
-  static OrcSource open(Configuration conf, String path, long length, byte[] content) throws Exception {
+  static OrcSource open(Configuration conf, TaskMemory memory, String path, long length, byte[] content) throws Exception {
     Path place = new Path(path);
     FileSystem fs = place.getFileSystem(conf);
     if (content != null) fs = new ContentFileSystem(fs, content);
+    requireRoom(OrcClaims.postscript(fs, place, length), memory);
     Reader declared = OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
     try {
       OrcMeaning meaning = new OrcMeaning(declared, true);
@@ -74,6 +80,35 @@ class OrcSource {
 
   void close() throws IOException {
     reader.close();
+  }
+
+  /** The footer is decompressed in a buffer, too. */
+  private static void requireRoom(OrcProto.PostScript postscript, TaskMemory memory) {
+    boolean compressed = postscript.getCompression() != OrcProto.CompressionKind.NONE;
+    long size = postscript.getCompressionBlockSize();
+    if (compressed && (size < 0 || size > memory.pageBytes)) throw new ShareExceeded("a buffer", size, memory.pageBytes);
+  }
+
+  /** Fails if the largest stripe takes more memory than there is: as it is stored, its buffers, one for each stream, and its dictionaries. */
+  void requireRoom(TaskMemory memory) {
+    List<StripeInformation> stripes = reader.getStripes();
+    boolean compressed = reader.getCompressionKind() != CompressionKind.NONE;
+    for (int i = 0; i < stripes.size(); i++) {
+      long stored = ((StripeInformation) stripes.get(i)).getDataLength();
+      if (stored > memory.storedBytes) throw new ShareExceeded("a stripe as it is stored", stored, memory.storedBytes);
+      OpenPages open = new OpenPages(memory.pageBytes);
+      OrcProto.StripeFooter footer = (OrcProto.StripeFooter) meaning.stripes.get(i);
+      open.take((long) COLUMN_BYTES * footer.getColumnsCount(), footer.getColumnsCount() + " columns");
+      for (int j = 0; j < footer.getStreamsCount(); j++) {
+        OrcProto.Stream stream = footer.getStreams(j);
+        boolean ofIndex = stream.getKind().name().startsWith("ROW_INDEX") || stream.getKind().name().startsWith("BLOOM_FILTER");
+        if (compressed && !ofIndex && stream.getLength() > 0) open.take(reader.getCompressionSize(), "a buffer for each stream of a stripe");
+      }
+      for (int j = 0; j < footer.getColumnsCount(); j++) {
+        long values = footer.getColumns(j).getDictionarySize() & 0xffffffffL;
+        open.take(Integer.BYTES * values, "a dictionary of " + values + " values");
+      }
+    }
   }
 
   RecordReader rows() throws IOException {

@@ -81,9 +81,8 @@ class ParquetMerge extends FileMerge {
         skipEmpty(source, (BlockMetaData) block);
         continue;
       }
-      source.limitPages((BlockMetaData) block, memory.pageBytes);
-      PageReadStore pages = source.reader.readNextRowGroup();
-      ColumnReadStoreImpl store = new ColumnReadStoreImpl(new SourcePages(pages), new SchemaWalk(schema), schema, writer);
+      PageReadStore pages = source.nextPages((BlockMetaData) block, memory);
+      ColumnReadStoreImpl store = new ColumnReadStoreImpl(pages, new SchemaWalk(schema), schema, writer);
       Map<ColumnPath, ChunkClaims> claims = claimsOf((BlockMetaData) block);
       for (ColumnCopier column : columns) {
         ((ColumnCopier) column).open(store, (ChunkClaims) claims.get(ColumnPath.get(((ColumnCopier) column).column.getPath())));
@@ -156,7 +155,7 @@ class ParquetMerge extends FileMerge {
     Arrays.fill(hashes, 0, rows, RowDigest.START);
     boolean foundOddNaN = false;
     for (int i = 0; i < columns.length; i++) {
-      bytes += columns[i].copy(rows, merged == null ? null : merged.column(i), hashes);
+      bytes += columns[i].copy(rows, merged == null ? null : merged.column(i), hashes, merged);
       if (columns[i].hasOddNaN && output != null) foundOddNaN = withOddNaN.add(columns[i].column) || foundOddNaN;
     }
     digest.add(hashes, rows);

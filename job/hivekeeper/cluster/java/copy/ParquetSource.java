@@ -17,6 +17,7 @@ import org.apache.parquet.hadoop.CodecFactory;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
+import org.apache.parquet.io.SeekableInputStream;
 
 /**
  * A Parquet file to be read: a short one wholly in memory, a longer one streamed by the library's own reads.
@@ -25,16 +26,26 @@ import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
  */
 class ParquetSource {
   private static final int SMALL_BUFFER = 1 << 16;
+  /** What the reader and the writer of a column hold besides pages. */
+  private static final int COLUMN_BYTES = 16 << 10;
 
   final String path;
   final DecodedFooter footer;
   final BoundedCodecs codecs;
   final ParquetFileReader reader;
 
-  private ParquetSource(String path, DecodedFooter footer, BoundedCodecs codecs, ParquetFileReader reader) {
+  private final long length;
+  private final byte[] content;
+  private final SourceInput input;
+
+  private ParquetSource(String path, long length, byte[] content, DecodedFooter footer, BoundedCodecs codecs, SourceInput input,
+      ParquetFileReader reader) {
     this.path = path;
+    this.length = length;
+    this.content = content;
     this.footer = footer;
     this.codecs = codecs;
+    this.input = input;
     this.reader = reader;
   }
 
@@ -46,7 +57,8 @@ class ParquetSource {
     byte[] ending = footer.changed ? withLength(footer.bytes()) : new byte[0];
     BoundedCodecs codecs = new BoundedCodecs(new CodecFactory(conf, SMALL_BUFFER));
     ParquetReadOptions options = HadoopReadOptions.builder(conf).usePageChecksumVerification(true).withCodecFactory(codecs).build();
-    ParquetFileReader reader = ParquetFileReader.open(new SourceInput(fs, place, content, length, ending), options);
+    SourceInput input = new SourceInput(fs, place, content, length, ending);
+    ParquetFileReader reader = ParquetFileReader.open(input, options);
     boolean sound = false;
     try {
       ColumnChunks.requireInside(reader.getFooter(), length);
@@ -56,20 +68,34 @@ class ParquetSource {
     } finally {
       if (!sound) reader.close();
     }
-    return new ParquetSource(path, footer, codecs, reader);
+    return new ParquetSource(path, length, content, footer, codecs, input, reader);
   }
 
   void close() throws IOException {
     reader.close();
   }
 
-  /** No page of this row group may take more when it is decompressed. */
-  void limitPages(BlockMetaData block, long most) {
+  /** The pages of the next row group, which is this one. What it takes to read them is looked at before. */
+  SourcePages nextPages(BlockMetaData block, TaskMemory memory) throws IOException {
+    OpenPages open = new OpenPages(memory.pageBytes);
     long longest = 0;
-    for (ColumnChunkMetaData chunk : block.getColumns()) {
-      longest = Math.max(longest, ((ColumnChunkMetaData) chunk).getTotalUncompressedSize());
+    long stored = 0;
+    SeekableInputStream in = content == null ? input.newStream() : null;
+    try {
+      PageHeaders headers = new PageHeaders(content, in, length);
+      for (ColumnChunkMetaData each : block.getColumns()) {
+        ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
+        longest = Math.max(longest, chunk.getTotalUncompressedSize());
+        stored += chunk.getTotalSize();
+        open.take(COLUMN_BYTES, block.getColumns().size() + " columns");
+        headers.walk(chunk, open);
+      }
+    } finally {
+      if (in != null) in.close();
     }
-    codecs.limit(Math.min(longest, most));
+    if (stored > memory.storedBytes) throw new ShareExceeded("a row group as it is stored", stored, memory.storedBytes);
+    codecs.limit(longest);
+    return new SourcePages(reader.readNextRowGroup(), codecs, open);
   }
 
   private static byte[] readFooter(FileSystem fs, Path place, long length) throws IOException {

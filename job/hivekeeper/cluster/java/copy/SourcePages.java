@@ -1,17 +1,33 @@
 package hivekeeper.copy;
 
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import org.apache.parquet.bytes.ByteBufferInputStream;
+import org.apache.parquet.bytes.BytesInput;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.page.DataPage;
+import org.apache.parquet.column.page.DataPageV1;
+import org.apache.parquet.column.page.DataPageV2;
 import org.apache.parquet.column.page.DictionaryPage;
 import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.column.page.PageReader;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
-/** The pages of a row group; fails for a dictionary that claims more values than it has bytes: a reader allocates what it claims. */
+/**
+ * The pages of a row group. The memory for a page and for what its decoder makes of it is taken before either, and given back when the
+ * column's next page is asked for.
+ *
+ * A page lies in one piece, because the library's streams over several allocate whatever length a value claims.
+ */
 class SourcePages implements PageReadStore {
   private final PageReadStore pages;
+  private final BoundedCodecs codecs;
+  private final OpenPages open;
 
-  SourcePages(PageReadStore pages) {
+  SourcePages(PageReadStore pages, BoundedCodecs codecs, OpenPages open) {
     this.pages = pages;
+    this.codecs = codecs;
+    this.open = open;
   }
 
   public long getRowCount() {
@@ -19,24 +35,100 @@ class SourcePages implements PageReadStore {
   }
 
   public PageReader getPageReader(ColumnDescriptor column) {
-    final PageReader reader = pages.getPageReader(column);
-    return new PageReader() {
-      public long getTotalValueCount() {
-        return reader.getTotalValueCount();
-      }
+    return new ColumnPages(column, pages.getPageReader(column));
+  }
 
-      public DataPage readPage() {
-        return reader.readPage();
-      }
+  private class ColumnPages implements PageReader {
+    /** An object with its place in an array, or a number. */
+    private static final long OBJECT_BYTES = 48L;
+    private static final long NUMBER_BYTES = 8L;
 
-      public DictionaryPage readDictionaryPage() {
-        DictionaryPage page = reader.readDictionaryPage();
-        if (page == null) return page;
-        int size = page.getDictionarySize();
-        int bytes = page.getUncompressedSize();
-        if (size < 0 || size > bytes) throw new IllegalStateException("a dictionary of " + bytes + " bytes claims " + size + " values");
-        return page;
+    private final ColumnDescriptor column;
+    private final PageReader reader;
+    private final String what;
+    private long held;
+    private long seen;
+
+    ColumnPages(ColumnDescriptor column, PageReader reader) {
+      this.column = column;
+      this.reader = reader;
+      what = "a page of the column " + String.join(".", column.getPath());
+    }
+
+    public long getTotalValueCount() {
+      return reader.getTotalValueCount();
+    }
+
+    public DictionaryPage readDictionaryPage() {
+      codecs.room(open.left());
+      DictionaryPage page = reader.readDictionaryPage();
+      if (page == null) return page;
+      int size = page.getDictionarySize();
+      int bytes = page.getUncompressedSize();
+      if (size < 0 || size > bytes) throw new IllegalStateException("a dictionary of " + bytes + " bytes claims " + size + " values");
+      PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
+      boolean number = type == PrimitiveTypeName.INT32 || type == PrimitiveTypeName.INT64
+          || type == PrimitiveTypeName.FLOAT || type == PrimitiveTypeName.DOUBLE;
+      open.take(page.getBytes().size() + size * (number ? NUMBER_BYTES : OBJECT_BYTES), what);
+      return page;
+    }
+
+    public DataPage readPage() {
+      open.giveBack(held);
+      held = 0;
+      codecs.room(open.left());
+      DataPage page = reader.readPage();
+      try {
+        if (page instanceof DataPageV1) return checked((DataPageV1) page);
+        return page == null ? null : checked((DataPageV2) page);
+      } catch (IOException broken) {
+        throw new IllegalStateException(what + " cannot be read: " + broken.getMessage(), broken);
       }
-    };
+    }
+
+    private DataPage checked(DataPageV1 page) throws IOException {
+      ByteBuffer bytes = inOnePiece(page.getBytes());
+      EncodedCounts counts = counts(page);
+      ByteBufferInputStream in = asStream(bytes);
+      counts.walkLevels(page.getRlEncoding(), column.getMaxRepetitionLevel(), in);
+      counts.walkLevels(page.getDlEncoding(), column.getMaxDefinitionLevel(), in);
+      counts.walkValues(page.getValueEncoding(), in);
+      held += counts.taken();
+      return new DataPageV1(asInput(bytes), page.getValueCount(), page.getUncompressedSize(), page.getStatistics(),
+          page.getRlEncoding(), page.getDlEncoding(), page.getValueEncoding());
+    }
+
+    private DataPage checked(DataPageV2 page) throws IOException {
+      ByteBuffer repetitions = inOnePiece(page.getRepetitionLevels());
+      ByteBuffer definitions = inOnePiece(page.getDefinitionLevels());
+      ByteBuffer bytes = inOnePiece(page.getData());
+      EncodedCounts counts = counts(page);
+      counts.walkBareLevels(column.getMaxRepetitionLevel(), asStream(repetitions));
+      counts.walkBareLevels(column.getMaxDefinitionLevel(), asStream(definitions));
+      counts.walkValues(page.getDataEncoding(), asStream(bytes));
+      held += counts.taken();
+      return DataPageV2.uncompressed(page.getRowCount(), page.getNullCount(), page.getValueCount(), asInput(repetitions),
+          asInput(definitions), page.getDataEncoding(), asInput(bytes), page.getStatistics());
+    }
+
+    /** No value takes more bytes than all pages of the column so far: a value may continue one of the page before (PARQUET-246). */
+    private EncodedCounts counts(DataPage page) {
+      seen += held;
+      return new EncodedCounts(page.getValueCount(), seen, open, what);
+    }
+
+    private ByteBuffer inOnePiece(BytesInput bytes) throws IOException {
+      open.take(bytes.size(), what);
+      held += bytes.size();
+      return bytes.toByteBuffer();
+    }
+
+    private ByteBufferInputStream asStream(ByteBuffer bytes) {
+      return ByteBufferInputStream.wrap(new ByteBuffer[] {bytes});
+    }
+
+    private BytesInput asInput(ByteBuffer bytes) {
+      return BytesInput.from(new ByteBuffer[] {bytes});
+    }
   }
 }

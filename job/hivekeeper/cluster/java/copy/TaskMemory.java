@@ -1,22 +1,30 @@
 package hivekeeper.copy;
 
 /**
- * What one task may hold of its executor's heap: a quarter of the heap is shared by the tasks that run at a time.
- *
- * Besides, a task holds the row group that it reads from a streamed file, compressed, as the file's writer made it.
+ * What one task may hold of its executor's heap. A share is a quarter of the heap, divided by the tasks that run at a time; a task has one
+ * for the files that it reads ahead, one for open pages, and two for the row groups that it reads and writes.
  */
 class TaskMemory {
   /** Files up to this size are read whole, and those that are held at a time are not more than this together. */
   final long windowBytes;
-  /** The most that one page may take when it is decompressed. */
+  /** For the pages that are open at a time, one for each column, decompressed and with what their decoders make of them. */
   final long pageBytes;
+  /** For the row group that is being read, as it is stored. */
+  final long storedBytes;
+  /** For the row group that is being written. */
+  final long waitingBytes;
+  /** Whether no other task runs at the same time. */
+  final boolean isAlone;
   private final long share;
 
   TaskMemory(int cores, long mostWindowBytes) {
     int running = cores > 0 ? cores : Runtime.getRuntime().availableProcessors();
     share = Runtime.getRuntime().maxMemory() / (4L * running);
     windowBytes = Math.min(share, mostWindowBytes);
-    pageBytes = Math.min(share, (long) Integer.MAX_VALUE);
+    pageBytes = share;
+    storedBytes = 2L * share;
+    waitingBytes = 2L * share;
+    isAlone = running == 1;
   }
 
   /** The size of the row groups of an output: what was requested, if that fits. */

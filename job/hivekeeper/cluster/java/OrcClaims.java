@@ -1,0 +1,50 @@
+package hivekeeper;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.util.Arrays;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.orc.OrcProto;
+import org.apache.orc.StripeInformation;
+
+/** Places and sizes that the end of a file and the footers of its stripes claim: the library allocates memory for them before it reads. */
+public class OrcClaims {
+  private static final int MOST_POSTSCRIPT = 256;
+
+  private OrcClaims() {}
+
+  /** Its own length is the last byte of the file. */
+  public static OrcProto.PostScript postscript(FileSystem fs, Path path, long length) throws IOException {
+    byte[] end = new byte[(int) Math.min(length, (long) MOST_POSTSCRIPT)];
+    FSDataInputStream in = fs.open(path);
+    try {
+      in.readFully(length - end.length, end);
+    } finally {
+      in.close();
+    }
+    int size = end.length == 0 ? 0 : end[end.length - 1] & 255;
+    if (size > end.length - 1) throw new EOFException("a file of " + length + " bytes ends with " + size + " bytes");
+    return OrcProto.PostScript.parseFrom(Arrays.copyOfRange(end, end.length - 1 - size, end.length - 1));
+  }
+
+  /** Before its footer is read; `length` is the file's. */
+  static void requireInside(StripeInformation stripe, long length) throws IOException {
+    Footer.requireShort(stripe.getFooterLength());
+    long left = length;
+    for (long size : new long[] {stripe.getOffset(), stripe.getIndexLength(), stripe.getDataLength(), stripe.getFooterLength()}) {
+      if (size < 0 || size > left) throw new EOFException("a stripe does not fit into the file of " + length + " bytes");
+      left -= size;
+    }
+  }
+
+  static void requireStreams(StripeInformation stripe, OrcProto.StripeFooter footer) throws IOException {
+    long left = stripe.getIndexLength() + stripe.getDataLength();
+    for (int i = 0; i < footer.getStreamsCount(); i++) {
+      long size = footer.getStreams(i).getLength();
+      if (size < 0 || size > left) throw new EOFException("a stream claims " + size + " bytes, its stripe has " + left + " left");
+      left -= size;
+    }
+  }
+}

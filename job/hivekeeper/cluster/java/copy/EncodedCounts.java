@@ -1,0 +1,142 @@
+package hivekeeper.copy;
+
+import java.io.IOException;
+import org.apache.parquet.bytes.ByteBufferInputStream;
+import org.apache.parquet.bytes.BytesUtils;
+import org.apache.parquet.column.Encoding;
+import org.apache.parquet.column.values.delta.DeltaBinaryPackingValuesReader;
+
+/**
+ * Walks the counts that are encoded inside a page, by which the library's decoders allocate memory before they look for the values.
+ *
+ * A count that is more than the page's values fails; what decoders allocate for the others has to fit. Each walk takes from a stream what
+ * the library's decoder (parquet-mr 1.12 to 1.16) would take from it.
+ */
+class EncodedCounts {
+  /** So many values cost too little to be refused, should a writer have rounded a count up. */
+  private static final long FREE = 1L << 16;
+  private static final int GROUP = 8;
+  private static final int MOST_WIDTH = 32;
+
+  private final int values;
+  private final long longest;
+  private final OpenPages open;
+  private final String what;
+  private long taken;
+
+  /** No value of the page, which has `values` of them, can take more bytes than `longest`. The memory for them is taken from `open`. */
+  EncodedCounts(int values, long longest, OpenPages open, String what) {
+    this.values = values;
+    this.longest = longest;
+    this.open = open;
+    this.what = what;
+  }
+
+  /** The memory that was taken. */
+  long taken() {
+    return taken;
+  }
+
+  /** Repetition or definition levels in front of a page of version 1. */
+  void walkLevels(Encoding encoding, int mostLevel, ByteBufferInputStream in) throws IOException {
+    int width = BytesUtils.getWidthFromMaxInt(mostLevel);
+    if (encoding == Encoding.BIT_PACKED) {
+      long bits = (long) values * width;
+      require(bits, Integer.MAX_VALUE, "bits of levels");
+      in.skipFully(Math.min((bits + GROUP - 1) / GROUP, (long) in.available()));
+    } else if (encoding == Encoding.RLE) {
+      if (width > 0) walkRuns(width, withLength(in));
+    } else {
+      throw new IllegalStateException(what + " has levels in the encoding " + encoding.name());
+    }
+  }
+
+  /** Those of a page of version 2. */
+  void walkBareLevels(int mostLevel, ByteBufferInputStream in) throws IOException {
+    if (mostLevel > 0) walkRuns(BytesUtils.getWidthFromMaxInt(mostLevel), in);
+  }
+
+  void walkValues(Encoding encoding, ByteBufferInputStream in) throws IOException {
+    if (encoding.usesDictionary()) {
+      if (in.available() > 0) walkRuns(in.read(), in);
+    } else if (encoding == Encoding.RLE) {
+      walkRuns(1, withLength(in));
+    } else if (encoding == Encoding.DELTA_BINARY_PACKED || encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY) {
+      walkDelta(in);
+    } else if (encoding == Encoding.DELTA_BYTE_ARRAY) {
+      walkPrefixes(in);
+      walkDelta(in);
+    } else if (encoding == Encoding.BYTE_STREAM_SPLIT) {
+      take(in.available());
+    }
+  }
+
+  private ByteBufferInputStream withLength(ByteBufferInputStream in) throws IOException {
+    int length = BytesUtils.readIntLittleEndian(in);
+    require(length, in.available(), "bytes of runs");
+    return in.sliceStream(length);
+  }
+
+  /** Runs of one value, and of groups of eight, which are decoded at a time. */
+  private void walkRuns(int width, ByteBufferInputStream in) throws IOException {
+    if (width > MOST_WIDTH) throw new IllegalStateException(what + " has values of " + width + " bits");
+    long most = 0;
+    long left = values;
+    while (left > 0 && in.available() > 0) {
+      int header = BytesUtils.readUnsignedVarInt(in);
+      long count = header >>> 1;
+      long bytes = (width + GROUP - 1) / GROUP;
+      if ((header & 1) == 1) {
+        bytes = count * width;
+        count *= GROUP;
+        require(count, left + GROUP - 1, "values in a run");
+        most = Math.max(most, bytes + Integer.BYTES * count);
+      }
+      // The last run may be cut short.
+      in.skipFully(Math.min(bytes, (long) in.available()));
+      left -= count;
+    }
+    take(most);
+  }
+
+  /** What is allocated for a sequence of deltas, of which only the header is looked at. Returns how many values it has. */
+  private int walkDelta(ByteBufferInputStream in) throws IOException {
+    in.mark(in.available());
+    long block = BytesUtils.readUnsignedVarInt(in);
+    long parts = BytesUtils.readUnsignedVarInt(in);
+    int total = BytesUtils.readUnsignedVarInt(in);
+    require(total, values, "values in a sequence of deltas");
+    require(block, Integer.MAX_VALUE, "values in a block of deltas");
+    require(parts, in.available(), "parts in a block of deltas");
+    in.reset();
+    long part = parts == 0 ? 0 : block / parts;
+    // The library refuses others.
+    if (part > 0) take(Long.BYTES * (1 + (total + part - 1) / part * part) + Integer.BYTES * parts);
+    return total;
+  }
+
+  /** A value is allocated with the length of what it shares with the one before it. */
+  private void walkPrefixes(ByteBufferInputStream in) throws IOException {
+    int total = walkDelta(in);
+    DeltaBinaryPackingValuesReader prefixes = new DeltaBinaryPackingValuesReader();
+    prefixes.initFromPage(values, in);
+    int most = 0;
+    for (int i = 0; i < total; i++) {
+      int shared = prefixes.readInteger();
+      require(shared, longest, "bytes of the value before");
+      most = Math.max(most, shared);
+    }
+    take(most);
+  }
+
+  private void require(long count, long most, String counted) {
+    if (count < 0 || count > Math.max(most, FREE)) {
+      throw new IllegalStateException(what + " claims " + count + " " + counted + ", there can be no more than " + most);
+    }
+  }
+
+  private void take(long bytes) {
+    open.take(bytes, what);
+    taken += bytes;
+  }
+}

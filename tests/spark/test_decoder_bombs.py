@@ -1,0 +1,120 @@
+"""Small files that make decoders ask for more memory than there is: each costs its own unit, and is refused before the memory is taken.
+
+The session's heap is 1 GiB, and two tasks run at a time: a share is an eighth of it, a quarter for a task that runs alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from pathlib import Path
+from typing import Callable, List, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
+from support import decoder_bombs, orc_bombs
+from support.data_files import listed
+
+REFUSED = r" claims | takes \d+ bytes|does not fit into the file|has levels in the encoding|malformed|is not where it may be"
+
+
+@pytest.fixture
+def copier(gateway):
+    return PhysicalCopy(gateway)
+
+
+def copy_all(copier: PhysicalCopy, sources: Sequence[Path], format: str = "parquet") -> List[Answer]:
+    tasks = [CopyTask(f"file:{source.parent}/out/{source.name}/a", listed(source), "zstd", format=format) for source in sources]
+    return copier.copy(f"file:{sources[0].parent}/attempts", tasks)
+
+
+def write_each(directory: Path, kinds: Mapping[str, Callable[[], bytes]]) -> List[Path]:
+    for name, make in kinds.items():
+        (directory / name).mkdir()
+        (directory / name / "a").write_bytes(make())
+    return [directory / name for name in kinds]
+
+
+@pytest.mark.parametrize("window", [64 << 20, 10], ids=["in memory", "streamed"])
+@pytest.mark.parametrize(("format", "files"), [("parquet", decoder_bombs), ("orc", orc_bombs)], ids=["parquet", "orc"])
+def test_what_a_file_of_a_hundred_bytes_claims_is_not_allocated(copier, tmp_path, format, files, window):
+    sources = write_each(tmp_path, {**files.SOUND, **files.BOMBS})
+    copier._jobs.setWindow(window)
+    answers = {source.name: answer for source, answer in zip(sources, copy_all(copier, sources, format))}
+    assert {name: answer.digest.rows for name, answer in answers.items() if not answer.failed} == dict.fromkeys(files.SOUND, 3)
+    for name in files.BOMBS:
+        assert re.search(REFUSED, answers[name].failed), (name, answers[name].failed)
+
+
+def write_pages(path: Path, columns: Mapping[str, pa.Array], **options: object) -> Path:
+    """One page for each column."""
+    path.mkdir()
+    plain = {"use_dictionary": False, "compression": "zstd", "data_page_size": 1 << 30, "store_schema": False}
+    pq.write_table(pa.table(columns), path / "a", **{**plain, **options})
+    return path
+
+
+def test_a_page_of_more_than_a_share_is_read_by_a_task_that_runs_alone(copier, tmp_path):
+    values = pa.array([bytes(4 << 20)] * 32, pa.large_binary())
+    (answer,) = copy_all(copier, [write_pages(tmp_path / "one", {"a": values})])
+    assert (answer.failed, answer.digest.rows) == ("", 32)
+
+
+def test_the_pages_of_all_columns_together_are_bounded(copier, tmp_path):
+    zeros = pa.repeat(0, 4 << 20)
+    (answer,) = copy_all(copier, [write_pages(tmp_path / "wide", {f"c{number}": zeros for number in range(40)})])
+    assert re.search(r"a page takes \d+ bytes of memory", answer.failed)
+
+
+def test_a_value_that_is_long_and_often_repeated_is_bounded(copier, tmp_path):
+    """In memory, values of a dictionary are one object; the output's columns hold each, once it has given up its own dictionary."""
+    values = pa.DictionaryArray.from_arrays(pa.repeat(0, 1 << 20).cast(pa.int32()), pa.array([bytes(40 << 20)]))
+    source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
+    (answer,) = copy_all(copier, [source])
+    assert re.search(r"a batch of rows takes \d+ bytes of memory", answer.failed)
+
+
+def test_a_list_of_many_pages_is_bounded(copier, tmp_path):
+    source = tmp_path / "u"
+    source.mkdir()
+    (source / "a").write_bytes(decoder_bombs.file_of(decoder_bombs.page(b"", rows=0) * 600_000 + decoder_bombs.page(decoder_bombs.NUMBERS)))
+    (answer,) = copy_all(copier, [source])
+    assert re.search(r"the list of the pages of id takes \d+ bytes of memory", answer.failed)
+
+
+def test_columns_are_bounded(copier, tmp_path):
+    one = pa.array([1])
+    (answer,) = copy_all(copier, [write_pages(tmp_path / "u", {f"c{number}": one for number in range(20_000)})])
+    assert re.search(r"20000 columns takes \d+ bytes of memory", answer.failed)
+
+
+def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path):
+    """Most of the file is a hole."""
+    source, size = tmp_path / "u", 600 << 20
+    source.mkdir()
+    head = decoder_bombs.page(b"", size=size, compressed=size)
+    whole = decoder_bombs.file_of(head, length=size + len(head))
+    with open(source / "a", "wb") as file:
+        file.write(whole[: 4 + len(head)])
+        file.seek(size, os.SEEK_CUR)
+        file.write(whole[4 + len(head) :])
+    (answer,) = copy_all(copier, [source])
+    assert re.search(r"a row group as it is stored takes \d+ bytes of memory", answer.failed)
+
+
+def test_a_length_in_a_page_of_several_buffers_is_not_allocated(spark, copier, tmp_path):
+    source = tmp_path / "u"
+    source.mkdir()
+    body = struct.pack("<i", decoder_bombs.LONG) + bytes(100)
+    (source / "a").write_bytes(decoder_bombs.file_of(decoder_bombs.page(body), decoder_bombs.BYTE_ARRAY))
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("parquet.read.allocation.size", "16")
+    try:
+        (answer,) = copy_all(copier, [source])
+    finally:
+        hadoop.unset("parquet.read.allocation.size")
+    assert "Can't read value in column [id]" in answer.failed

@@ -1,0 +1,143 @@
+"""Parquet files of some hundred bytes in which a count, a length or a size makes a decoder ask for gigabytes.
+
+Each has one column and is sound but for that number. Encodings are numbered as in the format's `Encoding`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, List, Mapping, Optional, Sequence
+
+from support.hostile_files import (
+    BINARY,
+    I32,
+    I64,
+    LIST,
+    MAGIC,
+    MOST,
+    SNAPPY,
+    STRUCT,
+    UTF8_CODEC_NONE,
+    Field,
+    varint,
+    whole,
+    write_struct,
+    zigzag,
+)
+
+BOOLEAN, INT32, BYTE_ARRAY = 0, 1, 6
+PLAIN, RLE, BIT_PACKED, DELTA, DELTA_LENGTH, DELTA_STRINGS, DICTIONARY = 0, 3, 4, 5, 6, 7, 8
+V1, DICTIONARY_PAGE, V2 = 0, 2, 3
+GROUPS = 1 << 27
+ROWS = 3
+
+
+def file_of(
+    pages: bytes, kind: int = INT32, optional: bool = False, codec: int = UTF8_CODEC_NONE, rows: int = ROWS, length: int = 0
+) -> bytes:
+    """`length` is that of the pages if some of their bytes are left out."""
+    column: List[Field] = [
+        (1, I32, kind),
+        (2, LIST, (I32, 1, [PLAIN])),
+        (3, LIST, (BINARY, 1, [b"id"])),
+        (4, I32, codec),
+        (5, I64, rows),
+        (6, I64, MOST),
+        (7, I64, length or len(pages)),
+        (9, I64, len(MAGIC)),
+    ]
+    group: List[Field] = [
+        (1, LIST, (STRUCT, 1, [[(2, I64, len(MAGIC)), (3, STRUCT, column)]])),
+        (2, I64, MOST),
+        (3, I64, rows),
+    ]
+    schema: List[List[Field]] = [[(4, BINARY, b"root"), (5, I32, 1)], [(1, I32, kind), (3, I32, int(optional)), (4, BINARY, b"id")]]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, 2, schema)), (3, I64, rows), (4, LIST, (STRUCT, 1, [group]))]
+    return whole(pages, write_struct(fields))
+
+
+def page(
+    body: bytes,
+    encoding: int = PLAIN,
+    rows: int = ROWS,
+    levels: int = RLE,
+    size: int = -1,
+    compressed: Optional[int] = None,
+    more: Sequence[Field] = (),
+) -> bytes:
+    """A data page of version 1; `size` is the decompressed one."""
+    about: List[Field] = [(1, I32, rows), (2, I32, encoding), (3, I32, levels), (4, I32, levels), *more]
+    stored = len(body) if compressed is None else compressed
+    return write_struct([(1, I32, V1), (2, I32, len(body) if size < 0 else size), (3, I32, stored), (5, STRUCT, about)]) + body
+
+
+def page_v2(body: bytes, definitions: bytes = b"") -> bytes:
+    about: List[Field] = [(1, I32, ROWS), (2, I32, 0), (3, I32, ROWS), (4, I32, PLAIN), (5, I32, len(definitions)), (6, I32, 0)]
+    size = len(definitions) + len(body)
+    return write_struct([(1, I32, V2), (2, I32, size), (3, I32, size), (8, STRUCT, about)]) + definitions + body
+
+
+def dictionary(body: bytes, count: int) -> bytes:
+    about: List[Field] = [(1, I32, count), (2, I32, PLAIN)]
+    return write_struct([(1, I32, DICTIONARY_PAGE), (2, I32, len(body)), (3, I32, len(body)), (7, STRUCT, about)]) + body
+
+
+def with_length(body: bytes) -> bytes:
+    return struct.pack("<i", len(body)) + body
+
+
+def run(groups: int = GROUPS) -> bytes:
+    """A bit-packed run of so many groups of eight values, with the bits of one."""
+    return varint(groups << 1 | 1) + b"\0"
+
+
+def deltas(total: int = ROWS, block: int = 128, parts: int = 4, first: int = 0, widths: bytes = bytes(4)) -> bytes:
+    return varint(block) + varint(parts) + varint(total) + zigzag(first) + zigzag(0) + widths
+
+
+class Claimed(bytes):
+    """No bytes that claim a length."""
+
+    def __new__(cls, length: int) -> Claimed:
+        made = super().__new__(cls)
+        made.length = length  # type: ignore[attr-defined]
+        return made
+
+    def __len__(self) -> int:
+        return self.length  # type: ignore[attr-defined,no-any-return]
+
+
+NUMBERS = struct.pack("<iii", 7, 8, 9)
+LONG = 1_900_000_000
+
+SOUND: Mapping[str, Callable[[], bytes]] = {
+    "plain": lambda: file_of(page(NUMBERS)),
+    "dictionary": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x02" + varint(1 << 1 | 1) + b"\x24\0", DICTIONARY)),
+    "levels": lambda: file_of(page(with_length(run(1)[:1] + b"\x07") + NUMBERS), optional=True),
+    "version 2": lambda: file_of(page_v2(NUMBERS, run(1)[:1] + b"\x07"), optional=True),
+    "deltas": lambda: file_of(page(deltas(), DELTA)),
+    "strings": lambda: file_of(page(deltas() + deltas(first=1) + b"abc", DELTA_STRINGS), BYTE_ARRAY),
+    "booleans": lambda: file_of(page(with_length(run(1)[:1] + b"\x05"), RLE), BOOLEAN),
+    "snappy": lambda: file_of(page(b"\x0c\x2c" + NUMBERS, size=12), codec=SNAPPY),
+    "a page that is left out": lambda: file_of(write_struct([(1, I32, 1), (2, I32, 2), (3, I32, 2)]) + b"xx" + page(NUMBERS)),
+}
+
+BOMBS: Mapping[str, Callable[[], bytes]] = {
+    "run of a dictionary's places": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x02" + run(), DICTIONARY)),
+    "run of levels": lambda: file_of(page(with_length(run()) + NUMBERS), optional=True),
+    "run of levels of version 2": lambda: file_of(page_v2(NUMBERS, run()), optional=True),
+    "run of booleans": lambda: file_of(page(with_length(run()), RLE), BOOLEAN),
+    "run as long as the page says": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\0" + run(1 << 27), DICTIONARY, 1 << 30), rows=1 << 30),
+    "values of deltas": lambda: file_of(page(deltas(MOST - 200), DELTA)),
+    "values of deltas as many as the page says": lambda: file_of(page(deltas(1 << 30), DELTA, 1 << 30), rows=1 << 30),
+    "block of deltas": lambda: file_of(page(deltas(block=1 << 30, parts=1), DELTA)),
+    "parts of a block of deltas": lambda: file_of(page(deltas(block=1 << 30, parts=1 << 27), DELTA)),
+    "deltas as levels": lambda: file_of(page(deltas(block=1 << 30, parts=1) + NUMBERS, levels=DELTA), optional=True),
+    "lengths of strings": lambda: file_of(page(deltas(MOST - 200) + b"abc", DELTA_LENGTH), BYTE_ARRAY),
+    "shared beginnings of strings": lambda: file_of(page(deltas(first=LONG) + deltas(first=1) + b"abc", DELTA_STRINGS), BYTE_ARRAY),
+    "lengths of the ends of strings": lambda: file_of(page(deltas() + deltas(MOST - 200) + b"abc", DELTA_STRINGS), BYTE_ARRAY),
+    "length inside snappy": lambda: file_of(page(varint(LONG) + b"\x2c" + NUMBERS, size=12), codec=SNAPPY),
+    "page beyond the file": lambda: file_of(page(NUMBERS, compressed=LONG)),
+    "page that goes back to its header": lambda: file_of(page(b"", rows=0, compressed=-len(page(b"", rows=0))) + page(NUMBERS)),
+    "bound in a page header": lambda: file_of(page(NUMBERS, more=[(5, STRUCT, [(1, BINARY, Claimed(99_000_000))])])),
+}

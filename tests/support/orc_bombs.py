@@ -1,0 +1,64 @@
+"""ORC files of some hundred bytes whose footers claim sizes that make the library ask for gigabytes.
+
+Each has one column and is sound but for that number. Fields are numbered as in `orc_proto.proto`.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Mapping, Tuple, Union
+
+from support.hostile_files import varint
+
+BIGINT, STRING, STRUCT = 4, 7, 12
+DATA, LENGTH, DICTIONARY_DATA = 1, 2, 3
+DIRECT, DICTIONARY = 0, 1
+NONE, ZLIB = 0, 1
+LARGE = 1_900_000_000
+
+
+def message(*fields: Tuple[int, Union[int, bytes]]) -> bytes:
+    out = b""
+    for number, value in fields:
+        out += varint(number << 3 | 2) + varint(len(value)) + value if isinstance(value, bytes) else varint(number << 3) + varint(value)
+    return out
+
+
+def file_of(
+    kind: int,
+    streams: Mapping[int, bytes],
+    encoding: int = DIRECT,
+    dictionary_size: int = 0,
+    stream_size: int = 0,
+    footer_size: int = 0,
+    codec: int = NONE,
+    block_size: int = 1 << 18,
+) -> bytes:
+    """Three rows. A size of 0 is the right one."""
+    data = b"".join(streams.values())
+    described = [(1, message((1, number), (2, 1), (3, stream_size or len(body)))) for number, body in streams.items()]
+    ending = message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size))))
+    stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
+    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind)))]
+    statistics = [(7, message((1, 3))), (7, message((1, 3)))]
+    foot = message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0))
+    postscript = message((1, len(foot)), (2, codec), (3, block_size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
+    return b"ORC" + data + ending + foot + postscript + bytes([len(postscript)])
+
+
+# Runs of version 1: three numbers, the first 5, each one more than the one before.
+NUMBERS = b"\x00\x01\x0a"
+ONES = b"\x00\x00\x01"
+PLACES = b"\x00\x01\x00"
+
+SOUND: Mapping[str, Callable[[], bytes]] = {
+    "numbers": lambda: file_of(BIGINT, {DATA: NUMBERS}),
+    "strings": lambda: file_of(STRING, {DATA: b"abc", LENGTH: ONES}),
+    "dictionary": lambda: file_of(STRING, {DATA: PLACES, LENGTH: ONES, DICTIONARY_DATA: b"abc"}, DICTIONARY, 3),
+}
+
+BOMBS: Mapping[str, Callable[[], bytes]] = {
+    "footer of a stripe": lambda: file_of(BIGINT, {DATA: NUMBERS}, footer_size=LARGE),
+    "stream": lambda: file_of(BIGINT, {DATA: NUMBERS}, stream_size=LARGE),
+    "values of a dictionary": lambda: file_of(STRING, {DATA: PLACES, LENGTH: ONES, DICTIONARY_DATA: b"abc"}, DICTIONARY, LARGE),
+    "buffers": lambda: file_of(BIGINT, {DATA: NUMBERS}, codec=ZLIB, block_size=LARGE),
+}
