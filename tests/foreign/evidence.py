@@ -5,9 +5,12 @@ Uses no Hivekeeper code. Two directories read the same if they have equal eviden
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import struct
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -22,6 +25,7 @@ from foreign.cases import ORC
 Evidence = Mapping[str, Counter]
 # The reader that also sees what only a copy of the footers keeps.
 FOOTERS = "footers"
+HIVE = "hive 3.1.3"
 
 
 def data_files(directory: Path) -> List[Path]:
@@ -32,9 +36,11 @@ def hashes(directory: Path) -> Dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in data_files(directory)}
 
 
-def gather(directory: Path, format: str) -> Evidence:
-    """Everything that every reader finds."""
-    readers = orc_readers() if format == ORC else parquet_readers()
+def gather(directory: Path, format: str, columns: str = "", hive: Any = None) -> Evidence:
+    """Everything that every reader finds; `columns` is the DDL of a table over the directory, for `hive`, a HiveReader."""
+    readers = dict(orc_readers() if format == ORC else parquet_readers())
+    if hive is not None:
+        readers[HIVE] = partial(read_by_hive, hive=hive, is_orc=format == ORC, columns=columns)
     found: Dict[str, Counter] = {}
     for name, read in readers.items():
         bag: Counter = Counter()
@@ -59,11 +65,18 @@ Rows = Iterator[Tuple[Any, str]]
 
 
 def parquet_readers() -> Dict[str, Callable[[Path], Rows]]:
-    return {"pyarrow": read_by_arrow, FOOTERS: read_forms, **duckdb_readers()}
+    return {"pyarrow": read_by_arrow, FOOTERS: read_forms, **duckdb_readers(), **pandas_readers()}
 
 
 def orc_readers() -> Dict[str, Callable[[Path], Rows]]:
     return {"pyarrow": read_orc, FOOTERS: read_orc_footers}
+
+
+def read_by_hive(path: Path, hive: Any, is_orc: bool, columns: str) -> Rows:
+    """As a query of the table would; columns that the file lacks are NULL."""
+    pairs = [column.split(" ", 1) for column in columns.lower().split(", ")]
+    names, types = (separator.join(found) for separator, found in zip(",:", zip(*pairs)))
+    return (("", row) for row in hive.rows(f"file:{path}", path.stat().st_size, is_orc, names, types))
 
 
 # ---- Parquet
@@ -80,7 +93,27 @@ def read_forms(path: Path) -> Rows:
     """Each row as it is stored, with its footer's own bytes."""
     content = path.read_bytes()
     form = footers.form_of(content)
+    form = form._replace(key_values=labelled(content) or form.key_values)
     return ((form, row) for row in bare_rows(content))
+
+
+def labelled(content: bytes) -> str:
+    """The key-values of pandas' files, whatever their number of rows: a range from 0 to it is what rows without labels have."""
+    file = pq.ParquetFile(pa.BufferReader(content)).metadata
+    keys = dict(file.metadata or {})
+    if b"pandas" not in keys:
+        return ""
+    schema = (
+        pa.ipc.read_schema(pa.py_buffer(base64.b64decode(keys.pop(b"ARROW:schema", b"")))) if b"ARROW:schema" in keys else pa.schema([])
+    )
+    both = [keys, dict(schema.metadata or {})]
+    for metadata in both:
+        if b"pandas" in metadata:
+            said = json.loads(metadata[b"pandas"])
+            if said["index_columns"] == [{"kind": "range", "name": None, "start": 0, "stop": file.num_rows, "step": 1}]:
+                said["index_columns"] = []
+            metadata[b"pandas"] = json.dumps(said, sort_keys=True).encode()
+    return repr([schema.remove_metadata().to_string(), *(sorted(metadata.items()) for metadata in both)])
 
 
 def bare_rows(content: bytes) -> Iterator[str]:
@@ -107,6 +140,31 @@ def duckdb_readers() -> Dict[str, Callable[[Path], Rows]]:
         return ((types, repr(row)) for row in connection.sql(f"SELECT {texts} FROM {files}").fetchall())
 
     return {"duckdb": read}
+
+
+def pandas_readers() -> Dict[str, Callable[[Path], Rows]]:
+    """What pandas makes of a file's labels: the names of columns and index, and each label, unless they only count the rows.
+
+    Only of files that have some: fastparquet crashes at pages of some other writers.
+    """
+    try:
+        import fastparquet  # noqa: F401
+        import pandas
+    except ImportError:
+        return {}
+
+    def read(path: Path, engine: str) -> Rows:
+        if b"pandas" not in (pq.read_metadata(path).metadata or {}):
+            return iter(())
+        frame = (
+            pandas.read_parquet(path, engine=engine, partitioning=None) if engine == "pyarrow" else pandas.read_parquet(path, engine=engine)
+        )
+        index = frame.index
+        counts = index.equals(pandas.RangeIndex(len(frame))) and index.names == [None]
+        described = (tuple(frame.columns), tuple(index.names))
+        return ((described, "" if counts else repr(label)) for label in index)
+
+    return {f"pandas-{engine}": partial(read, engine=engine) for engine in ("pyarrow", "fastparquet")}
 
 
 # ---- ORC

@@ -63,6 +63,7 @@ class Lives:
     def __init__(self, spark: Any, cluster: Any, top: Path) -> None:
         self._spark, self._cluster, self._top = spark, cluster, top
         self._lives: Dict[str, Life] = {}
+        self._tools = Tools(spark)
 
     def live(self, cases: Sequence[Case]) -> Mapping[str, Life]:
         """Write all cases, then give all of them to each command."""
@@ -77,6 +78,7 @@ class Lives:
             for unit in self._run(command, run):
                 setattr(self._lives[unit.name], attribute, unit.outcome.code)
             self._look("")
+        self._tools.close()
         return self._lives
 
     def _compact(self) -> None:
@@ -87,18 +89,17 @@ class Lives:
 
     def _write(self, cases: Sequence[Case]) -> Mapping[Tuple[str, str], str]:
         """The tables needed: by format and columns, the name."""
-        tools, tables = Tools(self._spark), {}
+        tables: Dict[Tuple[str, str], str] = {}
         for case in cases:
             table = tables.setdefault((case.format, case.columns), f"t{len(tables)}")
             life = self._lives[f"c={case.name}"] = Life(case, self._top / table / f"c={case.name}")
             life.directory.mkdir(parents=True)
             try:
-                case.write(life.directory, tools)
+                case.write(life.directory, self._tools)
             except Unavailable as missing:
                 life.unavailable = str(missing)
             except Exception as error:  # costs only this case
                 life.broken = f"{type(error).__name__}: {error}"
-        tools.close()
         return tables
 
     def _create(self, tables: Mapping[Tuple[str, str], str]) -> None:
@@ -120,7 +121,7 @@ class Lives:
         for life in self._there():
             life.hashes.append(evidence.hashes(life.directory))
             if when:
-                setattr(life, when, evidence.gather(life.directory, life.case.format))
+                setattr(life, when, evidence.gather(life.directory, life.case.format, life.case.columns, self._tools.hive_reader))
             if when == "after":
                 life.files = len(evidence.data_files(life.directory))
 

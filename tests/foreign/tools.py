@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
+import tempfile
 from functools import cached_property
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Callable, Dict, List
 
-import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from cluster.servers.artifacts import Missing, fetch_jars
@@ -17,7 +19,8 @@ from foreign.cases import Unavailable
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
 JARS = CHECKOUT / ".cache" / "foreign" / "jars"
-SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+# Whatever Spark runs the commands: writers are the same everywhere.
+PINNED_SPARK = re.findall(r"^pyspark==(.+)$", (CHECKOUT / "packaging" / "dev.txt").read_text("utf-8"), re.M)[0]
 # Of Spark's jars, those that Hive needs beside hive-exec: Hadoop's client and what both log with.
 FOR_HIVE = (
     "hadoop-client-*",
@@ -28,9 +31,12 @@ FOR_HIVE = (
     "commons-collections-3*",
     "commons-codec-*",
     "snappy-java-*",
+    "janino-*",
+    "commons-compiler-*",
 )
-# Old versions of ORC's codecs read a field of java.nio.
-OPENED = ["-XX:+IgnoreUnrecognizedVMOptions", "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
+# Old versions of ORC's codecs read a field of java.nio, Hive one of java.net.URI; Py4J before 0.10.9.7 calls methods of hidden lists.
+PACKAGES = ("java.nio", "sun.nio.ch", "java.net", "java.util")
+OPENED = ["-XX:+IgnoreUnrecognizedVMOptions", *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in PACKAGES)]
 JAVA_OPTIONS = [*OPENED, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Duser.timezone=UTC"]
 
 
@@ -60,10 +66,19 @@ class JavaWriters:
 
     @cached_property
     def rows(self) -> Any:
-        """ForeignRows, compiled by the compiler that comes with Spark."""
+        """ForeignRows, which write."""
+        return self._compiled("ForeignRows")
+
+    @cached_property
+    def reader(self) -> Any:
+        """HiveReader, where Hive is."""
+        return self._compiled("HiveReader")
+
+    def _compiled(self, name: str) -> Any:
+        """An instance of a class here, compiled by the compiler that comes with Spark."""
         compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.cook((HERE / "ForeignRows.java").read_text("utf-8"))
-        found = compiler.getClassLoader().loadClass("foreign.ForeignRows")
+        compiler.cook((HERE / f"{name}.java").read_text("utf-8"))
+        found = compiler.getClassLoader().loadClass(f"foreign.{name}")
         return found.getDeclaredConstructors()[0].newInstance(None)
 
 
@@ -73,30 +88,46 @@ class Tools:
     def __init__(self, spark: Any) -> None:
         self.spark = spark
         self._started: List[JavaWriters] = []
+        self._home = tempfile.TemporaryDirectory()
+        self._made: Dict[str, Path] = {}
 
     @cached_property
     def java(self) -> JavaWriters:
         """parquet-mr and ORC of the pinned Spark."""
-        return self._start([f"{SPARK_JARS}/*"])
+        return self._start([f"{pinned_jars()}/*"])
 
     @cached_property
     def avro(self) -> JavaWriters:
         """parquet-avro beside them."""
-        return self._start([f"{SPARK_JARS}/*", f"{_fetched('avro')}/*"])
+        return self._start([f"{pinned_jars()}/*", f"{_fetched('avro')}/*"])
 
     @cached_property
     def hive(self) -> JavaWriters:
         """hive-exec, with the Parquet and ORC that it brings."""
-        jars = [str(jar) for pattern in FOR_HIVE for jar in sorted(SPARK_JARS.glob(pattern))]
+        jars = [str(jar) for pattern in FOR_HIVE for jar in sorted(pinned_jars().glob(pattern))]
         return self._start([f"{_fetched('hive')}/*", *jars])
 
     def _start(self, class_path: List[str]) -> JavaWriters:
         self._started.append(JavaWriters(class_path))
         return self._started[-1]
 
+    @property
+    def hive_reader(self) -> Any:
+        """None in `make test`, which does without Hive's jars."""
+        return self.hive.reader if os.environ.get("HKTEST_FOREIGN") else None
+
+    def made_once(self, name: str, write: Callable[[Path], None]) -> List[Path]:
+        """Files that many cases hold; `write` makes them when the first one asks for them. Copy them, do not change them."""
+        if name not in self._made:
+            place = Path(tempfile.mkdtemp(dir=self._home.name))
+            write(place)
+            self._made[name] = place
+        return sorted(self._made[name].iterdir())
+
     def close(self) -> None:
         while self._started:
             self._started.pop().close()
+        self._home.cleanup()
 
 
 def _fetched(name: str) -> Path:
@@ -121,8 +152,27 @@ def require_module(name: str) -> Any:
 
 
 def find_spark(version: str) -> Path:
-    """The Python of another Spark. Raises Unavailable."""
-    python = CHECKOUT / f".venv-spark-{version}" / "bin" / "python"
+    """The Python of a Spark. Raises Unavailable."""
+    name = ".venv" if version == PINNED_SPARK else f".venv-spark-{version}"
+    python = CHECKOUT / name / "bin" / "python"
     if not python.exists() or shutil.which(str(python)) is None:
         raise Unavailable(f"there is no Spark {version} here; make test-sparks makes it")
     return python
+
+
+def pinned_jars() -> Path:
+    """The jars of the pinned Spark. Raises Unavailable."""
+    found = sorted(find_spark(PINNED_SPARK).parents[1].glob("lib/python3*/site-packages/pyspark/jars"))
+    if not found:
+        raise Unavailable(f"there are no jars of Spark {PINNED_SPARK} here; make venv gets them")
+    return found[0]
+
+
+def run_elsewhere(version: str, program: str, *arguments: str) -> None:
+    """Run a program with the Python of another Spark. Raises Unavailable."""
+    # Not the packages of the writers, which are for this Python.
+    environment = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYSPARK_PYTHON")}
+    environment["PYTHONPATH"] = str(CHECKOUT / "tests")
+    command = [str(find_spark(version)), program, *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Tuple
 
 import pyarrow as pa
 
@@ -50,6 +50,21 @@ def write_pandas(directory: Path, _tools: Any, change: Any = lambda frame: frame
         change(a_frame(file)).to_parquet(directory / f"{file}.parquet", engine="pyarrow", **options)
 
 
+def rows_of(frame: Any, file: int, lengths: Tuple[int, ...], first_label: int = 0) -> Any:
+    """As many rows as the file is to have, labelled as pandas does: by a range, which it keeps in the footer."""
+    pandas = require_module("pandas")
+    longer = pandas.concat([frame] * (lengths[file] // len(frame) + 1), ignore_index=True)[: lengths[file]]
+    return longer.set_index(pandas.RangeIndex(first_label, first_label + lengths[file]))
+
+
+def write_lengths(directory: Path, _tools: Any, lengths: Tuple[int, ...], engine: str, first_label: int = 0) -> None:
+    """A range of labels for each file, whose end is another where its rows are."""
+    for file in range(len(lengths)):
+        frame = rows_of(a_frame(file)[["i64", "s"]], file, lengths, first_label)
+        require_module(engine)
+        frame.to_parquet(directory / f"{file}.parquet", engine=engine)
+
+
 def write_fastparquet(directory: Path, _tools: Any, **options: Any) -> None:
     fastparquet = require_module("fastparquet")
     for file in range(arrow.FILES):
@@ -84,12 +99,20 @@ def write_nothing_but_nulls(directory: Path, _tools: Any) -> None:
         polars.from_arrow(pa.table({"a": pa.nulls(3), "b": pa.array([file, None, 1])})).write_parquet(directory / f"{file}.parquet")
 
 
-def _case(name: str, write: Any, **options: Any) -> Case:
-    return Case(name, PARQUET, COLUMNS, partial(write, **options) if options else write)
+def _case(name: str, write: Any, expected: str = "compacted", **options: Any) -> Case:
+    return Case(name, PARQUET, COLUMNS, partial(write, **options) if options else write, expected)
+
+
+# What the program says of files that cannot become fewer.
+FEWEST = "fewest"
 
 
 CASES = (
     _case("pandas.range-index", write_pandas),
+    _case("pandas.range-index-of-other-lengths", write_lengths, engine="pyarrow", lengths=(10, 99, 50)),
+    _case("pandas.range-index-of-more-digits", write_lengths, engine="pyarrow", lengths=(9, 100, 8, 200)),
+    _case("pandas.range-index-of-a-chunk", write_lengths, FEWEST, engine="pyarrow", lengths=(10, 10), first_label=100),
+    _case("fastparquet.range-index-of-other-lengths", write_lengths, engine="fastparquet", lengths=(10, 99, 50)),
     _case("pandas.named-index", write_pandas, change=lambda frame: frame.set_index("i64")),
     _case("pandas.without-index", write_pandas, index=False),
     _case("pandas.milliseconds", write_pandas, coerce_timestamps="ms", allow_truncated_timestamps=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -85,12 +86,8 @@ WRITERS = {case.name: case for module in (arrow, frames, parquet_mr, avro, spark
 def write_pair(directory: Path, tools: Any, names: Tuple[str, str]) -> None:
     """Both writers' files side by side."""
     for name in names:
-        place = directory / name
-        place.mkdir()
-        WRITERS[name].write(place, tools)
-        for path in place.iterdir():
-            path.rename(directory / f"{name}-{path.name}")
-        place.rmdir()
+        for path in tools.made_once(name, lambda place, name=name: WRITERS[name].write(place, tools)):
+            shutil.copyfile(path, directory / f"{name}-{path.name}")
 
 
 def _case(name: str, write: Any, expected: str = "compacted", is_quick: bool = False) -> Case:

@@ -58,7 +58,7 @@ def write(
     java = tools.java
     kind = java.jvm.org.apache.orc.TypeDescription.fromString(schema)
     for key, value in attributes.items():
-        kind.getChildren().get(0).setAttribute(key, value)
+        kind.getChildren()[0].setAttribute(key, value)
     for file in range(FILES):
         options = java.rows.orc(kind, codec, dict(settings))
         options = options.bloomFilterColumns(blooms) if blooms else options
@@ -102,7 +102,7 @@ CASES = (
     _case("nanoseconds-utc", schema=TIMES, row=times),
     _case("instants", schema="struct<id:int,ts:timestamp with local time zone>", row=times),
     _case("maps-unsorted", schema="struct<id:int,m:map<string,int>>", row=maps, is_quick=True),
-    _case("without-statistics", settings={"orc.create.index": "false", "orc.row.index.stride": "0"}),
+    _case("without-statistics", is_quick=True, settings={"orc.create.index": "false", "orc.row.index.stride": "0"}),
     _case("blooms", blooms="id,s"),
     _case("user-metadata", keys={"own": b"\xff\x00"}),
     _case("attributes", attributes={"iceberg.id": "1"}),
