@@ -12,14 +12,13 @@ from typing import Any, Callable, Dict, Iterator, List, Set
 
 import pytest
 
-from cluster.servers.hadoop import ZONE_KEY
 from cluster.servers.kerberos import get_ticket
 from cluster.servers.layout import Layout
-from hivekeeper.cluster.connect import assemble
 from hivekeeper.cluster.java_errors import java_causes
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
 from support.desk import Desk
+from support.drivers import another_cluster
 
 DAYS = ("dt=1", "dt=2", "dt=3")
 # How long a run waits at most for somebody to look at its stage.
@@ -68,13 +67,13 @@ def hdfs(spark: Any, gateway: Any, superuser: Any, database: str) -> Iterator[Hd
         hdfs.give(below, "etl", "etl", "755")
 
 
-def desk_on(spark: Any, table: str, **settings: Any) -> Desk:
+def desk_on(table: str, **settings: Any) -> Desk:
     """A table's run ids must differ, so one desk runs every command on it."""
-    return Desk(SimpleNamespace(cluster=assemble(spark)), table, backup_table=False, **settings)
+    return Desk(SimpleNamespace(cluster=another_cluster()), table, backup_table=False, **settings)
 
 
-def compact(spark: Any, table: str, **settings: Any) -> Dict[str, Any]:
-    return units_of(desk_on(spark, table, **settings).compact())
+def compact(table: str, **settings: Any) -> Dict[str, Any]:
+    return units_of(desk_on(table, **settings).compact())
 
 
 def units_of(result: Any) -> Dict[str, Any]:
@@ -95,43 +94,45 @@ def count(spark: Any, table: str) -> int:
     return int(spark.table(table).count())
 
 
-def test_a_partition_without_rights_is_refused_and_the_others_are_done(spark, hdfs, database):
+def test_a_partition_without_rights_is_refused_and_the_others_are_done(hdfs, database):
     hdfs.give("dt=2", "analyst", "analyst", "700")
-    found = compact(spark, f"{database}.events")
+    found = compact(f"{database}.events")
     assert outcomes(found) == only_refused("dt=2")
     assert "may not be read" in found["dt=2"].reason
 
 
-def test_a_directory_of_another_under_a_sticky_parent_is_refused_before_the_write(spark, hdfs, database):
+def test_a_directory_of_another_under_a_sticky_parent_is_refused_before_the_write(hdfs, database):
     hdfs.give("dt=2", "loader", "data", "775")
     hdfs.dfs.setOwner(hdfs.path(), "loader", "data")
     hdfs.dfs.setPermission(hdfs.path(), hdfs.jvm.org.apache.hadoop.fs.permission.FsPermission("1777"))
-    found = compact(spark, f"{database}.events", owner="ignore")
+    found = compact(f"{database}.events", owner="ignore")
     assert outcomes(found) == only_refused("dt=2")
     assert "sticky" in found["dt=2"].reason
     assert len(hdfs.children("dt=2")) > 3
 
 
-def test_an_owner_that_only_a_superuser_could_give_stops_the_run_unless_it_is_not_required(spark, hdfs, database):
+def test_an_owner_that_only_a_superuser_could_give_stops_the_run_unless_it_is_not_required(hdfs, database):
     for day in DAYS:
         hdfs.give(day, "loader", "data", "775")
-    found = compact(spark, f"{database}.events")
+    found = compact(f"{database}.events")
     assert found["problem"].exit is Exit.REFUSED
     assert "owner: try" in found["problem"].next
     assert hdfs.status("dt=1").getOwner() == "loader"
-    assert outcomes(compact(spark, f"{database}.events", owner="try")) == dict.fromkeys(DAYS, "swapped")
+    assert outcomes(compact(f"{database}.events", owner="try")) == dict.fromkeys(DAYS, "swapped")
     made = hdfs.status("dt=1")
     assert (made.getOwner(), made.getGroup(), made.getPermission().toOctal()) == ("etl", "data", 775)
     assert {hdfs.dfs.getFileStatus(file).getGroup() for file in hdfs.children("dt=1")} == {"data"}
 
 
-def test_a_parent_that_may_not_be_written_refuses_the_table_and_leaves_nothing(spark, hdfs, database):
+def test_units_whose_parent_may_not_be_written_are_refused_and_nothing_is_left(hdfs, database):
     hdfs.give("", "loader", "data", "755")
-    assert compact(spark, f"{database}.events")["problem"].exit is Exit.REFUSED
+    result = desk_on(f"{database}.events").compact()
+    assert result.code is Exit.REFUSED
+    assert {unit.why.code for unit in result.tables[0].units} == {Code.NOT_RENAMABLE}
     assert [path.getName() for path in hdfs.children("")] == list(DAYS)
 
 
-def test_mode_acls_xattrs_and_storage_policy_are_as_before(spark, hdfs, database):
+def test_mode_acls_xattrs_and_storage_policy_are_as_before(hdfs, database):
     day = hdfs.path("dt=1")
     hdfs.set_acl(day, "user:analyst:r-x,default:user:analyst:r-x,default:group::r-x")
     for file in hdfs.children("dt=1"):
@@ -140,7 +141,7 @@ def test_mode_acls_xattrs_and_storage_policy_are_as_before(spark, hdfs, database
     hdfs.dfs.setStoragePolicy(day, "WARM")
     hdfs.dfs.setPermission(day, hdfs.jvm.org.apache.hadoop.fs.permission.FsPermission("770"))
     before = (hdfs.acl(day), hdfs.acl(hdfs.children("dt=1")[-1]), str(hdfs.status("dt=1").getPermission()))
-    assert outcomes(compact(spark, f"{database}.events")) == dict.fromkeys(DAYS, "swapped")
+    assert outcomes(compact(f"{database}.events")) == dict.fromkeys(DAYS, "swapped")
     files = [path for path in hdfs.children("dt=1") if path.getName().startswith("part-")]
     assert len(files) == 1
     assert (hdfs.acl(day), hdfs.acl(files[0]), str(hdfs.status("dt=1").getPermission())) == before
@@ -148,10 +149,10 @@ def test_mode_acls_xattrs_and_storage_policy_are_as_before(spark, hdfs, database
     assert hdfs.dfs.getStoragePolicy(day).getName() == "WARM"
 
 
-def test_a_partition_with_a_quota_or_snapshots_of_its_own_is_refused_and_no_other(spark, hdfs, database):
+def test_a_partition_with_a_quota_or_snapshots_of_its_own_is_refused_and_no_other(hdfs, database):
     hdfs.dfs.setQuota(hdfs.path("dt=1"), 1000, 1 << 40)
     hdfs.dfs.allowSnapshot(hdfs.path("dt=2"))
-    found = compact(spark, f"{database}.events")
+    found = compact(f"{database}.events")
     assert outcomes(found) == {"dt=1": "refused", "dt=2": "refused", "dt=3": "swapped"}
     assert "quota" in found["dt=1"].reason
     assert "snapshots" in found["dt=2"].reason
@@ -161,7 +162,7 @@ def test_a_partition_with_a_quota_or_snapshots_of_its_own_is_refused_and_no_othe
 def test_a_table_that_has_snapshots_is_compacted_and_the_snapshot_keeps_its_files(spark, hdfs, database):
     hdfs.dfs.allowSnapshot(hdfs.path())
     hdfs.dfs.createSnapshot(hdfs.path(), "before")
-    desk = desk_on(spark, f"{database}.events")
+    desk = desk_on(f"{database}.events")
     assert outcomes(units_of(desk.compact())) == dict.fromkeys(DAYS, "swapped")
     assert desk.cleanup().code is Exit.DONE
     assert spark.read.parquet(f"{hdfs.root}/.snapshot/before/dt=1").count() == 40
@@ -280,7 +281,7 @@ def test_a_user_who_may_not_read_a_table_reads_nothing_of_any_run_however_often_
     spark.sql(f"CREATE EXTERNAL TABLE {database}.guarded (id BIGINT) {by}STORED AS PARQUET LOCATION '{root}'")
     for day in DAYS if partitioned else ():
         spark.sql(f"ALTER TABLE {database}.guarded ADD PARTITION (dt='{day[3:]}')")
-    desk = desk_on(spark, f"{database}.guarded")
+    desk = desk_on(f"{database}.guarded")
     spark.range(0, 1).write.parquet(f"{open_place}/public")
     top = f"{root}/.hivekeeper" if partitioned else f"{open_place}/.hivekeeper-guarded"
     closed = top if mode == "750" and not partitioned else "/stage"
@@ -311,11 +312,11 @@ def rights_below(superuser: Any, gateway: Any, top: str) -> Dict[str, str]:
     return found
 
 
-def test_a_control_directory_has_the_tables_group_and_acl_without_anybody_elses_write(spark, hdfs, superuser, gateway, database):
+def test_a_control_directory_has_the_tables_group_and_acl_without_anybody_elses_write(hdfs, superuser, gateway, database):
     for below in ("", *DAYS):
         hdfs.give(below, "etl", "data", "770")
     hdfs.set_acl(hdfs.path(), "user:analyst:rwx,default:user:analyst:rwx,default:group:data:rwx")
-    desk = desk_on(spark, f"{database}.events")
+    desk = desk_on(f"{database}.events")
     assert desk.compact().code is Exit.DONE
     found = rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper")
     run = f"{hdfs.root}/.hivekeeper/runs/{desk.runs[0]}"
@@ -329,53 +330,18 @@ def test_a_control_directory_has_the_tables_group_and_acl_without_anybody_elses_
     assert {rights for place, rights in found.items() if place.endswith(("json", "jsonl", "lock"))} == {"etl:data 640"}
 
 
-def test_a_control_directory_that_a_tenant_made_beforehand_is_refused_and_left_as_it_is(spark, hdfs, superuser, gateway, database):
+def test_a_control_directory_that_a_tenant_made_beforehand_is_refused_and_left_as_it_is(hdfs, superuser, gateway, database):
     forged = hdfs.path(".hivekeeper/runs/20260101t000000z-0000")
     superuser.mkdirs(forged)
     for place in (".hivekeeper", ".hivekeeper/runs", ".hivekeeper/runs/20260101t000000z-0000"):
         superuser.setOwner(hdfs.path(place), "loader", "loader")
         superuser.setPermission(hdfs.path(place), hdfs.jvm.org.apache.hadoop.fs.permission.FsPermission("777"))
     before = rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper")
-    desk = desk_on(spark, f"{database}.events")
+    desk = desk_on(f"{database}.events")
     for command in (desk.compact, desk.recover, desk.history, desk.cleanup, desk.rollback, desk.analyze, desk.backup, desk.verify):
         (outcome,) = command().tables
         assert outcome.problem.code is Code.RECORDS_OF_ANOTHER
         assert "belongs to loader (mode 0777)" in outcome.problem.what
     assert rights_below(superuser, gateway, f"{hdfs.root}/.hivekeeper") == before
-    trusting = desk_on(spark, f"{database}.events", trusted_owners=("loader",))
+    trusting = desk_on(f"{database}.events", trusted_owners=("loader",))
     assert trusting.compact().tables[0].problem.code is Code.RECORDS_WRITABLE
-
-
-@pytest.fixture
-def zone(superuser: Any, gateway: Any, database: str) -> str:
-    """An encryption zone owned by etl."""
-    place = gateway.jvm.org.apache.hadoop.fs.Path(f"/data/{database}")
-    superuser.mkdirs(place)
-    superuser.setOwner(place, "etl", "data")
-    superuser.createEncryptionZone(place, ZONE_KEY)
-    return str(place)
-
-
-def make_in_zone(spark: Any, database: str, name: str, location: str) -> str:
-    spark.range(0, 40, 1, 4).write.mode("append").parquet(location)
-    spark.sql(f"CREATE EXTERNAL TABLE {database}.{name} (id BIGINT) STORED AS PARQUET LOCATION '{location}'")
-    return f"{database}.{name}"
-
-
-def test_a_table_inside_an_encryption_zone_is_compacted_and_its_backup_goes_to_the_trash_of_the_zone(
-    spark, zone, superuser, gateway, database
-):
-    table = make_in_zone(spark, database, "inside", f"{zone}/inside")
-    desk = desk_on(spark, table)
-    assert outcomes(units_of(desk.compact())) == {"": "swapped"}
-    assert count(spark, table) == 40
-    assert desk.cleanup(how="trash").code is Exit.DONE
-    trash_of_zone = gateway.jvm.org.apache.hadoop.fs.Path(f"{zone}/.Trash/etl/Current")
-    assert superuser.exists(trash_of_zone)
-
-
-def test_a_table_that_is_an_encryption_zone_is_refused(spark, zone, database):
-    table = make_in_zone(spark, database, "root", zone)
-    found = compact(spark, table)
-    assert outcomes(found) == {"": "refused"}
-    assert "encryption zone" in found[""].reason

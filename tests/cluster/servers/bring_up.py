@@ -18,11 +18,12 @@ from cluster.servers.clients import write_clients
 from cluster.servers.layout import Layout, choose_run, make_layout, read_layout
 from cluster.servers.process import Server, ServerFailed
 
-ORDER = ("kdc", "postgres", "namenode", "datanode", "resourcemanager", "nodemanager", "metastore")
+ORDER = ("kdc", "postgres", "kms", "namenode", "datanode", "resourcemanager", "nodemanager", "metastore")
+YARN = ("resourcemanager", "nodemanager")
 Properties = Mapping[str, Mapping[str, str]]
 
 
-def bring_up(run: Path, secure: bool = True, extra: Properties = {}) -> Layout:  # noqa: B006 - never changed
+def bring_up(run: Path, secure: bool = True, extra: Properties = {}, bench: bool = False) -> Layout:  # noqa: B006 - never changed
     """Start a new cluster in `run`, or use the one already running there. Raises Missing, ServerFailed, RuntimeError."""
     if runs_whole(run):
         return read_layout(run)
@@ -30,7 +31,7 @@ def bring_up(run: Path, secure: bool = True, extra: Properties = {}) -> Layout: 
     shutil.rmtree(run, ignore_errors=True)
     install_programs()
     fetch_jars()
-    layout = make_layout(run, secure)
+    layout = make_layout(run, secure, bench)
     try:
         _start_all(layout, extra)
     except BaseException:
@@ -47,7 +48,7 @@ def runs_whole(run: Path) -> bool:
 
 
 def _names(layout: Layout) -> List[str]:
-    return [name for name in ORDER if layout.secure or name != "kdc"]
+    return [name for name in ORDER if (layout.secure or name != "kdc") and not (layout.bench and name in YARN)]
 
 
 def _start_all(layout: Layout, extra: Properties) -> None:
@@ -68,8 +69,9 @@ def _start_all(layout: Layout, extra: Properties) -> None:
     servers["metastore"] = metastore.make_metastore(layout)
     _write_commands(layout, servers)
     write_clients(layout)
-    with _step("NameNode, DataNode, ResourceManager, NodeManager"):
-        for name in ("namenode", "datanode", "resourcemanager", "nodemanager"):
+    of_hadoop = [name for name in _names(layout) if name in ("kms", "namenode", "datanode", *YARN)]
+    with _step(", ".join(of_hadoop)):
+        for name in of_hadoop:
             process.start(servers[name], layout.run)
         metastore.make_schema(layout)
         process.wait_until_ready(servers["namenode"], layout.run)
@@ -77,7 +79,7 @@ def _start_all(layout: Layout, extra: Properties) -> None:
         hadoop.make_directories(layout)
         # It creates its warehouse when it starts.
         process.start(servers["metastore"], layout.run)
-        for name in ("datanode", "resourcemanager", "nodemanager", "metastore"):
+        for name in (*of_hadoop, "metastore"):
             process.wait_until_ready(servers[name], layout.run)
 
 
@@ -125,9 +127,10 @@ def main(words: Sequence[str], about: str) -> int:
     parser.add_argument("act", choices=["up", "down", "status", "env", "start", "stop", "kill", "ticket"], metavar="COMMAND")
     parser.add_argument("names", nargs="*", metavar="SERVER")
     parser.add_argument("--unsecured", action="store_true", help="without Kerberos")
+    parser.add_argument("--bench", action="store_true", help="without YARN, and with HDFS's own sizes: for measuring")
     known = parser.parse_args(words)
     try:
-        return _act(choose_run(), known.act, known.names, not known.unsecured)
+        return _act(choose_run(), known.act, known.names, not known.unsecured, known.bench)
     except (Missing, ServerFailed, RuntimeError) as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1
@@ -136,10 +139,10 @@ def main(words: Sequence[str], about: str) -> int:
         return 2
 
 
-def _act(run: Path, act: str, names: Sequence[str], secure: bool) -> int:
+def _act(run: Path, act: str, names: Sequence[str], secure: bool, bench: bool) -> int:
     if act == "up":
         begin = time.monotonic()
-        bring_up(run, secure)
+        bring_up(run, secure, bench=bench)
         print(
             f"cluster: up after {time.monotonic() - begin:.0f} s; client settings: {run / 'env.sh'}; logs: {run / 'logs'}", file=sys.stderr
         )

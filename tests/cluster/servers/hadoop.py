@@ -25,7 +25,8 @@ OPENS = [
     "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
 ]
 
-ZONE_KEY = "zone-key"
+# Keys of encryption zones: the one that etl may use, and one that no user of these tests may use.
+ZONE_KEY, CLOSED_KEY = "zone-key", "closed-key"
 
 # Created in HDFS at the start: path, owner, group, mode.
 DIRECTORIES = [
@@ -50,6 +51,19 @@ log4j.logger.BlockStateChange=WARN
 log4j.logger.org.apache.hadoop.hdfs.server.datanode.DataNode.clienttrace=WARN
 log4j.logger.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=WARN
 """
+
+# A line for each call that NameNode audits, with user, path and caller, in a file of its own.
+AUDIT_LOG4J = """\
+log4j.logger.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=INFO,audit
+log4j.additivity.org.apache.hadoop.hdfs.server.namenode.FSNamesystem.audit=false
+log4j.appender.audit=org.apache.log4j.FileAppender
+log4j.appender.audit.file={file}
+log4j.appender.audit.layout=org.apache.log4j.PatternLayout
+log4j.appender.audit.layout.ConversionPattern=%m%n
+"""
+
+# Counters in JMX are at most a second old, instead of ten.
+BENCH_METRICS = "*.period=1\n"
 
 CLIENT_LOG4J = """\
 log4j.rootLogger=WARN,console
@@ -82,7 +96,10 @@ def write_configuration(layout: Layout, extra: Mapping[str, Mapping[str, str]]) 
         # The HDFS jars lack the web pages, and the servers do not start without their directories.
         (layout.run / "web" / "webapps" / page).mkdir(parents=True, exist_ok=True)
     (layout.run / "server-conf").mkdir(exist_ok=True)
-    (layout.run / "server-conf" / "log4j.properties").write_text(LOG4J)
+    audit = AUDIT_LOG4J.format(file=layout.audit) if layout.bench else ""
+    (layout.run / "server-conf" / "log4j.properties").write_text(LOG4J + audit)
+    if layout.bench:
+        (layout.run / "server-conf" / "hadoop-metrics2.properties").write_text(BENCH_METRICS)
     (layout.conf / "log4j.properties").write_text(CLIENT_LOG4J)
     files = {
         "core-site": _core(layout),
@@ -90,6 +107,8 @@ def write_configuration(layout: Layout, extra: Mapping[str, Mapping[str, str]]) 
         "yarn-site": _yarn(layout),
         "capacity-scheduler": _queues(),
         "mapred-site": {"mapreduce.framework.name": "yarn"},
+        "kms-site": _kms(layout),
+        "kms-acls": _key_acls(),
     }
     if layout.secure:
         _make_certificate(layout)
@@ -106,13 +125,14 @@ def _core(layout: Layout) -> Dict[str, object]:
         "hadoop.security.authentication": "kerberos" if layout.secure else "simple",
         "hadoop.security.authorization": str(layout.secure).lower(),
         "hadoop.user.group.static.mapping.overrides": GROUPS,
-        # Encryption zones without a KMS: NameNode and clients read the keys from a file, which no site would do.
-        "hadoop.security.key.provider.path": f"jceks://file{layout.run}/keys.jceks",
+        "hadoop.security.key.provider.path": f"kms://http@localhost:{layout.ports['kms']}/kms",
         # The metastore creates directories as the calling user; scheduler may run jobs as etl.
         "hadoop.proxyuser.hive.hosts": "*",
         "hadoop.proxyuser.hive.groups": "*",
         "hadoop.proxyuser.scheduler.hosts": "*",
         "hadoop.proxyuser.scheduler.users": "etl",
+        # Spark names the job and the stage of each call.
+        **({"hadoop.caller.context.enabled": "true"} if layout.bench else {}),
     }
 
 
@@ -130,13 +150,10 @@ def _hdfs(layout: Layout) -> Dict[str, object]:
         "dfs.datanode.http.address": f"127.0.0.1:{ports['datanode_http']}",
         "dfs.datanode.https.address": f"127.0.0.1:{ports['datanode_http']}",
         "dfs.datanode.hostname": "localhost",
-        # The tests' quotas are smaller than a block of 128 MiB.
-        "dfs.blocksize": "16m",
         "dfs.namenode.fs-limits.min-block-size": 4096,
         "dfs.namenode.edits.noeditlogchannelflush": "true",
         "dfs.namenode.safemode.extension": 0,
-        # Far below the default, so that a listing of a few hundred names comes in parts.
-        "dfs.ls.limit": 200,
+        **(_sizes_for_bench() if layout.bench else _sizes_for_tests()),
         "dfs.permissions.superusergroup": "supergroup",
         "dfs.namenode.delegation.token.always-use": str(layout.secure).lower(),
     }
@@ -155,6 +172,52 @@ def _hdfs(layout: Layout) -> Dict[str, object]:
             }
         )
     return properties
+
+
+def key_file(layout: Layout) -> str:
+    return f"jceks://file{layout.run}/keys.jceks"
+
+
+def _kms(layout: Layout) -> Dict[str, object]:
+    """A KMS that keeps its keys in a file and asks for Kerberos where the cluster does."""
+    properties: Dict[str, object] = {
+        "hadoop.kms.http.host": "localhost",
+        "hadoop.kms.http.port": layout.ports["kms"],
+        "hadoop.kms.key.provider.uri": key_file(layout),
+        "hadoop.kms.authentication.type": "kerberos" if layout.secure else "simple",
+        "hadoop.kms.proxyuser.scheduler.hosts": "*",
+        "hadoop.kms.proxyuser.scheduler.users": "etl",
+    }
+    if layout.secure:
+        properties["hadoop.kms.authentication.kerberos.principal"] = f"HTTP/localhost@{REALM}"
+        properties["hadoop.kms.authentication.kerberos.keytab"] = layout.keytab("hdfs/localhost")
+    return properties
+
+
+def _key_acls() -> Dict[str, object]:
+    """The NameNode makes encrypted keys for files but may not open them; of the users only etl may, and only those of one zone key."""
+    acls: Dict[str, object] = {}
+    for key in (ZONE_KEY, CLOSED_KEY):
+        acls.update({f"key.acl.{key}.{act}": "hdfs" for act in ("GENERATE_EEK", "READ")})
+        acls[f"key.acl.{key}.DECRYPT_EEK"] = "etl" if key == ZONE_KEY else "hdfs"
+    return acls
+
+
+def _sizes_for_tests() -> Dict[str, object]:
+    return {
+        # The tests' quotas are smaller than a block of 128 MiB.
+        "dfs.blocksize": "16m",
+        # Far below the default, so that a listing of a few hundred names comes in parts.
+        "dfs.ls.limit": 200,
+    }
+
+
+def _sizes_for_bench() -> Dict[str, object]:
+    """HDFS's own defaults, and what every client of a single DataNode needs: without it each file that is written waits 400 ms."""
+    return {
+        "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 5,
+        "dfs.client.block.write.locateFollowingBlock.retries": 12,
+    }
 
 
 def _yarn(layout: Layout) -> Dict[str, object]:
@@ -249,6 +312,7 @@ def _ssl(layout: Layout) -> Dict[str, Dict[str, object]]:
 def make_servers(layout: Layout) -> List[Server]:
     """Format the NameNode before its first start."""
     parts = [
+        ("kms", "org.apache.hadoop.crypto.key.kms.server.KMSWebServer", "128m", r"KMS Started", "hdfs"),
         ("namenode", f"{HDFS}.namenode.NameNode", "512m", r"NameNode RPC up at", "hdfs"),
         ("datanode", f"{HDFS}.datanode.DataNode", "384m", r"[Ss]uccessfully registered with NN", "hdfs"),
         ("resourcemanager", f"{YARN}.resourcemanager.ResourceManager", "512m", r"Transitioned to active state", "yarn"),
@@ -257,7 +321,7 @@ def make_servers(layout: Layout) -> List[Server]:
     return [
         Server(
             name,
-            [find_program("java"), *java_options(layout, heap), "-cp", class_path(layout), main],
+            [find_program("java"), *java_options(layout, heap), f"-Dkms.config.dir={layout.conf}", "-cp", class_path(layout), main],
             ready,
             {"HADOOP_USER_NAME": user, **_node_environment(layout)},
             # A thread of a secured ResourceManager polls for late token renewals without a pause (YARN-9768): it would use up a core.
@@ -268,8 +332,9 @@ def make_servers(layout: Layout) -> List[Server]:
 
 
 def format_namenode(layout: Layout) -> None:
-    """Also create the encryption zones' key: a NameNode reads the key file once, when it starts."""
-    _run_java(layout, ["org.apache.hadoop.crypto.key.KeyShell", "create", ZONE_KEY])
+    """Also create the encryption zones' keys, in the file that the KMS reads when it starts."""
+    for key in (ZONE_KEY, CLOSED_KEY):
+        _run_java(layout, ["org.apache.hadoop.crypto.key.KeyShell", "create", key, "-provider", key_file(layout)])
     _run_java(layout, [f"{HDFS}.namenode.NameNode", "-format", "-force", "-nonInteractive"])
 
 

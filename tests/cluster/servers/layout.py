@@ -22,6 +22,7 @@ GROUPS = "hdfs=supergroup;hive=hive;yarn=yarn;etl=etl,data;loader=loader,data;an
 
 PORTS = (
     "kdc",
+    "kms",
     "namenode",
     "namenode_http",
     "datanode",
@@ -48,6 +49,8 @@ class Layout:
     run: Path
     secure: bool
     ports: Dict[str, int]
+    # For measuring: without YARN, and with HDFS's own sizes instead of those that suit tests.
+    bench: bool = False
 
     @property
     def conf(self) -> Path:
@@ -60,6 +63,11 @@ class Layout:
     @property
     def logs(self) -> Path:
         return self.run / "logs"
+
+    @property
+    def audit(self) -> Path:
+        """NameNode's audit log, of a cluster for measuring."""
+        return self.logs / "audit.log"
 
     @property
     def namenode(self) -> str:
@@ -82,8 +90,8 @@ def choose_run() -> Path:
     return Path(os.environ.get("HKTEST_CLUSTER_DIR") or CHECKOUT / ".cluster" / "run").absolute()
 
 
-def make_layout(run: Path, secure: bool) -> Layout:
-    layout = Layout(run, secure, _find_ports())
+def make_layout(run: Path, secure: bool, bench: bool = False) -> Layout:
+    layout = Layout(run, secure, _find_ports(), bench)
     for directory in (layout.conf, layout.keytabs, layout.logs, run / "pids", run / "tmp"):
         directory.mkdir(parents=True, exist_ok=True)
     (run / "cluster.json").write_text(json.dumps({**asdict(layout), "run": str(run)}, indent=1))
@@ -93,7 +101,7 @@ def make_layout(run: Path, secure: bool) -> Layout:
 def read_layout(run: Path) -> Layout:
     """Raises FileNotFoundError if no cluster was created."""
     known = json.loads((run / "cluster.json").read_text())
-    return Layout(Path(known["run"]), known["secure"], known["ports"])
+    return Layout(Path(known["run"]), known["secure"], known["ports"], known["bench"])
 
 
 def _find_ports() -> Dict[str, int]:
