@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,23 +22,20 @@ settings.load_profile(os.environ.get("HKTEST_EXAMPLES") or ("ci" if os.environ.g
 WITHOUT_JVM = "not jvm"
 SPARK = Path(__file__).parent / "spark"
 
-# For tests of a few rows, the JVM's second compiler and parallel collector cost more than they save on two cores; and a test's
-# embedded metastore needs no fsync.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dderby.system.durability=test"
-
 
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
-    """Mark what needs a JVM: tests that use the session, and all of tests/spark. Other cases carry the same mark explicitly."""
+    """Mark what needs a JVM: tests that use the driver, and all of tests/spark. Other cases carry the same mark explicitly."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or SPARK in item.path.parents:
+        if "driver" in getattr(item, "fixturenames", ()) or SPARK in item.path.parents:
             item.add_marker(pytest.mark.jvm)
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
-    """A local session: with an embedded metastore in its own directory, or with the cluster that HADOOP_CONF_DIR describes."""
+def driver(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[object]:
+    """A local driver: with an embedded metastore in its own directory, or with the cluster that HADOOP_CONF_DIR describes."""
     assert pytestconfig.option.markexpr != WITHOUT_JVM, "this test needs a JVM and is not marked so"
-    from hivekeeper.cluster.session import open_session
+    from hivekeeper.cluster.driver import Driver
+    from support.java import FEW_ROWS, WITHOUT_FSYNC
     from support.storage import login_options
 
     home: Path = tmp_path_factory.mktemp("spark")
@@ -50,15 +47,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dderby.system.home={home}",
+        "spark.driver.extraJavaOptions": f"{FEW_ROWS} {WITHOUT_FSYNC} -Dderby.system.home={home}",
         # On HDFS: otherwise a client sleeps 0.4 s if the DataNode's report is not there at its first request.
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.retries": "12",
         **(login_options() if os.environ.get("HADOOP_CONF_DIR") else _embedded(home)),
     }
-    session = open_session(options, log_level="ERROR")
-    yield session
-    session.stop()
+    opened = Driver(options, log_level="ERROR")
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(driver: Any) -> object:
+    """The driver's session, on its application."""
+    return driver.session
 
 
 def _embedded(home: Path) -> Dict[str, str]:
@@ -69,10 +72,10 @@ def _embedded(home: Path) -> Dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def gateway(spark: object) -> object:
+def gateway(driver: Any) -> object:
     from hivekeeper.cluster.gateway import Gateway
 
-    return Gateway(spark)
+    return Gateway(driver)
 
 
 @pytest.fixture

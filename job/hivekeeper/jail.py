@@ -148,14 +148,14 @@ class JailedFiles:
         self.jail.require(path)
         return self.inner.move_to_trash(path)
 
-    def read_text(self, path: str) -> str:
-        return self.inner.read_text(path)
+    def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
+        return self.inner.read_texts(files)
 
-    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
-        return self.inner.read_texts(paths)
+    def read_pieces(self, file: FileInfo) -> Iterator[str]:
+        return self.inner.read_pieces(file)
 
-    def read_pieces(self, path: str) -> Iterator[str]:
-        return self.inner.read_pieces(path)
+    def user_at(self, path: str) -> str:
+        return self.inner.user_at(path)
 
     def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         self.jail.require(path)
@@ -263,6 +263,12 @@ class JailedRows:
     def __init__(self, inner: Rows, jail: Jail) -> None:
         self.inner = inner
         self.jail = jail
+
+    def warm_up(self) -> None:
+        self.inner.warm_up()
+
+    def require_started(self) -> None:
+        self.inner.require_started()
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
         return self.inner.footers(format, sets, by_identity)

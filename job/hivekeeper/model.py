@@ -7,7 +7,7 @@ trailing slash (`hdfs://nn:8020/a b/dt=x%2Fy`, `file:/a b`). Times are milliseco
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple
+from typing import Mapping, NamedTuple, Optional, Tuple
 
 from hivekeeper.names import RunId, UnitNumber
 
@@ -15,13 +15,11 @@ from hivekeeper.names import RunId, UnitNumber
 OWNER_ONLY = 0o600
 
 
-@dataclass(frozen=True)
-class FileInfo:
-    """One entry of a directory listing.
+class FileInfo(NamedTuple):
+    """One entry of a directory listing. A tuple, because a run may hold a million of them.
 
     `file_id` is the inode: on HDFS and local file systems it survives a rename and no two files have the
-    same one at the same time. `uri` is the URI-encoded path, as returned by Spark's `input_file_name()`.
-    `is_open`: the file is open for writing (always False if the file system cannot tell).
+    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell).
     """
 
     path: str
@@ -29,7 +27,6 @@ class FileInfo:
     mtime_ms: int
     is_dir: bool
     file_id: int
-    uri: str = ""
     block_size: int = 0
     replication: int = 1
     owner: str = ""
@@ -99,13 +96,15 @@ class Ties:
     """What ties a directory to its place: a rename would fail, or carry away something that belongs to the place.
 
     `zone` is the root of the encryption zone that contains it, "" if none. `snapshots`: this directory itself is snapshottable.
-    `quota`: it has a quota of its own. `denied` says why this user may not rename it, "" if they may.
+    `quota`: it has a quota of its own. `denied` says why this user may not rename it, `locked` why they may not use the zone's key;
+    "" if they may.
     """
 
     zone: str = ""
     snapshots: bool = False
     quota: bool = False
     denied: str = ""
+    locked: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,8 @@ class Form:
     columns with bloom filters. `undecodable` lists what this cluster's libraries cannot decode.
     `identity` is a hash of the bytes with which a footer says how to read its values: schema, key-value metadata and
     created_by of Parquet; types with attributes, user metadata, calendar and time zone of ORC. It is empty where files
-    are grouped by meaning instead of bytes.
+    are grouped by meaning instead of bytes. `single`: a footer says something of its own rows that would not be true of them together
+    with those of another file, whose footer may have the same bytes.
     """
 
     schema: str
@@ -243,6 +243,7 @@ class Form:
     blooms: Tuple[str, ...] = ()
     undecodable: Tuple[str, ...] = ()
     identity: str = ""
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -335,6 +336,12 @@ class StageUnit:
 
     number: UnitNumber
     outputs: Tuple[StageOutput, ...]
+
+    @property
+    def forms(self) -> int:
+        """How many kinds of files it will have, none of which can be merged with another."""
+        alone = sum(output.form.single for output in self.outputs)
+        return alone + len({(one.form.identity, one.form.blooms, one.codec) for one in self.outputs if not one.form.single})
 
     @property
     def files(self) -> Tuple[FileInfo, ...]:

@@ -46,6 +46,10 @@ class SourceMissing(FilesError):
     """The source of a rename or read, or the parent of a target, does not exist."""
 
 
+class SourceReplaced(FilesError):
+    """Another file is at the path of the one that was to be read."""
+
+
 class TargetExists(FilesError):
     """The target of a rename or write already exists; nothing was changed."""
 
@@ -146,14 +150,18 @@ class Files(Protocol):
         trash cannot be created. Not atomic if the trash is on another file system.
         """
 
-    def read_text(self, path: str) -> str:
-        """The text of a file. Raises SourceMissing."""
+    def read_pieces(self, file: FileInfo) -> Iterator[str]:
+        """The text of a listed file in pieces of bounded size, one call each. Raises SourceMissing and SourceReplaced, possibly in the
+        middle.
 
-    def read_pieces(self, path: str) -> Iterator[str]:
-        """The same text in pieces of bounded size, one call each. Raises SourceMissing, possibly in the middle."""
+        Exactly this file is read, by its id: whoever wrote what is read is the owner that the listing showed.
+        """
 
-    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
-        """The texts of many small files in one gateway call; a missing file is left out."""
+    def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
+        """The texts of many small listed files by path, in one gateway call; a missing file is left out. Raises SourceReplaced."""
+
+    def user_at(self, path: str) -> str:
+        """This user's name as the owner of files there."""
 
     def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Create with a mode (a umask may narrow it), write, sync to disk, close. Not atomic: a kill may leave a partial file. A text given
@@ -290,6 +298,12 @@ class Metastore(Protocol):
 class Rows(Protocol):
     """Reading and writing of data files. No row passes through Python."""
 
+    def warm_up(self) -> None:
+        """Begin to start whatever reads and writes rows, without waiting for it. A failure is raised by the first call that needs it."""
+
+    def require_started(self) -> None:
+        """Wait until rows can be read and written. Raises Unusable, and RowsError if the command was asked to stop meanwhile."""
+
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
         """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group.
 
@@ -386,11 +400,16 @@ class Cluster:
     clock: Clock
     user: str
     host: str
-    application_id: str
+    # The Spark application that works for us, or this process while there is none.
+    application: Callable[[], str]
     spark_version: str
     time_zone: str
+    # Whose records are read besides our own.
+    trusted_owners: Tuple[str, ...] = ()
     # Cache of parsed log entries, by listed file: entries never change.
     log_entries: Dict[FileInfo, Any] = field(default_factory=dict, repr=False, compare=False)
+    # Seconds that each step of the current table has taken (steps/timing.py).
+    spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     # Control directories that belong to no table, by the directory that they lie in. A command looks for them once, not for each table.
     orphans: Dict[str, Tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)

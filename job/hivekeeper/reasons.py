@@ -111,6 +111,12 @@ class Code(Coded):
         "run as the owner or as the superuser",
     )
     OTHER_ENCRYPTION_ZONE = Topic.UNITS, Exit.REFUSED, "nothing can be renamed from one encryption zone into another", _WHERE
+    NO_ZONE_KEY = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "this user may not use the key of the directory's encryption zone",
+        f"have the use of the key allowed in the KMS (`DECRYPT_EEK`), run as a user who may, or {_WHERE}",
+    )
     SNAPSHOTTABLE = Topic.UNITS, Exit.REFUSED, "snapshots can be made of the directory itself, and would stay with the old files", _WHERE
     OWN_QUOTA = Topic.UNITS, Exit.REFUSED, "the directory has a quota of its own, which would stay with the old files", _WHERE
     OUTSIDE_TABLE = Topic.UNITS, Exit.REFUSED, "the partition lies outside the table's directory: its files may be somebody else's", _WHERE
@@ -126,7 +132,8 @@ class Code(Coded):
     FEWEST_FILES = (
         Topic.UNITS,
         None,
-        "the files are of different forms (writers, schemas, codecs), which must not be merged, and each form has as few files as it needs",
+        "the files are of different forms (writers, schemas, codecs, or labels of pandas), which must not be merged, and each form has "
+        "as few files as it needs",
         "nothing; `--set compression=snappy` merges forms that differ only in codec",
     )
     RECENTLY_WRITTEN = Topic.UNITS, None, "written to within `min_quiet`", "run again later, or lower `--min-quiet`"
@@ -348,6 +355,12 @@ class Code(Coded):
         "run as the owner or superuser, or set `owner: try`",
     )
     NO_LOCK = Topic.COMMAND, Exit.REFUSED, "the file system has no lock that ends with its holder", "only tables on HDFS can be compacted"
+    LOCAL_TABLE = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "the table lies on the local file system of the machine that the command runs on, although the cluster's tables are elsewhere",
+        "leave the table out, and find out who gave it this location",
+    )
     TABLE_LOCKED = (
         Topic.COMMAND,
         Exit.LOCKED,

@@ -10,9 +10,10 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import pytest
 
-from hivekeeper.cluster.connect import WallClock, assemble
+from hivekeeper.cluster.connect import WallClock
 from hivekeeper.ports import Cluster
 from support.desk import Desk
+from support.drivers import another_cluster
 from support.fakes.files import Killed
 from support.real_world import KILLED, Fault, Process, in_hands_of
 
@@ -29,7 +30,7 @@ class SmallTable:
         self.root = f"/user/etl/{database}/{name}"
         self.units = [f"dt={day}" for day in days] or [""]
         self.appends, self.process = 0, Process()
-        self._location = assemble(spark).files.qualify(self.root)
+        self._location = another_cluster().files.qualify(self.root)
         by, with_properties = "PARTITIONED BY (dt STRING)" if days else "", f"TBLPROPERTIES ({properties})" if properties else ""
         spark.sql(f"CREATE EXTERNAL TABLE {self.name} (id BIGINT) {by} STORED AS PARQUET LOCATION '{self.root}' {with_properties}")
         if days:
@@ -100,7 +101,7 @@ class SmallTable:
     @property
     def cluster(self) -> Cluster:
         """The ports for the next command; `process` lets tests act between their calls."""
-        return in_hands_of(self.process, assemble(self.spark), self._location, WallClock())
+        return in_hands_of(self.process, another_cluster(), self._location, WallClock())
 
     def desk(self, **settings: Any) -> Desk:
         """A table's run ids must differ, so one desk runs every command on it."""

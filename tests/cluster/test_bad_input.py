@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
+
+from cluster.tables import SmallTable
 
 SMALL = {"driver_memory": "1g"}
 ON_YARN = {"master": "yarn", "num_executors": 1, **SMALL}
@@ -17,6 +20,18 @@ def one_error(answer):
     assert "Traceback" not in answer.stderr
     assert answer.stdout == ""
     return found[0][0]
+
+
+@pytest.fixture
+def work(spark: Any, database: str) -> str:
+    """A table with small files: only then an application is needed."""
+    return SmallTable(spark, database).name
+
+
+def problem_of_the_table(answer):
+    """What is said about the only table."""
+    assert "Traceback" not in answer.stderr
+    return answer.stdout
 
 
 def test_without_a_ticket(edge):
@@ -38,11 +53,11 @@ def test_a_keytab_of_somebody_else(edge):
     assert answer.returncode in (2, 8)
 
 
-def test_a_queue_that_is_not_there(edge):
+def test_a_queue_that_is_not_there(edge, work):
     edge.configure(spark={**ON_YARN, "queue": "nope"})
-    answer = edge.run("analyze", "--database", "default")
-    assert "no YARN queue nope" in one_error(answer)
-    assert answer.returncode == 2
+    answer = edge.run("compact-swap", "--table", work)
+    assert "no YARN queue nope" in problem_of_the_table(answer)
+    assert (answer.returncode, answer.stdout)[0] == 2
 
 
 @pytest.mark.parametrize("place", ["nowhere", "empty"])
@@ -62,19 +77,19 @@ def test_a_missing_archive_of_this_machine(edge):
     assert answer.returncode == 2
 
 
-def test_a_missing_archive_on_the_cluster(edge):
+def test_a_missing_archive_on_the_cluster(edge, work):
     edge.configure(spark={**ON_YARN, "archives": ["hdfs:///user/etl/none.tar.gz#env"]})
-    answer = edge.run("analyze", "--database", "default")
-    assert "/user/etl/none.tar.gz" in one_error(answer)
-    assert answer.returncode == 2
+    answer = edge.run("compact-swap", "--table", work)
+    assert "/user/etl/none.tar.gz" in problem_of_the_table(answer)
+    assert (answer.returncode, answer.stdout)[0] == 2
 
 
-def test_in_safe_mode(edge):
+def test_in_safe_mode(edge, work):
     edge.configure(spark=ON_YARN)
     edge.admin("dfsadmin", "-safemode", "enter")
     try:
-        answer = edge.run("analyze", "--database", "default")
+        answer = edge.run("compact-swap", "--table", work)
     finally:
         edge.admin("dfsadmin", "-safemode", "leave")
-    assert "safe mode" in one_error(answer)
-    assert answer.returncode == 8
+    assert "safe mode" in problem_of_the_table(answer)
+    assert (answer.returncode, answer.stdout)[0] == 8

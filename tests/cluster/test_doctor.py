@@ -22,7 +22,7 @@ RUN = "20260101t020304z-0000"
 
 @pytest.fixture
 def probes(gateway: Any) -> ClusterProbes:
-    return ClusterProbes(gateway, partial(assemble, gateway.spark))
+    return ClusterProbes(gateway, partial(assemble, gateway.driver))
 
 
 @pytest.fixture

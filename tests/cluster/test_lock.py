@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 DAYS = ("1", "2", "3")
 IN_THE_GAP = "/retired/u"
 BEFORE_THE_FIRST_RENAME = "/ready/u"
-HOLDER = r"another run holds the table \(run \d{8}t\d{6}z-[0-9a-f]{4} of etl\S* on \S+ \(\S+\) since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"
+HOLDER = r"another run holds the table \(run \d{8}t\d{6}z-[0-9a-f]{4} of etl\S* on \S+ \([^)]+\) since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"
 # HDFS gives the file of a holder silent for 60 s to the next client that requests it, after recovery: seconds, minutes on a busy machine.
 LEASE_SECONDS = 60
 RECOVERY_SECONDS = 240

@@ -18,9 +18,9 @@ from cluster.servers import process
 from cluster.servers.bring_up import start_server
 from cluster.servers.kerberos import add_principals
 from cluster.servers.layout import Layout
-from hivekeeper.cluster.connect import assemble
 from hivekeeper.codes import Exit
 from support.desk import Desk
+from support.drivers import another_cluster
 
 DAYS = ("1", "2", "3")
 ROWS_A_DAY = 40
@@ -97,9 +97,9 @@ def count_paths(gateway: Any, pattern: str) -> int:
     return len(path.getFileSystem(gateway.hadoop_conf).globStatus(path) or ())
 
 
-def finish_by_next_run(spark: Any, table: str) -> None:
+def finish_by_next_run(table: str) -> None:
     """The next run, retried while a killed run's lock is held, as a scheduler does."""
-    desk, until = Desk(SimpleNamespace(cluster=assemble(spark)), table), time.monotonic() + LOCK_FREE_WITHIN_SECONDS
+    desk, until = Desk(SimpleNamespace(cluster=another_cluster()), table), time.monotonic() + LOCK_FREE_WITHIN_SECONDS
     (outcome,) = desk.compact().tables
     while outcome.code is Exit.LOCKED and time.monotonic() < until:
         time.sleep(3)
@@ -144,7 +144,7 @@ def test_the_namenode_killed_while_files_are_staged(start, whole, table, spark, 
     assert run.wait() in (Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE), run.output
     wait_until_answers(superuser, gateway)
     require_every_row_once(spark, table)
-    finish_by_next_run(spark, table)
+    finish_by_next_run(table)
     require_finished(spark, gateway, table)
 
 
@@ -156,7 +156,7 @@ def test_the_namenode_away_in_the_gap_of_a_swap_until_the_run_has_ended(start, w
     require_one_error(run, "Connection refused")
     start_server(whole.run, "namenode")
     wait_until_answers(superuser, gateway)
-    finish_by_next_run(spark, table)
+    finish_by_next_run(table)
     require_finished(spark, gateway, table)
 
 
@@ -186,7 +186,7 @@ def test_safe_mode_in_the_gap_of_a_swap_is_a_cluster_that_is_not_usable_and_no_q
     finally:
         superuser.setSafeMode(actions.SAFEMODE_LEAVE)
     require_one_error(run, "safe mode")
-    finish_by_next_run(spark, table)
+    finish_by_next_run(table)
     require_finished(spark, gateway, table)
 
 
@@ -201,7 +201,7 @@ def test_a_metastore_that_stays_away_ends_the_run_after_the_swap_that_was_begun_
     assert "step=swap done outcome=swapped" in run.stderr, "the swap itself needs no metastore"
     require_one_error(run, "the metastore does not answer")
     start_server(whole.run, "metastore")
-    finish_by_next_run(spark, table)
+    finish_by_next_run(table)
     require_finished(spark, gateway, table)
 
 
@@ -215,7 +215,7 @@ def test_a_ticket_that_ends_in_a_run_without_keytab_is_one_clear_error(start, ed
     assert run.go_on() == Exit.UNUSABLE, run.output
     require_one_error(run, "Kerberos ticket")
     assert "get a ticket with a longer life, or set kerberos.principal and kerberos.keytab" in run.output
-    finish_by_next_run(spark, table)
+    finish_by_next_run(table)
     require_finished(spark, gateway, table)
 
 
@@ -254,5 +254,5 @@ def test_a_driver_that_is_killed_in_cluster_mode_is_137_with_what_to_do_and_the_
     assert re.search(r"^hivekeeper: the driver's container was killed.*\n  state: .*\n  next:  run again", run.stderr, re.MULTILINE), (
         run.output
     )
-    finish_by_next_run(spark, table)
+    finish_by_next_run(table)
     require_finished(spark, gateway, table)

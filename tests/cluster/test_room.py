@@ -9,11 +9,11 @@ import pytest
 
 from cluster.tables import SmallTable
 from hivekeeper import names
-from hivekeeper.cluster.connect import assemble
 from hivekeeper.codes import Exit
 from hivekeeper.plan import sizing
 from hivekeeper.ports import NoSpace
 from support.desk import outcomes
+from support.drivers import another_cluster
 from support.fakes.files import FakeFiles
 
 NOT_SET = 9_223_372_036_854_775_807  # HDFS's value for a quota that stays as it is
@@ -46,7 +46,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield Place(files, root, lambda most, disk: files.namespace.quotas.update({root: (most, disk)}))
         return
     gateway, superuser = request.getfixturevalue("gateway"), request.getfixturevalue("superuser")
-    files = assemble(gateway.spark).files
+    files = another_cluster().files
     root = files.qualify(f"/user/etl/limited-{abs(hash(request.node.name)) % 10**8}")
     files.make_directory(root)
     path = gateway.jvm.org.apache.hadoop.fs.Path(root)
@@ -113,7 +113,7 @@ def test_where_nothing_fits_the_numbers_are_told_and_nothing_is_written(table, s
     limit_table(table, superuser, more_names, more_disk)
     result = table.desk().compact()
     assert result.code is Exit.UNUSABLE
-    assert result.tables[0].problem.what.endswith(f" are left in the quota of {assemble(table.spark).files.qualify(table.root)}")
+    assert result.tables[0].problem.what.endswith(f" are left in the quota of {another_cluster().files.qualify(table.root)}")
     assert table.everything() == before
 
 

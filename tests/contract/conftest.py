@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from support.fakes.files import FakeFiles
@@ -74,9 +75,9 @@ class HadoopWriter:
         self._fs.close()
 
 
-def client_of_its_own(spark: Any) -> HadoopFiles:
+def client_of_its_own(driver: Driver) -> HadoopFiles:
     """A second process as far as HDFS can tell: it shares nothing through Hadoop's cache of clients."""
-    gateway = Gateway(spark)
+    gateway = Gateway(driver)
     gateway.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     gateway.hadoop_conf.setBoolean("fs.hdfs.impl.disable.cache", True)
     return HadoopFiles(gateway)
@@ -89,11 +90,11 @@ def files_world(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Files
         files.make_directory("/contract")
         yield FilesWorld("fake", files, files.writer, files.qualify("/contract"), files.another_client)
         return
-    spark, gateway = request.getfixturevalue("spark"), request.getfixturevalue("gateway")
+    gateway = request.getfixturevalue("gateway")
     files = HadoopFiles(gateway)
     root = files.qualify(f"{TEST_FS}/{tmp_path.parent.name}/{tmp_path.name}" if TEST_FS else str(tmp_path))
     files.delete_tree(root)
     files.make_directory(root)
     writer = HadoopWriter(gateway, root)
-    yield FilesWorld("hdfs" if root.startswith("hdfs:") else "local", files, writer, root, lambda: client_of_its_own(spark))
+    yield FilesWorld("hdfs" if root.startswith("hdfs:") else "local", files, writer, root, lambda: client_of_its_own(gateway.driver))
     writer.stop()

@@ -15,8 +15,10 @@ import pytest
 
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.errors import Refused
 from hivekeeper.model import Guard, Snapshot, Ties
-from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
+from hivekeeper.reasons import Code
 from support.fakes.files import TRASH, FakeFiles, Killed
 
 NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
@@ -28,6 +30,10 @@ def names_in(snapshot):
 
 def look(world, path):
     return world.files.look([path])[path]
+
+
+def text_of(files, path):
+    return "".join(files.read_pieces(files.stat(path)))
 
 
 def wait_a_tick(world):
@@ -63,7 +69,7 @@ def test_a_qualified_location_stays_as_it_is(files_world):
 
 
 def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(gateway):
-    elsewhere = Gateway(gateway.spark)
+    elsewhere = Gateway(gateway.driver)
     conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     for key, value in {
         "fs.defaultFS": "hdfs://home",
@@ -84,9 +90,23 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
         "hdfs://127.0.0.1/w/t",
         "hdfs://127.0.0.1:8020/w//t/",
         "HDFS://LocalHost:9820/w/t",
+        "hdfs://localhost:8020/w/t",
+        "hdfs://localhost.:8020/w/t",
+        "hdfs://somebody@home/w/t",
+        "hdfs://somebody:else@127.0.0.1:8020/w/t",
     ):
         assert files.qualify(spelled) == "hdfs://home/w/t"
     assert files.qualify("hdfs://127.0.0.1:8021/w/t") == "hdfs://127.0.0.1:8021/w/t"
+
+
+def test_nothing_is_locked_or_made_on_this_machine_for_a_table_of_a_cluster(gateway, tmp_path):
+    elsewhere = Gateway(gateway.driver)
+    elsewhere.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    elsewhere.hadoop_conf.set("fs.defaultFS", "hdfs://127.0.0.1:9")
+    with pytest.raises(Refused) as refused:
+        HadoopFiles(elsewhere).hold(f"file:{tmp_path}/.hivekeeper-t/lock", "run one")
+    assert refused.value.reason.code is Code.LOCAL_TABLE
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---- looking
@@ -117,23 +137,7 @@ def test_nasty_and_hidden_names_are_listed_and_lead_back_to_their_files(files_wo
     seen = look(files_world, files_world.path("d"))
     assert sorted(names_in(seen)) == sorted(NASTY)
     assert [entry.path for entry in seen.entries] == [files_world.path("d", name) for name in names_in(seen)]
-    assert {files_world.files.read_text(entry.path) for entry in seen.entries} == set(NASTY)
-
-
-def test_the_uri_of_an_entry_is_encoded_once(files_world):
-    files_world.writer.add(files_world.path("x y=%20", "p%20q ü"), "")
-    (entry,) = look(files_world, files_world.path("x y=%20")).entries
-    assert entry.uri.endswith("/x%20y=%2520/p%2520q%20ü")
-
-
-def test_the_uri_of_an_entry_is_what_spark_calls_its_input_file(files_world, request):
-    files_world.skip_on("fake", "Spark cannot read it")
-    spark = request.getfixturevalue("spark")
-    directory = files_world.path("x y=%20 [ü]")
-    spark.range(1).coalesce(1).write.parquet(directory)
-    (entry,) = (entry for entry in look(files_world, directory).entries if entry.name.startswith("part-"))
-    rows = spark.read.option("__globPaths__", "false").parquet(entry.path).selectExpr("input_file_name() file").collect()
-    assert [row.file for row in rows] == [entry.uri]
+    assert {text_of(files_world.files, entry.path) for entry in seen.entries} == set(NASTY)
 
 
 def test_many_directories_are_looked_at_under_the_names_that_were_asked_for(files_world):
@@ -222,7 +226,7 @@ def test_a_rename_onto_anything_that_exists_is_refused(files_world, source, targ
     files_world.files.make_directory(files_world.path("d"))
     with pytest.raises(TargetExists):
         files_world.files.rename_exact(files_world.path(source), files_world.path(target))
-    assert files_world.files.read_texts([files_world.path("f"), files_world.path("g")]) == {
+    assert files_world.files.read_texts([files_world.files.stat(files_world.path(name)) for name in "fg"]) == {
         files_world.path("f"): "f",
         files_world.path("g"): "g",
     }
@@ -291,7 +295,7 @@ def test_a_file_that_is_being_written_follows_its_directory(files_world):
     files_world.files.rename_exact(files_world.path("live"), files_world.path("retired"))
     files_world.writer.append_open(stream, "after")
     files_world.writer.close(stream)
-    assert files_world.files.read_text(files_world.path("retired", "f")) == "before after"
+    assert text_of(files_world.files, files_world.path("retired", "f")) == "before after"
     assert not look(files_world, files_world.path("live")).exists
 
 
@@ -386,7 +390,7 @@ def fake_with_trash(world, enabled):
 def hadoop_with_trash(gateway, interval_of_server, enabled):
     if interval_of_server and not enabled:
         pytest.skip("the NameNode has switched the trash on for everybody")
-    own = Gateway(gateway.spark)
+    own = Gateway(gateway.driver)
     own.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     own.hadoop_conf.set("fs.trash.interval", "60" if enabled else "0")
     return HadoopFiles(own)
@@ -394,7 +398,7 @@ def hadoop_with_trash(gateway, interval_of_server, enabled):
 
 def texts_below(world, top):
     """Text by path below a directory."""
-    found = [entry.path for entry in world.files.tree(top) if not entry.is_dir]
+    found = [entry for entry in world.files.tree(top) if not entry.is_dir]
     return {path[len(top) + 1 :]: text for path, text in world.files.read_texts(found).items()}
 
 
@@ -451,28 +455,25 @@ def test_a_text_is_written_once_and_read_back(files_world):
     text = 'line\n"quoted" ü 日本 \\ \t\n'
     files_world.files.make_directory(files_world.path("a", "b"))
     files_world.files.write_new(files_world.path("a", "b", "t"), text)
-    assert files_world.files.read_text(files_world.path("a", "b", "t")) == text
+    assert text_of(files_world.files, files_world.path("a", "b", "t")) == text
     with pytest.raises(TargetExists):
         files_world.files.write_new(files_world.path("a", "b", "t"), "other")
-    assert files_world.files.read_text(files_world.path("a", "b", "t")) == text
+    assert text_of(files_world.files, files_world.path("a", "b", "t")) == text
 
 
 def test_a_text_of_any_length_is_written_and_read_in_pieces(files_world):
     # Three-byte characters and two-byte line ends, so that some of them cross the edge of a piece.
     lines = [f"{number} 日本\r\n" * 50_000 for number in range(10)]
     files_world.files.write_new(files_world.path("t"), iter(lines))
-    assert "".join(files_world.files.read_pieces(files_world.path("t"))) == "".join(lines)
-    assert files_world.files.read_text(files_world.path("t")) == "".join(lines)
+    assert text_of(files_world.files, files_world.path("t")) == "".join(lines)
     with pytest.raises(TargetExists):
         files_world.files.write_new(files_world.path("t"), iter(lines))
-    with pytest.raises(SourceMissing):
-        list(files_world.files.read_pieces(files_world.path("missing")))
 
 
 @pytest.mark.parametrize("text", ["", "a", "日本"])
 def test_a_short_text_has_its_pieces_too(files_world, text):
     files_world.files.write_new(files_world.path("t"), iter(text))
-    assert "".join(files_world.files.read_pieces(files_world.path("t"))) == text
+    assert text_of(files_world.files, files_world.path("t")) == text
 
 
 def test_who_holds_a_lock_is_the_end_of_a_file_of_any_length(files_world):
@@ -493,12 +494,35 @@ def test_a_text_is_not_written_below_a_directory_that_was_taken_away(files_world
 
 
 def test_a_missing_text_is_an_error_alone_and_left_out_among_many(files_world):
+    for name in "gt":
+        files_world.files.write_new(files_world.path(name), "text")
+    gone, there = (files_world.files.stat(files_world.path(name)) for name in "gt")
+    files_world.writer.delete(files_world.path("g"))
     with pytest.raises(SourceMissing):
-        files_world.files.read_text(files_world.path("missing"))
-    files_world.files.write_new(files_world.path("t"), "text")
-    paths = [files_world.path("missing"), files_world.path("t")]
-    assert files_world.files.read_texts(paths) == {files_world.path("t"): "text"}
+        list(files_world.files.read_pieces(gone))
+    assert files_world.files.read_texts([gone, there]) == {there.path: "text"}
     assert files_world.files.read_texts([]) == {}
+
+
+def test_exactly_the_file_that_was_listed_is_read_and_none_that_somebody_put_in_its_place(files_world):
+    listed = {}
+    for name, text in (("ours", "true"), ("theirs", "forged")):
+        files_world.files.make_directory(files_world.path(name))
+        files_world.files.write_new(files_world.path(name, "t"), text)
+        listed[name] = files_world.files.stat(files_world.path(name, "t"))
+    for source, target in (("ours", "aside"), ("theirs", "ours")):
+        files_world.files.rename_exact(files_world.path(source), files_world.path(target))
+    for read in (files_world.files.read_pieces, lambda file: files_world.files.read_texts([file])):
+        with pytest.raises(SourceReplaced):
+            list(read(listed["ours"]))
+    for source, target in (("ours", "theirs"), ("aside", "ours")):
+        files_world.files.rename_exact(files_world.path(source), files_world.path(target))
+    assert set(files_world.files.read_texts(list(listed.values())).values()) == {"true", "forged"}
+
+
+def test_the_owner_of_a_file_that_this_user_has_made_is_this_user(files_world):
+    files_world.files.write_new(files_world.path("t"), "text")
+    assert files_world.files.stat(files_world.path("t")).owner == files_world.files.user_at(files_world.path("t"))
 
 
 ROUNDS = 100
@@ -570,7 +594,7 @@ def test_the_lock_file_taken_by_another_program_is_noticed(files_world):
     files_world.writer.add(files_world.path("c", "lock"), "somebody else")
     assert not lock.check()
     lock.release()
-    assert files_world.files.read_text(files_world.path("c", "lock")) == "somebody else"
+    assert text_of(files_world.files, files_world.path("c", "lock")) == "somebody else"
 
 
 def test_a_lock_whose_directory_was_renamed_away_is_lost(files_world):
@@ -823,7 +847,7 @@ def test_a_text_whose_writer_is_killed_stays_in_part_and_open_until_its_lease_en
     with pytest.raises(Killed):
         files.write_new("/plan", "whole text")
     files.revive()
-    assert files.read_text("/plan") == "whole"
+    assert text_of(files, "/plan") == "whole"
     assert files.stat("/plan").is_open
     files.expire_locks()
     assert not files.stat("/plan").is_open
@@ -891,7 +915,7 @@ def test_a_move_to_the_trash_is_one_step_and_needs_a_right():
     files.namespace.denied.add(files.qualify("/t"))
     with pytest.raises(NoPermission):
         files.move_to_trash("/t/u")
-    assert files.read_text("/t/u/f") == "y"
+    assert text_of(files, "/t/u/f") == "y"
 
 
 def test_a_coarse_clock_gives_two_changes_one_time():

@@ -208,7 +208,7 @@ class RealWorld:
         return self.storage.exists(location)
 
     def another_client(self) -> Metastore:
-        return HiveMetastore(Gateway(self.gateway.spark))
+        return HiveMetastore(Gateway(self.gateway.driver))
 
     def make_lock_tables(self) -> None:
         """A server has them from its installation on."""
@@ -940,7 +940,7 @@ def test_a_server_that_fails_inside_is_told_from_one_of_another_version(answer, 
 
 
 def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):
-    elsewhere = Gateway(gateway.spark)
+    elsewhere = Gateway(gateway.driver)
     elsewhere.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     elsewhere.hadoop_conf.set("hive.metastore.uris", "thrift://127.0.0.1:1")
     elsewhere.hadoop_conf.set("hive.metastore.connect.retries", "1")

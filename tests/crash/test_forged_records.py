@@ -27,7 +27,7 @@ def build(discover: bool = False) -> Desk:
 
 def forge(desk: Desk, path: str, change: Callable[[Any], None]) -> None:
     """Change every line of a record in JSON lines."""
-    found = [json.loads(line) for line in desk.world.files.read_text(path).splitlines()]
+    found = [json.loads(line) for line in desk.world.files.content(path).splitlines()]
     for document in found:
         change(document)
     desk.world.files.writer.delete(path)

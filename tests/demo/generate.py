@@ -21,11 +21,16 @@ Values = Tuple[Optional[str], ...]
 
 LATE_TABLE = "events_by_date"
 LATE_ROWS = 500
+# Those before the first that Impala cannot write.
+PLAIN_COLUMNS = 5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One table: `partitions` holds the values of each partition, `files` and `rows` count for one partition."""
+    """One table: `partitions` holds the values of each partition, `files` and `rows` count for one partition.
+
+    `mixed`: its files are of Spark's, Impala's and Hive's kinds in turn, with the columns that all of them write.
+    """
 
     name: str
     format: str
@@ -34,6 +39,7 @@ class Plan:
     keys: Tuple[Tuple[str, str], ...] = ()
     partitions: Tuple[Values, ...] = ((),)
     buckets: int = 0
+    mixed: bool = False
 
 
 def plan_tables(dates: Sequence[str], refs: Sequence[str]) -> List[Plan]:
@@ -52,6 +58,7 @@ def plan_tables(dates: Sequence[str], refs: Sequence[str]) -> List[Plan]:
             partitions=tuple((value, name) for value in dates for name in refs),
         ),
         Plan("events_by_channel", "parquet", files=20, rows=4_000, keys=(channel,), partitions=odd_values),
+        Plan("events_mixed", "parquet", files=24, rows=6_000, keys=(day,), partitions=days[:2], mixed=True),
         Plan("well_sized", "parquet", files=1, rows=50_000, keys=(day,), partitions=days[:2]),
         Plan("bucketed", "parquet", files=16, rows=8_000, buckets=4),
     ]
@@ -65,7 +72,8 @@ def make_rows(spark: SparkSession, plan: Plan, first_day: str) -> DataFrame:
     for index, (name, _) in enumerate(plan.keys):
         rows = rows.withColumn(name, F.element_at(F.array(*[F.lit(values[index]) for values in plan.partitions]), place))
     day = F.col("dt") if "dt" in rows.columns else F.lit(first_day)
-    return rows.select(*make_columns(day, plan.rows), *[name for name, _ in plan.keys])
+    columns = make_columns(day, plan.rows)
+    return rows.select(*(columns[:PLAIN_COLUMNS] if plan.mixed else columns), *[name for name, _ in plan.keys])
 
 
 def make_columns(day: Column, rows_a_day: int) -> List[Column]:
@@ -135,6 +143,10 @@ def make_table(spark: SparkSession, plan: Plan, options: argparse.Namespace) -> 
     started = time.monotonic()
     rows = make_rows(spark, plan, options.dates[0])
     write_files(rows, plan, location)
+    if plan.mixed:
+        from mixed_writers import share_out
+
+        share_out(spark, location)
     create_table(spark, plan, rows, options.database, location)
     units, seconds = len(plan.partitions), time.monotonic() - started
     of_what = f"{units} partitions by {', '.join(name for name, _ in plan.keys)}" if plan.keys else "unpartitioned"
@@ -155,7 +167,7 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--tables", type=split_list, metavar="A,B", help="only these tables")
     parser.add_argument("--files", type=int, metavar="N", help="files of each partition, or unpartitioned table, instead of its own number")
     parser.add_argument("--rows", type=int, metavar="N", help="rows of each partition, or unpartitioned table, instead of its own number")
-    parser.add_argument("--format", choices=["parquet", "orc"], help="one format for all tables")
+    parser.add_argument("--format", choices=["parquet", "orc"], help="one format for all tables but events_mixed")
     parser.add_argument("--late", metavar="PATH", help=f"also put one file with more rows for {LATE_TABLE} there, to be brought in later")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="Spark setting, where spark-submit is not used")
     return parser.parse_args(arguments)
@@ -185,7 +197,8 @@ def choose_tables(options: argparse.Namespace) -> List[Plan]:
     if unknown:
         raise SystemExit(f"generate.py: no such table: {', '.join(sorted(unknown))}; there are {', '.join(plan.name for plan in plans)}")
     given = {name: value for name, value in vars(options).items() if name in ("files", "rows", "format") and value is not None}
-    return [replace(plan, **given) for plan in plans if not options.tables or plan.name in options.tables]
+    of_mixed = {**given, "format": "parquet"}
+    return [replace(plan, **(of_mixed if plan.mixed else given)) for plan in plans if not options.tables or plan.name in options.tables]
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from hivekeeper.plan.analysis import Status
 from hivekeeper.plan.recover import STATES
 from hivekeeper.reasons import Code
 from hivekeeper.report import command_text, screen
+from hivekeeper.steps.timing import Step
 from unit.test_layout import ALLOWED, MODULES, SHARED, part_of
 
 ROOT = Path(__file__).parents[2]
@@ -87,10 +88,10 @@ def test_every_directory_that_holds_files_of_a_unit_is_in_the_glossary():
 
 
 def steps_of_the_log() -> Set[str]:
-    """What the program writes after `step=`, including the verbs of backup tables."""
+    """What the program writes after `step=`, including the verbs of backup tables and the steps that are measured."""
     text = "\n".join(SOURCES.values())
     verbs = re.findall(r'_attempt\([\w.]+, "(\w+)"', text)
-    return set(re.findall(r"step=([\w-]+)", text)) | {f"{verb}-backup-table" for verb in verbs}
+    return set(re.findall(r"step=([\w-]+)", text)) | {f"{verb}-backup-table" for verb in verbs} | {step.value for step in Step}
 
 
 def test_every_step_of_the_log_is_explained_and_no_other():

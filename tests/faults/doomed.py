@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(CHECKOUT / "job"), str(CHECKOUT / "tests")]
 
 from faults.scenarios import SCENARIOS, SHAPES  # noqa: E402
-from hivekeeper.cluster.session import open_session  # noqa: E402
+from hivekeeper.cluster.driver import Driver  # noqa: E402
 from support.desk import Desk  # noqa: E402
 from support.real_world import KILLED, Fault, Process, RealWorld  # noqa: E402
 from support.storage import login_options, open_storage  # noqa: E402
@@ -48,7 +48,7 @@ class MortalProcess(Process):
 
 
 def main(home: str) -> int:
-    spark: Any = open_session({**OPTIONS, **login_options()}, "ERROR")
+    spark: Any = Driver({**OPTIONS, **login_options()}, "ERROR").session
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
     storage = open_storage(spark, Path(home))
     spark.sql("SHOW DATABASES").count()

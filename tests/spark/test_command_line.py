@@ -15,6 +15,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from support.java import FEW_ROWS
+
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
 APPLICATION = "import sys\n\nfrom hivekeeper.cli.main import main\n\nsys.exit(main())\n"
@@ -32,7 +34,7 @@ class Place:
         self.settings = {
             "spark.master": "local[2]",
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": FEW_ROWS,
             "spark.ui.enabled": "false",
             "spark.sql.warehouse.dir": f"{home}/warehouse",
             "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home}/metastore;create=true",
@@ -116,6 +118,10 @@ def read_document(stdout):
     return json.loads(stdout)
 
 
+def read_properties(text):
+    return dict(line.partition("=")[::2] for line in text.splitlines())
+
+
 def is_log(line):
     return re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ level=\w+ \S", line) is not None
 
@@ -147,13 +153,17 @@ def test_a_spark_that_cannot_start_ends_with_8_and_three_lines(place):
 
 
 def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
-    """One test, because each step starts Spark: compact, answer n, answer y, and undo that without a terminal."""
+    """One test, because each step starts Spark: compact, answer n, answer y, and undo that without a terminal. All answers besides."""
     small = place.data_files()
-    done = place.run(place.by_python("compact-swap", "--json", "--table", "demo.events_flat", "--table", "demo.bucketed"))
+    tables = ["--table", "demo.events_flat", "--table", "demo.bucketed"]
+    done = place.run(place.by_python("compact-swap", "--json", *tables, "--properties-out", "out.properties"))
     document = read_document(done.stdout)
     codes = {table["table"]: table["exit_code"] for table in document["tables"]}
     assert (done.returncode, document["exit_code"], codes) == (6, 6, {"demo.events_flat": 0, "demo.bucketed": 3})
     assert any(is_log(line) and "table=demo.events_flat" in line for line in done.stderr.split("\n"))
+    read = read_properties((place.home / "out.properties").read_text("ascii"))
+    assert (read["hivekeeper.exit_code"], read["hivekeeper.tables_done"]) == ("6", "1")
+    assert read["hivekeeper.error"].startswith("demo.bucketed: ")
     (told,) = (line for line in done.stderr.split("\n") if "step=metastore embedded" in line)
     assert "level=WARNING" in told and f"place='{place.home}/metastore'" in told
     large = place.data_files()
@@ -172,10 +182,12 @@ def test_a_rollback_asks_at_a_terminal_and_not_without_one(place):
     (table,) = read_document(stdout)["tables"]
     assert [unit["outcome"] for unit in table["units"]] == ["rolled-back"]
 
-    done = place.run(place.by_spark_submit(*rollback, "--run", table["run"], "--json"))
+    done = place.run(place.by_spark_submit(*rollback, "--run", table["run"], "--properties-out", "-"))
     assert (done.returncode, place.data_files()) == (0, large), done.stderr
     assert QUESTION not in done.stderr
-    assert read_document(done.stdout)["command"] == "rollback"
+    read = read_properties(done.stdout)
+    assert (read["hivekeeper.exit_code"], read["hivekeeper.tables_done"]) == ("0", "1")
+    assert all(key.startswith("hivekeeper.") for key in read)
     assert any(is_log(line) and "table=demo.events_flat" in line for line in done.stderr.split("\n"))
 
 
@@ -188,23 +200,6 @@ def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_the_log(place,
         done = subprocess.run(command, check=False, env=place.environ, cwd=place.home, stdout=closed, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-
-
-def read_properties(text):
-    return dict(line.partition("=")[::2] for line in text.splitlines())
-
-
-def test_properties_take_the_place_of_the_answer_or_go_into_a_file(place):
-    analyzed = place.run(place.by_spark_submit("analyze", "--table", "demo.events_flat", "--properties-out", "-"))
-    read = read_properties(analyzed.stdout)
-    assert (analyzed.returncode, read["hivekeeper.exit_code"], read["hivekeeper.tables_done"]) == (0, "0", "1")
-    assert all(key.startswith("hivekeeper.") for key in read)
-
-    refused = place.run(place.by_python("compact-swap", "--table", "demo.bucketed", "--properties-out", "out.properties"))
-    read = read_properties((place.home / "out.properties").read_text("ascii"))
-    assert (refused.returncode, read["hivekeeper.exit_code"], read["hivekeeper.retry"]) == (3, "3", "manual")
-    assert read["hivekeeper.error"].startswith("demo.bucketed: ")
-    assert "demo.bucketed: " in refused.stdout
 
 
 def test_a_driver_with_a_place_for_its_output_sends_all_of_it_there(place):

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif("HADOOP_CONF_DIR" in os.environ, reason="tests/c
 
 @pytest.fixture
 def probes(gateway):
-    return ClusterProbes(gateway, partial(assemble, gateway.spark))
+    return ClusterProbes(gateway, partial(assemble, gateway.driver))
 
 
 def test_a_session_says_what_it_is(probes):

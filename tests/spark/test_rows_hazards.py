@@ -215,6 +215,22 @@ def test_a_footer_is_measured_before_it_is_read(rows, tmp_path):
     ]
 
 
+def test_a_number_of_very_many_digits_in_row_metadata_is_not_parsed(rows, tmp_path):
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "f").write_bytes(hostile_files.has_a_number_of_many_digits())
+    ((_, reason),) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    assert reason.endswith("its row metadata has a number of more than 1000 digits")
+
+
+@pytest.mark.parametrize(("size", "known"), [(16, True), (4096, True), (4097, False)])
+def test_bounds_that_no_library_writes_count_as_unknown_before_they_become_text(rows, tmp_path, size, known):
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "f").write_bytes(hostile_files.has_long_bounds(size))
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    facts = group.columns["id"]
+    assert (facts.low is not None, facts.high is not None) == (known, known)
+
+
 @pytest.mark.parametrize("claim", hostile_files.ORC_TAILS)
 def test_a_hostile_orc_tail_costs_its_own_file(rows, tmp_path, claim):
     (tmp_path / "u").mkdir()
@@ -233,7 +249,7 @@ def test_a_page_that_claims_all_memory_fails_its_unit_and_nothing_else(rows, tmp
     batch = batch_of(rows, "parquet", tmp_path / "stage", [tmp_path / "u"])
     with pytest.raises(RowsError, match=r"/u/a: "):
         rows.write_stage(batch)
-    assert rows.gateway.find_end() == ""
+    assert rows.gateway.driver.find_end() == ""
     (tmp_path / "good").mkdir()
     (tmp_path / "good" / "a").write_bytes(hostile_files.good())
     assert rows.write_stage(batch_of(rows, "parquet", tmp_path / "other", [tmp_path / "good"]))[1].digest.rows == 1

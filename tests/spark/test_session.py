@@ -15,6 +15,7 @@ import pytest
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.metastore import HiveMetastore
 from hivekeeper.cluster.session import GUARDS, Where
+from support.java import FEW_ROWS, WITHOUT_FSYNC
 
 JOB = str(Path(__file__).resolve().parents[2] / "job")
 
@@ -40,12 +41,13 @@ HOSTILE = {
 
 REPORT = """
 import json, sys
-from hivekeeper.cluster.session import GUARDS, Where, open_session
+from hivekeeper.cluster.driver import Driver, StopAsked
+from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.errors import HivekeeperError
 
 def refusal(options):
     try:
-        open_session(options)
+        Driver(options).context
     except HivekeeperError as error:
         return [type(error).__name__, error.reason.what, error.reason.next]
 
@@ -57,7 +59,7 @@ def values(session):
 
 options = json.loads(sys.argv[1])
 found = {}
-spark = open_session(options, "ERROR")
+spark = Driver(options, "ERROR").session
 found["session"], found["new_session"] = values(spark), values(spark.newSession())
 spark.range(10).repartition(1).write.parquet(sys.argv[2])
 spark.stop()
@@ -68,6 +70,13 @@ for key, value in {**options, "spark.files.ignoreCorruptFiles": "true"}.items():
 running = builder.getOrCreate()
 found["running"] = refusal(options)
 running.stop()
+stopped = Driver(options, is_stop_asked=lambda: True)
+try:
+    stopped.context
+except StopAsked:
+    found["stopped"] = True
+stopped._starting.join()
+stopped.stop()
 found["failing"] = refusal({**options, "spark.testing.memory": "1000"})
 print(json.dumps(found))
 """
@@ -93,7 +102,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Any]:
         lines.append(f"{'spark.hadoop.' if guard.where is Where.HADOOP else ''}{guard.key} {opposite}")
     (home / "spark-defaults.conf").write_text("\n".join(lines))
     url = f"jdbc:derby:;databaseName={home}/metastore;create=true"
-    options = {"spark.master": "local[1]", "spark.ui.enabled": "false", "spark.hadoop.javax.jdo.option.ConnectionURL": url}
+    options = {
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": f"{FEW_ROWS} {WITHOUT_FSYNC}",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": url,
+    }
     environment = {**os.environ, "SPARK_CONF_DIR": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     output = home / "output"
     found = run_python(REPORT, json.dumps(options), str(output), home=home, environment=environment)
@@ -120,6 +134,10 @@ def test_a_running_context_with_dangerous_core_settings_is_refused(report):
     assert "spark.files.ignoreCorruptFiles=true" in what
 
 
+def test_a_command_that_is_asked_to_stop_does_not_wait_for_its_application(report):
+    assert report["stopped"]
+
+
 def test_a_context_that_does_not_start_says_why_in_one_line(report):
     kind, what, _ = report["failing"]
     assert kind == "Unusable"
@@ -130,10 +148,10 @@ def test_a_context_that_does_not_start_says_why_in_one_line(report):
 
 REFUSAL = """
 import json
-from hivekeeper.cluster.session import open_session
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.errors import HivekeeperError
 try:
-    open_session({"spark.master": "local[1]"})
+    Driver({"spark.master": "local[1]"})
 except HivekeeperError as error:
     print(json.dumps([type(error).__name__, error.reason.what, error.reason.next]))
 """
@@ -161,10 +179,10 @@ LOCKED = """
 import json, sys
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.metastore import HiveMetastore
-from hivekeeper.cluster.session import open_session
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.errors import HivekeeperError
-url = {"spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1]}
-gateway = Gateway(open_session({"spark.master": "local[1]", "spark.ui.enabled": "false", **url}, "ERROR"))
+url = {"spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1], "spark.driver.extraJavaOptions": sys.argv[2]}
+gateway = Gateway(Driver({"spark.master": "local[1]", **url}, "ERROR"))
 try:
     HiveMetastore(gateway)
 except HivekeeperError as error:
@@ -175,13 +193,14 @@ except HivekeeperError as error:
 def test_an_embedded_metastore_in_use_by_another_process_is_unusable(gateway: Gateway, tmp_path: Path):
     HiveMetastore(gateway).databases()
     url = str(gateway.hadoop_conf.get("javax.jdo.option.ConnectionURL"))
-    kind, what, following = run_python(LOCKED, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    kind, what, following = run_python(LOCKED, url, FEW_ROWS, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
     assert (kind, "in use by another process" in what) == ("Unusable", True)
     assert "hive.metastore.uris" in following
 
 
 ENDING = """
 import json, logging, sys
+from pyspark import SparkContext
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands import per_table
@@ -197,22 +216,31 @@ def work(_confined, table):
     raise AssertionError(f"{table.name} was tried")
 
 logging.disable(logging.CRITICAL)
-options = {"spark.master": "local[1]", "spark.hadoop.javax.jdo.option.ConnectionURL": sys.argv[1]}
+options = {"spark.master": "local[1]", "spark.driver.extraJavaOptions": sys.argv[2]}
+options["spark.hadoop.javax.jdo.option.ConnectionURL"] = sys.argv[1]
 tables = [Table("sales", name, "EXTERNAL_TABLE", "", Storage("", "", ""), ()) for name in "abc"]
 with connect(options, Signals(patient=True), "error") as cluster:
+    cluster.files.stat("/"), cluster.metastore.databases()
+    started = [SparkContext._active_spark_context is not None, cluster.application().partition(" ")[0]]
+    cluster.rows.require_started()
+    started += [SparkContext._active_spark_context is not None, cluster.application().partition("-")[0]]
     spark = cluster.rows.inner.gateway.spark
     conf = spark.sparkContext.getConf()
     rows = spark.range(1000).repartition(3).groupBy("id").count().count()
     settings = [conf.get("spark.authenticate"), conf.get("spark.ui.enabled"), spark.sparkContext.uiWebUrl, rows]
     context = Context(cluster, Selection(), lambda table: Settings(), "__bkp_", "20260101t020304z-0000")
     outcomes = per_table.for_each(context, tables, work)
-print(json.dumps([settings, [[table.problem.code.code, table.problem.what] for table in outcomes]]))
+print(json.dumps([started, settings, [[table.problem.code.code, table.problem.what] for table in outcomes]]))
 """
 
 
 def test_a_bug_ends_one_table_and_the_end_of_java_all_that_follow(tmp_path: Path):
     url = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true"
-    settings, found = run_python(ENDING, url, home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"})
+    started, settings, found = run_python(
+        ENDING, url, f"{FEW_ROWS} {WITHOUT_FSYNC}", home=tmp_path, environment={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    )
+    # Only rows need an application.
+    assert started == [False, "process", True, "local"]
     # The defaults of a session: its ports require a secret, and it serves no pages.
     assert settings == ["true", "false", None, 1000]
     assert [code for code, _ in found] == ["bug", "spark-ended", "spark-ended"]

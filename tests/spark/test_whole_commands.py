@@ -39,8 +39,8 @@ DDL = "id BIGINT, text STRING, amount DECIMAL(10,2), at TIMESTAMP, words ARRAY<S
 
 
 @pytest.fixture(scope="module")
-def cluster(spark):
-    return assemble(spark)
+def cluster(driver):
+    return assemble(driver)
 
 
 @pytest.fixture

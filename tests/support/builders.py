@@ -17,7 +17,7 @@ FORM = Form("message schema {\n  optional int32 id;\n}", "snappy", "spark")
 
 def a_file(name, length=1000, mtime_ms=1000, file_id=None, directory=ROOT, **more):
     path = f"{directory}/{name}"
-    return FileInfo(path, length, mtime_ms, is_dir=False, file_id=file_id or zlib.crc32(path.encode()), uri=path, **more)
+    return FileInfo(path, length, mtime_ms, is_dir=False, file_id=file_id or zlib.crc32(path.encode()), **more)
 
 
 def a_directory(name, directory=ROOT):

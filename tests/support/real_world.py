@@ -14,10 +14,11 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 import pyarrow
 import pyarrow.parquet
 
-from hivekeeper.cluster.connect import WallClock, assemble
+from hivekeeper.cluster.connect import WallClock
 from hivekeeper.model import Partition, Table
 from hivekeeper.ports import Cluster, FilesUnavailable, Lock, MetastoreUnavailable, RowsError
 from support import changes, step_by_step
+from support.drivers import another_cluster
 from support.fakes.files import Killed
 from support.storage import Storage
 
@@ -201,7 +202,7 @@ class RealWorld:
         self.written: Counter = Counter()
         # Rows of writers that were told of a failure: these rows may exist or not.
         self.unpromised: Counter = Counter()
-        real = assemble(spark)
+        real = another_cluster()
         self.files, self.metastore = real.files, real.metastore
 
     @classmethod
@@ -230,7 +231,7 @@ class RealWorld:
     @property
     def cluster(self) -> Cluster:
         """The ports for the next command: another process, which has read nothing yet."""
-        return in_hands_of(self.process, assemble(self.spark), self.events.location, self.clock)
+        return in_hands_of(self.process, another_cluster(), self.events.location, self.clock)
 
     def die_after(self, steps: int, at_once: bool) -> None:
         self.process.left, self.process.at_once = steps, at_once

@@ -53,7 +53,7 @@ class World:
         return self.metastore.catalog
 
     def cluster_of(self, files: FakeFiles, metastore: FakeMetastore, rows: FakeRows) -> Cluster:
-        return Cluster(files, metastore, rows, self.clock, "etl", "edge1", "app-1", "3.5.9", "UTC")
+        return Cluster(files, metastore, rows, self.clock, "etl", "edge1", lambda: "app-1", "3.5.9", "UTC")
 
     def another_process(self) -> Cluster:
         """A second client of the same cluster."""

@@ -16,7 +16,7 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 # The metastore's `hold` is Hive's own lock, and `analyze` sets numbers that our code never reads.
 CHANGE_NOTHING = {
     ports.Files: {
-        *("qualify", "look", "look_hidden", "tree", "stat", "read_text", "read_pieces", "read_texts"),
+        *("qualify", "look", "look_hidden", "tree", "stat", "read_pieces", "read_texts", "user_at"),
         *("attributes", "ties", "room", "exposed"),
     },
     ports.Metastore: {
@@ -32,7 +32,7 @@ CHANGE_NOTHING = {
             "analyze",
         ),
     },
-    ports.Rows: {"footers", "read_stage", "digests", "differences", "hazards"},
+    ports.Rows: {"warm_up", "require_started", "footers", "read_stage", "digests", "differences", "hazards"},
 }
 CHANGE = {ports.Files: changes.FILES, ports.Metastore: changes.METASTORE, ports.Rows: changes.ROWS}
 

@@ -208,4 +208,4 @@ def test_who_is_confined_twice_is_in_the_second_jail_alone():
         confine_files(nowhere.files, "hdfs://nn/reports/r.json").write_new("hdfs://nn/reports/other.json", "")
     world.files.make_directory("hdfs://nn/reports")
     confine_files(nowhere.files, "hdfs://nn/reports/r.json").write_new("hdfs://nn/reports/r.json", "{}")
-    assert world.files.read_text("hdfs://nn/reports/r.json") == "{}"
+    assert world.files.content("hdfs://nn/reports/r.json") == "{}"

@@ -1,25 +1,20 @@
-"""Open the cluster: one Spark session, the three ports on it, and our identity."""
+"""Open the cluster: the driver, the three ports on it, and our identity."""
 
 from __future__ import annotations
 
-import logging
 import socket
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Iterator, Mapping
 
-from hivekeeper.cluster.session import open_session
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.jail import NOWHERE, confine
 from hivekeeper.ports import Cluster
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from hivekeeper.cluster.doctor import ClusterProbes
-
-log = logging.getLogger(__name__)
 
 SPARK_LOG_LEVELS = {"debug": "INFO", "info": "WARN", "warning": "ERROR", "error": "ERROR"}
 
@@ -38,45 +33,37 @@ class WallClock:
 @contextmanager
 def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info") -> Iterator[Cluster]:
     """Open the cluster for the body, with signals as its stop condition. Raises Unusable."""
-    spark = open_session(options, SPARK_LOG_LEVELS[log_level])
+    driver = Driver(options, SPARK_LOG_LEVELS[log_level], signals.is_asked)
     try:
-        with signals.heeded_by(spark):
-            yield confine(replace(assemble(spark), stopping=signals), NOWHERE)
-    finally:
-        _stop(spark)
+        with signals.heeded_by(driver):
+            yield confine(replace(assemble(driver), stopping=signals), NOWHERE)
+    except BaseException:
+        driver.stop(at_once=True)
+        raise
+    driver.stop()
 
 
 @contextmanager
 def open_probes(log_level: str) -> Iterator[ClusterProbes]:
     """Open the probes for doctor; the metastore is connected on first use. Raises Unusable and UsageError."""
-    spark = open_session({}, SPARK_LOG_LEVELS[log_level])
+    driver = Driver({}, SPARK_LOG_LEVELS[log_level])
     try:
         from hivekeeper.cluster.doctor import ClusterProbes
         from hivekeeper.cluster.gateway import Gateway
 
-        yield ClusterProbes(Gateway(spark), lambda: confine(assemble(spark), NOWHERE))
+        yield ClusterProbes(Gateway(driver), lambda: confine(assemble(driver), NOWHERE))
     finally:
-        _stop(spark)
+        driver.stop()
 
 
-def _stop(spark: SparkSession) -> None:
-    """Stop Spark. If the session has already ended, this must not hide the command's result."""
-    from hivekeeper.cluster.java_errors import ALL_ERRORS
-
-    try:
-        spark.stop()
-    except ALL_ERRORS as error:
-        log.warning("step=stop-spark failed reason=%r", str(error))
-
-
-def assemble(spark: SparkSession) -> Cluster:
-    """The ports on an open session."""
+def assemble(driver: Driver) -> Cluster:
+    """The ports on a driver."""
     from hivekeeper.cluster.files import HadoopFiles
     from hivekeeper.cluster.gateway import Gateway
     from hivekeeper.cluster.metastore import HiveMetastore
     from hivekeeper.cluster.rows import SparkRows
 
-    gateway = Gateway(spark)
+    gateway = Gateway(driver)
     jvm = gateway.jvm
     return Cluster(
         files=HadoopFiles(gateway),
@@ -85,8 +72,8 @@ def assemble(spark: SparkSession) -> Cluster:
         clock=WallClock(),
         user=jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName(),
         host=socket.getfqdn(),
-        application_id=gateway.spark.sparkContext.applicationId,
-        spark_version=gateway.spark.version,
+        application=lambda: driver.application,
+        spark_version=driver.spark_version,
         time_zone=jvm.java.util.TimeZone.getDefault().getID(),
-        lost=gateway.find_end,
+        lost=driver.find_end,
     )

@@ -26,9 +26,9 @@ class ClusterProbes:
         self._facts = gateway.helper("doctor.ClusterFacts", gateway.hadoop_conf)
         self._trial = gateway.helper("doctor.RightsTrial", gateway.hadoop_conf)
         self._cluster: Optional[Cluster] = None
-        context = gateway.spark.sparkContext
+        context = gateway.context
         self.on_yarn = context.master == "yarn"
-        self.session = f"Spark {gateway.spark.version}, master {context.master}, application {context.applicationId}"
+        self.session = f"Spark {gateway.driver.spark_version}, master {context.master}, application {context.applicationId}"
 
     @property
     def metastore(self) -> str:
@@ -48,7 +48,7 @@ class ClusterProbes:
         return doctor.FileSystemFacts(**_ask(self._facts.fileSystem))
 
     def staging(self, scratch: str) -> doctor.StagingFacts:
-        directory = self._gateway.spark.sparkContext.getConf().get("spark.yarn.stagingDir", None)
+        directory = self._gateway.driver.conf.get("spark.yarn.stagingDir", None)
         return doctor.StagingFacts(**_ask(self._facts.staging, directory, scratch))
 
     def queue(self, name: str) -> Optional[doctor.QueueFacts]:

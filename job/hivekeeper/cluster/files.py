@@ -10,7 +10,9 @@ import fcntl
 import itertools
 import json
 import os
+import pwd
 import re
+import sys
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -31,6 +33,12 @@ PIECE_CHARACTERS = 2**20
 # How much of the end of a lock file is read; its last line is about a hundred bytes long.
 LAST_BYTES = 4096
 
+# As Java names a user id, which in a container may have no name.
+try:
+    _LOCAL_USER = pwd.getpwuid(os.getuid()).pw_name
+except KeyError:
+    _LOCAL_USER = str(os.getuid())
+
 # HDFS recovers the lease on the first request after it expires; DataNodes learn of it with their next heartbeat (3 s).
 RECOVERY_S = 10.0
 
@@ -44,6 +52,7 @@ class HadoopFiles:
             for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
         )
         self._placement, self._room, self._rights = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights"))
+        self._user = str(_ask(self._rights.user))
         # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
@@ -93,23 +102,23 @@ class HadoopFiles:
     def move_to_trash(self, path: str) -> bool:
         return bool(_ask(self._directories.moveToTrash, path))
 
-    def read_text(self, path: str) -> str:
-        return "".join(self.read_pieces(path))
-
-    def read_pieces(self, path: str) -> Iterator[str]:
+    def read_pieces(self, file: FileInfo) -> Iterator[str]:
         decoder, offset, piece = codecs.getincrementaldecoder("utf-8")("replace"), 0, b""
         while not offset or len(piece) == PIECE_BYTES:
-            piece = bytes(_ask(self._texts.readPiece, path, offset, PIECE_BYTES))
+            piece = bytes(_ask(self._texts.readPiece, file.path, file.file_id, offset, PIECE_BYTES))
             offset += len(piece)
             yield decoder.decode(piece)
             if not piece:
                 break
         yield decoder.decode(b"", final=True)
 
-    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
-        if not paths:
+    def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
+        if not files:
             return {}
-        return dict(json.loads(_ask(self._texts.readAll, json.dumps(list(paths)))))
+        return dict(json.loads(_ask(self._texts.readAll, json.dumps({file.path: file.file_id for file in files}))))
+
+    def user_at(self, path: str) -> str:
+        return _LOCAL_USER if path.startswith("file:") else self._user
 
     def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Write a new file. Local files are only as durable as in Hadoop's local file system: flushed, not synced."""
@@ -138,6 +147,12 @@ class HadoopFiles:
         """
         directory = names.parent(path)
         scheme = str(_ask(self._locations.schemeBehind, directory))
+        if scheme == "file" and str(self._locations.defaultScheme()) != "file":
+            raise Refused(
+                f"{path}: it is on the local file system of this machine, and the tables of this cluster are not",
+                code=Code.LOCAL_TABLE,
+                next="leave this table out, and find out who gave it this location",
+            )
         if scheme not in ("hdfs", "file"):
             raise Refused(
                 f"{path}: a {scheme} file system has no lock that ends with the process that holds it",
@@ -283,22 +298,22 @@ def _local(path: str) -> str:
 def _snapshot(found: Mapping[str, Any]) -> Snapshot:
     if not found["exists"]:
         return Snapshot(exists=False)
-    below, uri_below = found["path"].rstrip("/") + "/", found["uri"].rstrip("/") + "/"
+    below = found["path"].rstrip("/") + "/"
     infos = []
     for entry in found["entries"]:
-        name = entry.pop("name")
-        uri_name = entry.pop("uri_name") or name
-        infos.append(FileInfo(below + name, uri=uri_below + uri_name, **entry))
+        # There may be a million files of one owner.
+        entry["owner"], entry["group"] = sys.intern(entry["owner"]), sys.intern(entry["group"])
+        infos.append(FileInfo(below + entry.pop("name"), **entry))
     return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos), found["mode"])
 
 
 def _found(answer: str) -> Optional[FileInfo]:
-    """A FileInfo from a path, its URI and a listing entry, without the entry's own names."""
+    """A FileInfo from a path and a listing entry, without the entry's own name."""
     found = json.loads(answer)
     if found is None:
         return None
-    entry = {key: value for key, value in found["entry"].items() if key not in ("name", "uri_name")}
-    return FileInfo(found["path"], uri=found["uri"], **entry)
+    entry = {key: value for key, value in found["entry"].items() if key != "name"}
+    return FileInfo(found["path"], **entry)
 
 
 def _read_attributes(known: Mapping[str, Any]) -> Attributes:

@@ -6,27 +6,40 @@ It decides nothing. Everything that grows with files or partitions goes through 
 from __future__ import annotations
 
 import json
-from typing import Any, List, Sequence, cast
+from typing import TYPE_CHECKING, Any, List, Sequence
 
-from pyspark.sql import SparkSession
-
+from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.java_classes import compiled
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 # Py4J reports garbage to the JVM in commands of its own, at arbitrary times.
 _MEMORY_COMMAND = "m\n"
 
 
 class Gateway:
-    """The JVM behind a Spark session."""
+    """The JVM of a driver."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
-        self.jvm: Any = spark._jvm
-        self.hadoop_conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
-        self.java_gateway: Any = cast(Any, spark.sparkContext._gateway)
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.jvm: Any = driver.jvm
+        self.hadoop_conf: Any = driver.hadoop_conf
+        self.java_gateway: Any = driver.java_gateway
         self._client = self.java_gateway._gateway_client
         self._counter: List[int] = []
         self._mapper: Any = None
+
+    @property
+    def context(self) -> SparkContext:
+        """The application, which starts on first use."""
+        return self.driver.context
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session for Spark SQL, which starts on first use."""
+        return self.driver.session
 
     def helper(self, name: str, *argument: Any) -> Any:
         """A new instance of `cluster/java/NAME.java`, or of `doctor/NAME.java` for `doctor.NAME`.
@@ -41,16 +54,6 @@ class Gateway:
         if self._mapper is None:
             self._mapper = self.jvm.com.fasterxml.jackson.databind.ObjectMapper()
         return self._mapper.readValue(json.dumps(list(items)), self.jvm.java.lang.Class.forName("[Ljava.lang.String;"))
-
-    def find_end(self) -> str:
-        """Why this session can no longer be used, "" while it runs."""
-        from hivekeeper.cluster.java_errors import ALL_ERRORS
-
-        try:
-            stopped = bool(self.spark.sparkContext._jsc.sc().isStopped())
-        except ALL_ERRORS:
-            return "Spark's Java process ended"
-        return "Spark's application was stopped" if stopped else ""
 
     @property
     def calls(self) -> int:

@@ -21,6 +21,7 @@ from hivekeeper.ports import (
     NoSpace,
     NoTicket,
     SourceMissing,
+    SourceReplaced,
     TargetExists,
 )
 from hivekeeper.reasons import Code
@@ -111,8 +112,11 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     "FileNotFoundException": SourceMissing,
     "NoSuchFileException": SourceMissing,
     "ParentNotDirectoryException": SourceMissing,
+    "InvalidPathHandleException": SourceReplaced,
     "AccessControlException": NoPermission,
     "AccessDeniedException": NoPermission,
+    # A KMS that does not let this user use a key.
+    "AuthorizationException": NoPermission,
     "QuotaExceededException": NoSpace,
     "NSQuotaExceededException": NoSpace,
     "DSQuotaExceededException": NoSpace,

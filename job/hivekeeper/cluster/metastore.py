@@ -45,7 +45,7 @@ class HiveMetastore:
     """`ports.Metastore` on the metastore of the session's configuration; the constructor connects."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._spark = gateway.spark
+        self._gateway = gateway
         self._roots: Optional[Roots] = None
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
@@ -149,7 +149,7 @@ class HiveMetastore:
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         # In a session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.
-        spark = self._spark.newSession()
+        spark = self._gateway.spark.newSession()
         guard_session(spark)
         spark.conf.set("spark.sql.caseSensitive", "false")
         before = self._sparks_statistics(table)

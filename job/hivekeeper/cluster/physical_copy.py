@@ -80,7 +80,7 @@ class PhysicalCopy:
         With `check_claims` a set also fails if a value lies outside the bounds that the file has for its column chunk, or if the number of
         NULLs is wrong there (the same for stripes of ORC). That is for our own outputs: old writers' bounds are often wrong.
         """
-        slices = list(_slices(sets, int(self.gateway.spark.sparkContext.defaultParallelism)))
+        slices = list(_slices(sets, int(self.gateway.context.defaultParallelism)))
         slices.sort(key=lambda one: -_cost(one[1]))
         asked = [_asked(files, {"format": format, "check_claims": check_claims}) for _, files in slices]
         told = json.loads(self._jobs.digest(json.dumps(asked))) if asked else []
@@ -91,13 +91,24 @@ class PhysicalCopy:
             parts.setdefault(number, []).append(_answer(answer))
         return [_sum(parts.get(number, [])) for number in range(len(sets))]
 
+    def warm_up(self) -> None:
+        """Begin to start the application and to compile the classes, without waiting for either."""
+        self.gateway.driver.warm_up()
+        compiled(self.gateway.java_gateway, _FOLDER)
+
+    def require_started(self) -> None:
+        """Wait for the application. Raises Unusable and StopAsked."""
+        self.warm_up()
+        self.gateway.context  # noqa: B018
+
     @cached_property
     def _jobs(self) -> Any:
+        self.require_started()
         packages = [compiled(self.gateway.java_gateway, folder) for folder in (CORE, _FOLDER)]
-        application = str(self.gateway.spark.sparkContext.applicationId)
+        application = str(self.gateway.context.applicationId)
         if application not in _SHIPPED:
             _SHIPPED[application] = ship(self.gateway, packages)
-        return self.gateway.helper(f"{_FOLDER}.CopyJobs", self.gateway.spark.sparkContext._jsc)
+        return self.gateway.helper(f"{_FOLDER}.CopyJobs", self.gateway.context._jsc)
 
 
 def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.TemporaryDirectory[str]:
@@ -108,7 +119,7 @@ def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.Temporar
         for package in packages:
             for name, content in package.class_bytes().items():
                 archive.writestr(f"{name.replace('.', '/')}.class", content)
-    gateway.spark.sparkContext._jsc.addJar(str(jar))
+    gateway.context._jsc.addJar(str(jar))
     return directory
 
 

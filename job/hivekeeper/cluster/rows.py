@@ -13,6 +13,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 from hivekeeper import names
 from hivekeeper.cluster.digest import NoDigestError
+from hivekeeper.cluster.driver import StopAsked
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
@@ -39,6 +40,13 @@ class SparkRows:
     @cached_property
     def _footers(self) -> Any:
         return self.gateway.helper("Footers", self.gateway.hadoop_conf)
+
+    def warm_up(self) -> None:
+        self.physical.warm_up()
+
+    def require_started(self) -> None:
+        with _rows_errors():
+            self.physical.require_started()
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
         keys = list(sets)
@@ -138,5 +146,7 @@ def _rows_errors() -> Iterator[None]:
         yield
     except CALL_ERRORS as error:
         raise RowsError(explain_job_error(error)) from error
+    except StopAsked as error:
+        raise RowsError("asked to stop while Spark was starting") from error
     except NoDigestError as error:
         raise RowsError(str(error)) from error

@@ -1,19 +1,21 @@
-"""Opens the Spark session and fixes every setting that could change what is read or written.
+"""Fixes every setting of Spark that could change what is read or written.
 
-Whatever a site, a user or a running context sets, our settings win or the start is refused. It never touches a
-table; `metastore.py` makes the first call to the metastore.
+Whatever a site, a user or a running context sets, our settings win or the start is refused.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple
+from typing import TYPE_CHECKING, Dict, NamedTuple
 
-from hivekeeper.errors import Unusable, UsageError
-from hivekeeper.reasons import Code
+from hivekeeper.errors import Unusable
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
+
+# Which metastore Spark SQL uses: read when the context starts.
+CATALOG, HIVE = "spark.sql.catalogImplementation", "hive"
 
 
 class Where(Enum):
@@ -102,9 +104,11 @@ GUARDS = (
 
 # Defaults of a session. They are not guards, because no row depends on them.
 DEFAULTS = {
-    # A task that runs out of memory or stack on one file would end the whole process (in local mode the driver's own). YARN still kills an
-    # executor that runs out of memory.
+    # A task that runs out of memory or stack on one file would end the whole process (in local mode the driver's own).
     "spark.executor.killOnFatalError.depth": "0",
+    # On YARN, Spark gives executors `kill %p` here, unless they have the option (YarnSparkHadoopUtil). A thread of Spark's own that runs
+    # out of memory still ends its process.
+    "spark.executor.defaultJavaOptions": "-XX:OnOutOfMemoryError=true",
     # The same as in bin/hivekeeper.
     "spark.ui.enabled": "false",
 }
@@ -112,13 +116,38 @@ DEFAULTS = {
 LOCAL_DEFAULTS = {"spark.authenticate": "true"}
 
 
-def open_session(options: Mapping[str, str], log_level: str = "WARN") -> SparkSession:
-    """The session of this process, with Hive support; `options` are Spark's own, and the guards override them."""
-    builder_class = _find_builder()
-    spark = _start(builder_class(), {**options, **_configuration()})
+def configuration() -> Dict[str, str]:
+    """All guards in the form of a SparkConf, so that every session of a new context starts with them."""
+    return {f"spark.hadoop.{guard.key}" if guard.where is Where.HADOOP else guard.key: guard.value for guard in GUARDS}
+
+
+def defaults(conf: SparkConf) -> Dict[str, str]:
+    """The defaults that nothing overrides: not the caller, spark-submit or spark-defaults.conf."""
+    local = str(conf.get("spark.master", "local")).startswith("local")
+    wanted = {**DEFAULTS, **(LOCAL_DEFAULTS if local else {})}
+    return {key: value for key, value in wanted.items() if not conf.contains(key)}
+
+
+def require_guarded(context: SparkContext) -> None:
+    """Raise Unusable if a context that was already running has other settings: it keeps those it started with."""
+    conf = context.getConf()
+    found = {guard.key: conf.get(guard.key, "false") for guard in GUARDS if guard.where is Where.CORE}
+    wrong = [f"{guard.key}={found[guard.key]}" for guard in GUARDS if guard.key in found and str(found[guard.key]).lower() != guard.value]
+    if conf.get(CATALOG, "in-memory") != HIVE:
+        wrong.append(f"{CATALOG}=in-memory")
+    if wrong:
+        raise Unusable(
+            f"a Spark context is already running, with settings that could lose rows: {', '.join(wrong)}",
+            next="start it in a process of its own, through bin/hivekeeper or spark-submit",
+        )
+
+
+def open_session() -> SparkSession:
+    """The session of the context that runs, with Hive support, for what needs Spark SQL; the guards override what it inherited."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.Builder().enableHiveSupport().getOrCreate()
     guard_session(spark)
-    _require_guards(spark)
-    spark.sparkContext.setLogLevel(log_level)
     return spark
 
 
@@ -127,81 +156,3 @@ def guard_session(spark: SparkSession) -> None:
     for guard in GUARDS:
         if guard.where is not Where.CORE:
             spark.conf.set(guard.key, guard.value)
-
-
-def _configuration() -> Dict[str, str]:
-    """All guards in the form of a SparkConf, so that every session of a new context starts with them."""
-    return {f"spark.hadoop.{guard.key}" if guard.where is Where.HADOOP else guard.key: guard.value for guard in GUARDS}
-
-
-def _find_builder() -> type:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise Unusable(
-            f"Spark's Python package cannot be imported ({error})",
-            next="run it through bin/hivekeeper, or with spark-submit; Spark 3.3 takes Python up to 3.12: set HIVEKEEPER_PYTHON",
-        ) from error
-    return SparkSession.Builder
-
-
-def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
-    from hivekeeper.cluster.java_classes import compiled
-    from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_unusable, java_causes
-
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    try:
-        # Java first, so that our classes are compiled while Spark starts.
-        compiled(_start_java(settings))
-        for key, value in _find_defaults(settings).items():
-            builder = builder.config(key, value)
-        return builder.enableHiveSupport().getOrCreate()
-    except CALL_ERRORS as error:
-        trouble = explain_unusable(java_causes(error))
-        what = f"Spark did not start: {trouble.what}"
-        if trouble.configured:
-            raise UsageError(what, next=trouble.next) from error
-        raise Unusable(what, next=trouble.next, code=trouble.code or Code.SPARK_NOT_STARTED) from error
-    except (RuntimeError, OSError) as error:
-        # PySpark starts Java through a shell script and sees only that it ended.
-        raise Unusable(f"Spark's Java process did not start ({error})", code=Code.SPARK_NOT_STARTED, next=_NEXT_JAVA) from error
-
-
-def _find_defaults(settings: Mapping[str, str]) -> Dict[str, str]:
-    """The defaults that nothing overrides: not the caller, spark-submit or spark-defaults.conf. Java must be running."""
-    from pyspark import SparkConf
-
-    given = SparkConf().setAll(list(settings.items()))
-    local = str(given.get("spark.master", "local")).startswith("local")
-    defaults = {**DEFAULTS, **(LOCAL_DEFAULTS if local else {})}
-    return {key: value for key, value in defaults.items() if not given.contains(key)}
-
-
-def _start_java(settings: Mapping[str, str]) -> Any:
-    """PySpark's gateway to the JVM; if none runs yet, it is started as the session's builder would."""
-    from pyspark import SparkConf, SparkContext
-
-    if SparkContext._gateway is None:
-        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
-    return SparkContext._gateway
-
-
-_NEXT_JAVA = "its own message is above: mostly JAVA_HOME (Java 8, 11 or 17; for Spark 4: 17 or 21) or HADOOP_CONF_DIR is not set"
-
-
-def _require_guards(spark: SparkSession) -> None:
-    """Raise Unusable if a context that was already running has other settings: it keeps those it started with."""
-    wrong: List[str] = []
-    core = spark.sparkContext.getConf()
-    for guard in GUARDS:
-        found = core.get(guard.key, "false") if guard.where is Where.CORE else spark.conf.get(guard.key, "")
-        if found is None or found.lower() != guard.value.lower():
-            wrong.append(f"{guard.key}={found}")
-    if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
-        wrong.append("spark.sql.catalogImplementation=in-memory")
-    if wrong:
-        raise Unusable(
-            f"a Spark context is already running, with settings that could lose rows: {', '.join(wrong)}",
-            next="start it in a process of its own, through bin/hivekeeper or spark-submit",
-        )

@@ -1,4 +1,4 @@
-"""Turns TERM, INT and HUP into a stop request that a run checks between units, while a session is open.
+"""Turns TERM, INT and HUP into a stop request that a run checks between units, while a cluster is open.
 
 Under spark-submit most of them reach only the JVM, which relays them to us: if it died of them, nothing could be finished.
 """
@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from hivekeeper.cluster.driver import Driver
 
 log = logging.getLogger(__name__)
 
@@ -67,14 +67,14 @@ class Signals:
             self._patient = patient
 
     @contextmanager
-    def heeded_by(self, spark: SparkSession) -> Iterator[None]:
+    def heeded_by(self, driver: Driver) -> Iterator[None]:
         """Handle signals ourselves during the body instead of PySpark; a request cancels Spark's jobs, which may take hours."""
-        if spark.sparkContext.getConf().get("spark.submit.deployMode") == "cluster":
+        if driver.is_in_cluster:
             # YARN kills the container a quarter of a second after the signal, and the JVM needs that time to unregister.
             yield
             return
-        self._divert(spark)
-        self._canceller = threading.Thread(target=self._cancel_jobs, args=(spark,), daemon=True)
+        self._divert(driver)
+        self._canceller = threading.Thread(target=self._cancel_jobs, args=(driver,), daemon=True)
         self._canceller.start()
         try:
             yield
@@ -83,10 +83,10 @@ class Signals:
             self._wishes.put(0)
             self._canceller.join()
 
-    def _divert(self, spark: SparkSession) -> None:
+    def _divert(self, driver: Driver) -> None:
         from hivekeeper.cluster.gateway import Gateway
 
-        gateway = Gateway(spark)
+        gateway = Gateway(driver)
         names = [signal.Signals(number).name[len("SIG") :] for number in self._heeded]
         for number in self._heeded:
             signal.signal(number, self._receive)
@@ -104,7 +104,7 @@ class Signals:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-    def _cancel_jobs(self, spark: SparkSession) -> None:
+    def _cancel_jobs(self, driver: Driver) -> None:
         """Cancel repeatedly, because a job may be about to start; in its own thread, because PySpark has one connection per thread."""
         from hivekeeper.cluster.java_errors import CALL_ERRORS
 
@@ -113,7 +113,7 @@ class Signals:
             log.warning("step=stop begin signal=%s", signal.Signals(number).name)
         while number and not self._ended.is_set():
             try:
-                spark.sparkContext.cancelAllJobs()
+                driver.cancel_jobs()
             except CALL_ERRORS as error:
                 # Java has ended: the run's next call to it fails and reports it.
                 log.warning("step=cancel-jobs failed reason=%r", str(error))

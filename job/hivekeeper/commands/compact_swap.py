@@ -33,6 +33,7 @@ from hivekeeper.steps import attributes, backup_tables, finish, identity, owners
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
+from hivekeeper.steps.timing import Step, timed
 from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
 FEWEST_FILES = Reason(
     Code.FEWEST_FILES,
-    "its files are of different forms (writers, schemas or codecs), and each form has as few files as it needs",
+    "its files are of different forms (writers, schemas, codecs, or labels of pandas), and each form has as few files as it needs",
     "nothing is to be done; --set compression=snappy merges forms that differ only in codec",
 )
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
@@ -69,9 +70,13 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
         refuse_without_room(cluster, observed, settings)
+        if is_tied_as_a_whole(cluster, observed):
+            plan = make_plan(cluster, observed, History(), settings, context.run)
+            return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed, plan)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
+        with timed(cluster, Step.SETTLE):
+            recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         if observed is None or history.runs:
             observed = observe_lifted(cluster, table, history, settings, wanted)
@@ -106,9 +111,15 @@ def _compact_held(
 ) -> TableOutcome:
     """Plan and act, holding the lock, after recovery."""
     observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
-    plan = make_plan(cluster, observed, history, settings, run)
+    if analysis.choose(observed.units):
+        # Spark starts while footers are read.
+        cluster.rows.warm_up()
+    with timed(cluster, Step.PLAN):
+        plan = make_plan(cluster, observed, history, settings, run)
     if not plan.units:
         return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
+    # Before anything is written: it may have to wait for a place in a queue, or fail.
+    cluster.rows.require_started()
     per_table.require_time(cluster, observed.table)
     return carry_out(cluster, observed, plan, settings, lock, recovered)
 
@@ -171,6 +182,12 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
     return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
 
 
+def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable) -> bool:
+    """Whether no unit worth compacting may be renamed, so that not even a lock is to be written. Mostly one unit answers that."""
+    chosen = [unit.unit for unit in analysis.choose(observed.units)]
+    return all(len(find_tied(cluster, observed.control, some)) == len(some) for some in (chosen[:1], chosen))
+
+
 def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
     """Raise Unusable if none of the units can be written, before any footer is read."""
     waiting = analysis.choose(observed.units)
@@ -192,10 +209,12 @@ def carry_out(
     group_reads = all(map(is_read_by_group, plan.attributes.values()))
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads)
     with run_directory.told_if_taken(run):
-        known = _begin(run, plan, settings)
+        with timed(cluster, Step.RECORD):
+            known = _begin(run, plan, settings)
         units = places.confirm(run, compact_batches(run, plan, known, settings))
-    version = finish.record_run(run, known, units, settled.logged_parameters(settings))
-    finish.tidy_up(cluster, plan.table, observed.control)
+    with timed(cluster, Step.RECORD):
+        version = finish.record_run(run, known, units, settled.logged_parameters(settings))
+        finish.tidy_up(cluster, plan.table, observed.control)
     if settings.analyze_stats and not cluster.stopping.is_asked():
         finish.recompute_statistics(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
@@ -228,9 +247,11 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Se
         of_batch = stager.stage(number, batch)
         staged.failed.update(of_batch.failed)
         staged.differing.update(of_batch.differing)
-        done = swap_batch(run, batch, known, of_batch.certificates, settings)
-        finish.finish_units(run, done)
-        backup_tables.follow_units(run, known.backup_table, done)
+        with timed(run.cluster, Step.EXCHANGE):
+            done = swap_batch(run, batch, known, of_batch.certificates, settings)
+        with timed(run.cluster, Step.RECORD):
+            finish.finish_units(run, done)
+            backup_tables.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))
     units.extend(_not_begun(known, units, stager))
@@ -276,6 +297,7 @@ def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
         rows=certificate.rows if certificate else None,
         gap_ms=unit.gap_ms,
         late_files=unit.late_files,
+        forms=plan.forms[planned.number],
         why=unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why,
     )
 
@@ -296,8 +318,9 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
 
 
 def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
+    outputs, forms = plan.outputs, plan.forms
     planned = tuple(
-        UnitOutcome(unit.name, Outcome.PLANNED, unit.data_files, unit.data_bytes, files_after=plan.outputs[unit.number])
+        UnitOutcome(unit.name, Outcome.PLANNED, unit.data_files, unit.data_bytes, outputs[unit.number], forms=forms[unit.number])
         for unit in plan.units
     )
     return planned + _outcomes_left(observed, plan)

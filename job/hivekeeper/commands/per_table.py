@@ -60,11 +60,12 @@ def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[Tabl
     cluster.orphans.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
+        cluster.spent.clear()
         outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)
         lost = lost or (cluster.lost() if outcome.problem else "")
         # A database may have thousands of tables, each with its own log.
         cluster.log_entries.clear()
-        outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000)
+        outcome = replace(outcome, seconds=(cluster.clock.monotonic_ms() - began) / 1000, spent=dict(cluster.spent))
         code = f" code={outcome.problem.code.code}" if outcome.problem else ""
         log.info("table=%s step=table done exit=%d%s seconds=%.1f", table.full_name, outcome.code, code, outcome.seconds)
         outcomes.append(outcome)
@@ -75,7 +76,8 @@ def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
     cluster = context.cluster
     try:
         require_time(cluster, table)
-        return work(replace(context, cluster=confine(cluster, Jail.of(cluster.files, table))), table)
+        own = replace(confine(cluster, Jail.of(cluster.files, table)), trusted_owners=context.settings_for(table.full_name).trusted_owners)
+        return work(replace(context, cluster=own), table)
     except HivekeeperError as error:
         return TableOutcome(table.full_name, problem=error.reason)
     except NoPermission as error:

@@ -135,7 +135,7 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
 
 
 def _of_record(cluster: Cluster, table: Table, control: ControlPaths, entry: LoggedRun, history: History) -> List[Subject]:
-    plan = store.read_plan(cluster.files, table, control.run(entry.directory))
+    plan = store.read_plan(cluster, table, control.run(entry.directory))
     if plan is None:
         raise Refused(
             f"{table.full_name}: the record of run {entry.run} was discarded",

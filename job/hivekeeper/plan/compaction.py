@@ -73,6 +73,11 @@ class CompactionPlan:
         """The number of output files of each unit."""
         return {staged.number: len(staged.outputs) for batch in self.batches for staged in batch.units}
 
+    @property
+    def forms(self) -> Mapping[UnitNumber, int]:
+        """The number of forms among the output files of each unit."""
+        return {staged.number: staged.forms for batch in self.batches for staged in batch.units}
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -227,8 +232,12 @@ def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, .
     return tuple(
         StageOutput(files, forms[kind], kind[1])
         for kind in dict.fromkeys(kinds)
-        for files in _fill_blocks(members[kind], rewrite.block_bytes)
+        for files in _divide(members[kind], forms[kind], rewrite.block_bytes)
     )
+
+
+def _divide(files: Sequence[FileInfo], form: Form, block_bytes: int) -> List[Tuple[FileInfo, ...]]:
+    return [(file,) for file in files] if form.single else _fill_blocks(files, block_bytes)
 
 
 def _fill_blocks(files: Sequence[FileInfo], block_bytes: int) -> List[Tuple[FileInfo, ...]]:

@@ -238,6 +238,12 @@ def refuse_ties(ties: Ties, control_zone: str) -> Optional[Reason]:
             f"its encryption zone ({theirs}) is not that of the place where new files are written ({ours})",
             leave_out,
         )
+    if ties.locked:
+        return Reason(
+            Code.NO_ZONE_KEY,
+            f"it lies in the encryption zone {ties.zone}, whose key this user may not use: {ties.locked}",
+            f"have the use of the key allowed in the KMS, or {leave_out}",
+        )
     if ties.snapshots:
         return Reason(Code.SNAPSHOTTABLE, "snapshots can be made of its directory itself, and would stay with the old files", leave_out)
     if ties.quota:

@@ -35,6 +35,9 @@ def judge(control: ControlPaths, exposed: Iterable[Exposed], trusted: Collection
         if not one.is_ours and one.owner not in trusted:
             return Judgement(_foreign(one), {})
         others = writers(one, trusted)
+        if not others and not one.is_dir and one.path != control.lock and one.mode & 0o022:
+            # Whoever reads the record sees only the mask, and nobody has a reason to change one.
+            others = ["users of its ACL"]
         if others and one.is_ours and (one.is_dir or one.path == control.lock):
             tighten[one.path] = _tightened(one, trusted)
         elif others:

@@ -29,7 +29,7 @@ SEVERITY = (Exit.INVESTIGATE, Exit.BUG, Exit.DIFFERENT, Exit.USAGE, Exit.UNUSABL
 class UnitOutcome:
     """The result of one unit. Sizes are bytes; `gap_ms` is how long readers could miss the unit, None if it was never away.
 
-    `of_run` is the run that was undone or verified.
+    `of_run` is the run that was undone or verified. `forms` counts the kinds of files that a compaction kept apart; None if it wrote none.
     """
 
     name: str
@@ -44,6 +44,7 @@ class UnitOutcome:
     why: Optional[Reason] = None
     of_run: str = ""
     differences: Optional[Differences] = None
+    forms: Optional[int] = None
 
     @property
     def reason(self) -> str:
@@ -109,6 +110,8 @@ class TableOutcome:
     recovered: Tuple[Tuple[str, Mapping[Outcome, int]], ...] = ()
     log_version: Optional[int] = None
     seconds: float = 0.0
+    # By step, if the command has several.
+    spent: Mapping[str, float] = field(default_factory=dict)
     backup_table: str = ""
     backups: Tuple[BackupOutcome, ...] = ()
     log: Tuple[LoggedRun, ...] = ()

@@ -109,8 +109,10 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
     predictions = [predict(one) for one in observed]
     files_now, files_after = sum(p.files_now for p in predictions), sum(p.files_after for p in predictions)
     now, after, cleaned = (sum(getattr(p, name) for p in predictions) for name in ("objects_now", "objects_after", "objects_after_cleanup"))
+    # Files of several forms are known only from footers, which nobody has read here.
+    least = text.count_text(files_after) if files_after == files_now else f"at least {text.count_text(files_after)}"
     return [
-        f"files            {text.count_text(files_now)} now, {text.count_text(files_after)} after compact-swap",
+        f"files            {text.count_text(files_now)} now, {least} after compact-swap",
         f"NameNode objects {text.count_text(now)} now, {text.count_text(after)} after compact-swap "
         f"(the old files stay as the backup), {text.count_text(cleaned)} after cleanup",
         f"to be rewritten  {text.bytes_text(sum(p.bytes_rewritten for p in predictions))}",
@@ -182,6 +184,7 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
     units, size = plural(len(done), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
     lines = [f"{table.table}: {verb} {units}: {text.count_text(before)} → {plural(after, 'file')}, {size}"]
     lines.append(f"  {text.bar(before, after, max(20, min(60, width - 40)))} {text.factor_text(before, after)} fewer files")
+    lines += _forms_line(done)
     if dry_run:
         return lines
     lines[0] += f" → {text.bytes_text(sum(unit.bytes_after or 0 for unit in done))}, {text.duration_text(table.seconds)}"
@@ -195,6 +198,14 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
     if late:
         lines.append(f"  {plural(late, 'file')} arrived during the run, carried over")
     return lines
+
+
+def _forms_line(done: Sequence[UnitOutcome]) -> List[str]:
+    """Why there are more files than the sizes ask for, if so."""
+    mixed = [unit.forms for unit in done if unit.forms is not None and unit.forms > 1]
+    if not mixed:
+        return []
+    return [f"  files of different writers, schemas or codecs stay apart in {plural(len(mixed), 'unit')}: up to {max(mixed)} forms in one"]
 
 
 def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:

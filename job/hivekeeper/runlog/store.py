@@ -12,7 +12,7 @@ from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
-from hivekeeper.ports import Cluster, Files, SourceMissing
+from hivekeeper.ports import Cluster, Files, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
 from hivekeeper.runlog.entry_reader import read_entry
@@ -29,6 +29,8 @@ MOST_RECORD_BYTES = 256 * 1_000_000
 MOST_ENTRY_BYTES = 2 * 1024 * 1_000_000
 # In UTF-8.
 MOST_BYTES_OF_CHARACTER = 4
+# The bits of a mode that let others write; with an ACL they are its mask.
+WRITE_OF_OTHERS = 0o022
 # The size of one call that reads several files. The driver's JVM holds it about four times: as bytes, text, JSON and answer.
 LOT_BYTES = 8 * 2**20
 
@@ -42,7 +44,7 @@ def read_history(cluster: Cluster, control: ControlPaths) -> History:
     with _explained():
         listed = _list_entries(cluster.files, control)
         known, keeper = cluster.log_entries, Keeper()
-        unread = iter(_read_entries(cluster.files, {version: key for version, key in listed.items() if key not in known}, keeper))
+        unread = iter(_read_entries(cluster, {version: key for version, key in listed.items() if key not in known}, keeper))
         found: Dict[int, LoggedRun] = {}
         for version in sorted(listed, reverse=True):
             entry = known[listed[version]] if listed[version] in known else next(unread)
@@ -63,24 +65,29 @@ def read_whole(cluster: Cluster, control: ControlPaths, history: History, since:
     with _explained():
         listed = {version: key for version, key in _list_entries(cluster.files, control).items() if version in wanted}
         runs = {run.version: run for run in history.runs}
-        for entry in _read_entries(cluster.files, listed, Keeper()):
+        for entry in _read_entries(cluster, listed, Keeper()):
             if entry is not None:
                 runs[entry.version] = entry
         return reconcile(runs, control.log)
 
 
-def _read_entries(files: Files, listed: Mapping[int, FileInfo], keeper: Keeper) -> Iterator[Optional[LoggedRun]]:
+def _read_entries(cluster: Cluster, listed: Mapping[int, FileInfo], keeper: Keeper) -> Iterator[Optional[LoggedRun]]:
     """The entries, newest first; None for one that was listed but has disappeared."""
     newest_first = sorted(listed, reverse=True)
-    for version, (file, pieces) in zip(newest_first, _read_all(files, [listed[version] for version in newest_first])):
+    for version, (file, pieces) in zip(newest_first, _read_all(cluster, [listed[version] for version in newest_first])):
         yield None if pieces is None else read_entry(strict.lines_of(pieces, file.path), version, file.path, keeper)
 
 
-def _read_all(files: Files, wanted: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo, Optional[Iterable[str]]]]:
+def _read_all(cluster: Cluster, wanted: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo, Optional[Iterable[str]]]]:
     """The texts of files, None for one that has disappeared. Small files are read together in one call, a large one by itself in pieces.
 
-    So no call returns more than LOT_BYTES, whatever the number and length of the files.
+    So no call returns more than LOT_BYTES, whatever the number and length of the files. What is read was written by the owner that the
+    listing shows, even if somebody exchanges directories meanwhile: steps/ownership.py has checked what lies at these paths, perhaps
+    another file.
     """
+    files = cluster.files
+    for file in wanted:
+        _require_trusted(cluster, file)
     lot: List[FileInfo] = []
     for file in wanted:
         if lot and sum(one.length for one in lot) + file.length > LOT_BYTES:
@@ -92,9 +99,9 @@ def _read_all(files: Files, wanted: Sequence[FileInfo]) -> Iterator[Tuple[FileIn
 
 def _read_lot(files: Files, lot: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo, Optional[Iterable[str]]]]:
     if len(lot) == 1 and lot[0].length > LOT_BYTES:
-        yield lot[0], files.read_pieces(lot[0].path)
+        yield lot[0], files.read_pieces(lot[0])
         return
-    texts = files.read_texts([file.path for file in lot])
+    texts = files.read_texts(lot)
     for file in lot:
         yield file, [texts[file.path]] if file.path in texts else None
 
@@ -103,7 +110,7 @@ def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> File
     """The files known to the log at a version; raises like read_history."""
     with _explained():
         listed = [key for number, key in sorted(_list_entries(cluster.files, control).items()) if number <= version]
-        read = _read_all(cluster.files, listed)
+        read = _read_all(cluster, listed)
         return files_at((file.path, strict.lines_of(pieces, file.path)) for file, pieces in read if pieces is not None)
 
 
@@ -112,6 +119,8 @@ def _explained(state: str = "nothing was changed") -> Iterator[None]:
     """Turn a record that cannot be trusted into an error of its table."""
     try:
         yield
+    except SourceReplaced as error:
+        raise _put_in_place(str(error)) from error
     except NewerRecord as error:
         raise Refused(
             str(error), code=Code.NEWER_LOG, state=state, next="use the version of Hivekeeper that wrote it, or a later one"
@@ -127,6 +136,23 @@ def _explained(state: str = "nothing was changed") -> Iterator[None]:
         raise NeedsInvestigation(
             str(error), code=Code.UNREADABLE_LOG, state=state, next="look at the file; do not delete it: it says where the old files are"
         ) from error
+
+
+def _require_trusted(cluster: Cluster, file: FileInfo) -> None:
+    """Raise NeedsInvestigation if others may have written this file."""
+    if file.owner != cluster.files.user_at(file.path) and file.owner not in cluster.trusted_owners:
+        raise _put_in_place(f"{file.path} belongs to {file.owner}")
+    if file.mode & WRITE_OF_OTHERS:
+        raise _put_in_place(f"{file.path} may be written by others (mode {file.mode:04o})")
+
+
+def _put_in_place(what: str) -> NeedsInvestigation:
+    return NeedsInvestigation(
+        f"{what}: it was put in the place of a record that was checked a moment ago",
+        code=Code.RECORDS_OF_ANOTHER,
+        state="nothing that lies there was believed",
+        next="find out who exchanges directories in the table's root",
+    )
 
 
 def _refuse_large(file: FileInfo, most: int = MOST_RECORD_BYTES) -> None:
@@ -156,15 +182,17 @@ def run_of(directory: str) -> RunId:
     return run
 
 
-def read_plan(files: Files, table: Table, paths: RunPaths) -> Optional[RunPlan]:
+def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPlan]:
     """A run's plan; None if there is none. Raises like read_history."""
     with _explained(f"nothing of the run in {paths.top} was touched"):
-        file = files.stat(paths.plan)
+        file = cluster.files.stat(paths.plan)
         if file is None:
             return None
         _refuse_large(file)
+        _require_trusted(cluster, file)
         try:
-            return plan_from_text(files.read_text(paths.plan), table.location, paths.plan, run_of(names.base(paths.top)))
+            text = "".join(cluster.files.read_pieces(file))
+            return plan_from_text(text, table.location, paths.plan, run_of(names.base(paths.top)))
         except SourceMissing:
             return None
         except NewerRecord as error:
@@ -185,16 +213,16 @@ def why_not_readable(table: Table, paths: RunPaths, plan: str, entry_bytes: int)
         return str(error)
 
 
-def read_certificates(files: Files, paths: RunPaths) -> Dict[int, Certificate]:
+def read_certificates(cluster: Cluster, paths: RunPaths) -> Dict[int, Certificate]:
     """All certificates of a run, by unit number. Raises like read_history."""
     with _explained(f"the run in {paths.top} is unfinished; nothing of it was touched"):
-        entries = files.look([paths.top])[paths.top].entries
+        entries = cluster.files.look([paths.top])[paths.top].entries
         found = [entry for entry in entries if names.CERTIFICATES.fullmatch(entry.name)]
         for entry in found:
             _refuse_large(entry)
         return {
             one.unit: one
-            for entry, pieces in _read_all(files, found)
+            for entry, pieces in _read_all(cluster, found)
             for one in certificates_from_lines(strict.lines_of(pieces or (), entry.path), entry.path)
         }
 

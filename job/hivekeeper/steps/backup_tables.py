@@ -38,7 +38,7 @@ def choose_record(run: Run, plan: RunPlan, settings: Settings) -> RunPlan:
     """The plan with the record that describes its units: the newest `backup` that still matches, else its own."""
     history = store.read_history(run.cluster, run.control)
     for entry in reversed(history.records):
-        known = store.read_plan(run.files, run.table, run.control.run(entry.directory))
+        known = store.read_plan(run.cluster, run.table, run.control.run(entry.directory))
         if known and describes(known, plan):
             return replace(plan, backup_table=entry.backup_table, record=entry.run)
     return replace(plan, backup_table=name_table(run.table, settings, plan.run), record=plan.run)

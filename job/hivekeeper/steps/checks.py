@@ -6,7 +6,7 @@ Reads only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -16,7 +16,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.leftovers import find_staging, look_inside, without_empty_staging
-from hivekeeper.steps.run_directory import Run, read_clock, require_lock
+from hivekeeper.steps.run_directory import Run, read_clock, recent_time, require_lock
 
 # A writer that sets up and commits a task while live is away is lost only if both happen between the check
 # and the put-back, so this interval is kept short.
@@ -44,7 +44,10 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     """Repeat step 4 until its result is recent enough: by listings, or by ids and times if listing takes too long."""
     clock = run.cluster.clock
     for _ in range(MOST_CHECKS):
-        checked = check(run, unit, incoming)
+        checked = check(run, unit, incoming, recent_time)
+        if not checked.why and not manifests.can_tell(checked.seen[unit.live], checked.clock_ms, run.files.clock_grain_ms):
+            # It may have changed since the clock was read for another unit.
+            checked = check(run, unit, incoming, read_clock)
         if checked.why or clock.monotonic_ms() - checked.began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
             return checked
         for _ in range(MOST_GLANCES):
@@ -66,12 +69,12 @@ def is_still_true(run: Run, checked: Checked) -> bool:
     return True
 
 
-def check(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
-    """Step 4: check that everything is as planned. Lists `incoming` for the caller to judge."""
+def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], int]) -> Checked:
+    """Step 4: check that everything is as planned. Lists `incoming` for the caller to judge. `ask_time` tells a time of the NameNode."""
     moved, live = find_change_in_metastore(run, unit), unit.live
     above = _directories_above(live, run.table.location)
     require_lock(run)
-    clock_ms = read_clock(run)
+    clock_ms = ask_time(run)
     began_ms = run.cluster.clock.monotonic_ms()
     seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]

@@ -11,7 +11,7 @@ from typing import List, Mapping, Optional, Tuple
 
 from hivekeeper.model import Snapshot
 from hivekeeper.plan.retention import find_shown, why_shown
-from hivekeeper.ports import FilesError, NoPermission
+from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -19,11 +19,14 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.run_directory import Run, fenced, require_lock
 from hivekeeper.steps.unfinished import MOST_TRIES, needs_investigation, require_answers
 from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
+
+MOST_AGE_OF_LIVES_MS = 60_000
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
@@ -38,14 +41,34 @@ def discard_units(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> List[Uni
 
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> Act:
     """The function that discards one unit, also of an interrupted cleanup, in which it may already be gone."""
-    shown = find_shown(run.control, [unit.backup.place for unit in plan.units if unit.backup], lives)
-    return partial(_discard_one, run, plan, shown)
+    return partial(_discard_one, run, plan, _Shown(run, plan, lives))
 
 
-def _discard_one(run: Run, plan: RunPlan, shown: Mapping[str, str], unit: PlannedUnit) -> UnitResult:
+class _Shown:
+    """Which backups partitions lie in or around. Somebody may point a partition there at any moment of a cleanup, which may take hours."""
+
+    def __init__(self, run: Run, plan: RunPlan, lives: Mapping[str, str]) -> None:
+        self.run, self.places = run, [unit.backup.place for unit in plan.units if unit.backup]
+        self._take(lives)
+
+    def _take(self, lives: Mapping[str, str]) -> None:
+        self.shown = find_shown(self.run.control, self.places, lives)
+        self.asked_ms = self.run.cluster.clock.monotonic_ms()
+
+    def why_kept(self, place: str) -> Optional[Reason]:
+        """Why a backup must be kept, by an answer of the metastore that is at most a minute old."""
+        if self.run.cluster.clock.monotonic_ms() - self.asked_ms > MOST_AGE_OF_LIVES_MS:
+            try:
+                self._take(find_lives(self.run.cluster, self.run.table))
+            except MetastoreUnavailable as error:
+                return Reason(error.code, f"whether a partition lies in it cannot be asked: {error}")
+        return why_shown(self.shown[place]) if place in self.shown else None
+
+
+def _discard_one(run: Run, plan: RunPlan, shown: _Shown, unit: PlannedUnit) -> UnitResult:
     backup = unit.backup.place if unit.backup else ""
-    partition = shown.get(backup)
-    result = _give_back(run, unit, why_shown(partition)) if partition else discard_unit(run, unit, plan.discard == TRASH)
+    why = shown.why_kept(backup)
+    result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH)
     log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.label, backup, result.for_log)
     return result
 

@@ -7,23 +7,25 @@ renamed (measured on HDFS 3.3.6), so the check after the first rename is one cal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Iterable, Mapping, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, SourceMissing, TargetExists
-from hivekeeper.reasons import Code, Reason
+from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving
-from hivekeeper.steps.exchange import Picture
+from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import needs_investigation
 
 MOST_ASIDES = 100
+# How far a NameNode's clock may go back without a file being overlooked.
+MOST_MS_BACK = 60_000
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,13 @@ class DirectoryExchange:
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self.incoming)
 
-    def exchange(self, checked: Checked) -> Optional[Reason]:
+    def exchange(self, checked: Checked) -> Exchanged:
         """Exchange in one call if the directory's id and time can prove it unchanged. A kill leaves live absent for recovery to settle."""
         live, files = self.unit.live, self.run.files
         if can_tell_alone(self.run, self.unit, checked):
             left = files.exchange(live, self.left, self.incoming, checked.seen[live])
             if left is None:
-                return None
+                return Exchanged(nothing_late=self._is_long_settled(checked))
         else:
             files.rename_exact(live, self.left)
             left = files.stat(self.left)
@@ -59,7 +61,17 @@ class DirectoryExchange:
             self._bring(self.left, with_recreated=True)
         else:
             self.bring_in()
-        return why
+        return Exchanged(why)
+
+    def _is_long_settled(self, checked: Checked) -> bool:
+        """Whether the check saw no late file, and its answer stands even if the NameNode's clock goes back a little.
+
+        HDFS only ever raises the time of a directory (INodeWithAdditionalFields.updateModificationTime, 3.3.6): after its clock went back,
+        by a correction or a failover, a new file does not change the time of a directory that is younger than that.
+        """
+        before = checked.seen[self.unit.live]
+        is_old = before.mtime_ms < checked.clock_ms - MOST_MS_BACK
+        return is_old and not manifests.find_late(self.unit.manifest, before.entries)
 
     def picture(self) -> Picture:
         live, top = self.unit.live, self.run.paths.top
@@ -69,9 +81,6 @@ class DirectoryExchange:
         entries = seen[live].entries if seen[live].exists else None
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
-
-    def live(self) -> Tuple[FileInfo, ...]:
-        return self.run.files.look([self.unit.live])[self.unit.live].entries
 
     def bring_in(self) -> None:
         self._bring(self.incoming)
@@ -85,11 +94,10 @@ class DirectoryExchange:
         late = move_late(self.run.files, self.unit, entries, expected)
         return_staging(self.run.files, entries, self.unit.live)
         merge_recreated(self.run, self.unit, self.unit.live)
-        self.settle_live()
         return late
 
-    def settle_live(self) -> None:
-        lift_nested(self.run.files, self.unit.live)
+    def settle_live(self) -> Tuple[FileInfo, ...]:
+        return lift_nested(self.run.files, self.unit.live)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
         """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name.
@@ -172,23 +180,31 @@ def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
 
 
 def _merge(run: Run, source: str, target: str) -> None:
-    for entry in run.files.look([source])[source].entries:
-        if not entry.is_dir:
-            move_file(run.files, entry.path, target)
-            continue
-        inner = names.join(target, entry.name)
-        try:
-            run.files.rename_exact(entry.path, inner)
-        except TargetExists:
-            _merge(run, entry.path, inner)
-    run.files.remove_empty(source)
+    """Without recursion: anyone who may write to the table may nest directories deeper than Python's stack."""
+    waiting, merged = [(source, target)], []
+    while waiting:
+        source, target = waiting.pop()
+        merged.append(source)
+        for entry in run.files.look([source])[source].entries:
+            if not entry.is_dir:
+                move_file(run.files, entry.path, target)
+                continue
+            inner = names.join(target, entry.name)
+            try:
+                run.files.rename_exact(entry.path, inner)
+            except TargetExists:
+                waiting.append((entry.path, inner))
+    for directory in reversed(merged):
+        run.files.remove_empty(directory)
 
 
-def lift_nested(files: Files, live: str) -> None:
-    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target."""
-    for entry in files.look([live])[live].entries:
-        if is_committed_directory(entry):
-            _lift(files, entry, live)
+def lift_nested(files: Files, live: str) -> Tuple[FileInfo, ...]:
+    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries."""
+    entries = files.look([live])[live].entries
+    nested = [entry for entry in entries if is_committed_directory(entry)]
+    for entry in nested:
+        _lift(files, entry, live)
+    return files.look([live])[live].entries if nested else entries
 
 
 def is_committed_directory(entry: FileInfo) -> bool:
@@ -198,9 +214,15 @@ def is_committed_directory(entry: FileInfo) -> bool:
 
 
 def _lift(files: Files, directory: FileInfo, live: str) -> None:
-    for entry in files.look([directory.path])[directory.path].entries:
-        if is_committed_directory(entry):
-            _lift(files, entry, live)
-        elif not entry.is_dir:
-            move_file(files, entry.path, live)
-    files.remove_empty(directory.path)
+    """Without recursion, like _merge."""
+    waiting, lifted = [directory.path], []
+    while waiting:
+        place = waiting.pop()
+        lifted.append(place)
+        for entry in files.look([place])[place].entries:
+            if is_committed_directory(entry):
+                waiting.append(entry.path)
+            elif not entry.is_dir:
+                move_file(files, entry.path, live)
+    for place in reversed(lifted):
+        files.remove_empty(place)

@@ -36,6 +36,17 @@ class Picture:
     live: Optional[Tuple[FileInfo, ...]]
 
 
+@dataclass(frozen=True)
+class Exchanged:
+    """What step 5 did: the new files are live, or `why` says why the old ones are live again.
+
+    `nothing_late`: it is certain that no file came to the old ones since the snapshot, and that nobody re-created live in between.
+    """
+
+    why: Optional[Reason] = None
+    nothing_late: bool = False
+
+
 class Means(Protocol):
     """How the files of a unit are exchanged; only implementations know the mechanism, directory renames or another.
 
@@ -45,14 +56,11 @@ class Means(Protocol):
     def check(self) -> Checked:
         """Step 4: check that everything is as planned, and list what will come in. Changes nothing."""
 
-    def exchange(self, checked: Checked) -> Optional[Reason]:
-        """Step 5. Returns None when the new files are live; else the reason, and the old ones are live again."""
+    def exchange(self, checked: Checked) -> Exchanged:
+        """Step 5."""
 
     def picture(self) -> Picture:
         """Where the files are now. Raises Fenced if another run took this one over."""
-
-    def live(self) -> Tuple[FileInfo, ...]:
-        """What readers find now; () if live is absent."""
 
     def bring_in(self) -> None:
         """The second half of step 5, for recovery: anything written in between is set aside, never overwritten."""
@@ -63,8 +71,8 @@ class Means(Protocol):
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         """Step 6: move files that arrived during the exchange to live; returns their names there."""
 
-    def settle_live(self) -> None:
-        """Move the files of a directory that a late committer renamed into live up into live itself."""
+    def settle_live(self) -> Tuple[FileInfo, ...]:
+        """Move the files of a directory that a late committer renamed into live up into live itself; returns what live holds then."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,9 @@ def carry_out(exchange: Exchange) -> UnitResult:
         if why:
             return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
         began, begun = clock.monotonic_ms(), True
-        why = exchange.means.exchange(checked)
-        gap_ms = clock.monotonic_ms() - began
-        return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms)
+        done = exchange.means.exchange(checked)
+        why, gap_ms = done.why, clock.monotonic_ms() - began
+        return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
         return settle(exchange, why or Reason(Code.CALL_FAILED, str(error)), begun)
@@ -174,11 +182,11 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
     return _finish(exchange)
 
 
-def _finish(exchange: Exchange, gap_ms: Optional[float] = None) -> UnitResult:
+def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bool = False) -> UnitResult:
     """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
-    late = exchange.means.carry_over(exchange.expected)
-    if manifests.holds(exchange.expected, exchange.means.live()):
+    late = () if nothing_late else exchange.means.carry_over(exchange.expected)
+    if manifests.holds(exchange.expected, exchange.means.settle_live()):
         return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
     # Somebody has overwritten the unit since: its old rows must never come back.
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)

@@ -118,6 +118,26 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
         files.remove_empty(control.runs)
 
 
+def remove_unplanned(files: Files, paths: RunPaths) -> bool:
+    """Remove the directory of a run that died before its plan, which changed nothing; False, and no file is touched, if it holds more.
+
+    Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here.
+    """
+    entries = files.look([paths.top])[paths.top].entries
+    ours = {paths.stages, paths.clock, paths.plan + ".part"}
+    others = [entry for entry in entries if entry.path not in ours]
+    if not all(entry.is_dir and _remove_empty_or_gone(files, entry.path) for entry in others):
+        return False
+    for path in ours:
+        files.delete_tree(path)
+    return _remove_empty_or_gone(files, paths.top)
+
+
+def _remove_empty_or_gone(files: Files, path: str) -> bool:
+    """Whether the directory is gone afterwards; a run that took this one over removes the same."""
+    return files.remove_empty(path) or files.stat(path) is None
+
+
 def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> None:
     """Remove a run's directory, but never as a tree: a run that took over may have put a backup back since the listing.
 

@@ -118,5 +118,5 @@ def _creation_times(cluster: Cluster, table: Table, control: ControlPaths, trust
             yield from [int(created)] if created.isdigit() else []
     for directory in directories:
         with suppress(HivekeeperError, NoPermission):
-            plan = store.read_plan(cluster.files, table, control.run(directory))
+            plan = store.read_plan(cluster, table, control.run(directory))
             yield from [plan.table.create_time] if plan and is_alike(table, plan.table) else []

@@ -17,6 +17,7 @@ from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Reason
 from hivekeeper.steps.leftovers import find_staging, look_inside
+from hivekeeper.steps.timing import Step, timed
 
 # Directories listed in one call: bounds the size of the answer, not the work.
 LOOK_AT_ONCE = 2000
@@ -34,7 +35,8 @@ def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     reason = eligibility.refuse_table(table)
     if reason:
         return ObservedTable(table, ControlPaths(""), settings, reason=reason)
-    return judge_table(look_at_table(cluster, table, settings, wanted), settings, cluster.clock.now_ms())
+    with timed(cluster, Step.OBSERVE):
+        return judge_table(look_at_table(cluster, table, settings, wanted), settings, cluster.clock.now_ms())
 
 
 def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> SeenTable:

@@ -13,7 +13,7 @@ from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequenc
 
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
-from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, recover
 from hivekeeper.plan.ownership import OWNER_AND_GROUP
 from hivekeeper.ports import Cluster, Files, Lock
@@ -62,10 +62,10 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
         rights = replace(rights, file_mode=OWNER_AND_GROUP)
     for directory in unfinished:
         paths = control.run(directory)
-        plan = store.read_plan(cluster.files, table, paths)
+        plan = store.read_plan(cluster, table, paths)
         if plan is None:
-            # Without a plan nothing was changed: the directory holds at most a stage.
-            cluster.files.delete_tree(paths.top)
+            if not finish.remove_unplanned(cluster.files, paths):
+                raise _unknown_files(table, paths, f"{paths.top}, which has no plan")
             continue
         run = Run(cluster, table, control, paths, lock, rights=rights)
         settled.append((plan.run, settle_run(run, plan, by)))
@@ -119,7 +119,7 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:
     """Whether live is empty, or holds a file of the manifest or of the proof, for each unit."""
-    certificates = store.read_certificates(run.files, run.paths)
+    certificates = store.read_certificates(run.cluster, run.paths)
     seen = look_at(run.files.look, [unit.live for unit in plan.units])
     for unit in plan.units:
         files = eligibility.data_files(seen[unit.live])
@@ -207,14 +207,14 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
     if plan.operation == ROLLBACK:
         passed = rollback.find_passed(run, plan.units)
         return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
-    certificates = store.read_certificates(run.files, run.paths)
+    certificates = store.read_certificates(run.cluster, run.paths)
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
 
 
 def _find_describer(run: Run, plan: RunPlan) -> Callable[[PlannedUnit], Exchange]:
     if plan.operation == ROLLBACK:
         return partial(rollback.describe_rollback, run)
-    certificates = store.read_certificates(run.files, run.paths)
+    certificates = store.read_certificates(run.cluster, run.paths)
     return lambda unit: swap.describe_swap(run, unit, certificates.get(unit.number))
 
 
@@ -229,12 +229,16 @@ def refuse_strangers(run: Run, plan: RunPlan) -> None:
     if plan.operation not in recover.STATES:
         strangers = [run.paths.plan]
     if strangers:
-        raise NeedsInvestigation(
-            f"{run.table.full_name}: an interrupted run holds what we do not understand: {strangers[0]}",
-            code=Code.UNKNOWN_FILES,
-            state=f"nothing in {run.paths.top} was touched",
-            next="find out who made it, move it away, then run: hivekeeper recover --table " + run.table.full_name,
-        )
+        raise _unknown_files(run.table, run.paths, strangers[0])
+
+
+def _unknown_files(table: Table, paths: RunPaths, what: str) -> NeedsInvestigation:
+    return NeedsInvestigation(
+        f"{table.full_name}: an interrupted run holds what we do not understand: {what}",
+        code=Code.UNKNOWN_FILES,
+        state=f"no file in {paths.top} was touched",
+        next="find out who made it, move it away, then run: hivekeeper recover --table " + table.full_name,
+    )
 
 
 def refuse_foreign_places(run: Run, plan: RunPlan) -> None:

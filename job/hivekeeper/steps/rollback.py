@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
+from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -76,12 +77,18 @@ def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional
 
 
 def give_back(run: Run, unit: PlannedUnit) -> None:
-    """Return the backup to its place, if it was claimed."""
-    restoring = run.paths.unit("restoring", unit.number)
-    if run.files.stat(restoring) is not None:
-        run.files.rename_exact(restoring, run.backup_path(unit))
-    else:
+    """Return the backup to its place, if it was claimed.
+
+    A cleanup that was stalled while it tidied up, and lost its lock, may have found the place empty and removed the directories above it.
+    """
+    restoring, place = run.paths.unit("restoring", unit.number), run.backup_path(unit)
+    if run.files.stat(restoring) is None:
         require_own_directory(run)
+        return
+    above = names.parent(place)
+    if run.files.stat(above) is None:
+        run.files.make_directory(above)
+    run.files.rename_exact(restoring, place)
 
 
 def lengths_of(unit: PlannedUnit) -> Dict[str, int]:

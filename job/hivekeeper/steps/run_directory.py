@@ -6,7 +6,7 @@ Never touches live data.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Container, Dict, Iterator, List, Optional, Sequence
 
 from hivekeeper import __version__, names
@@ -23,12 +23,21 @@ from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_to_text
 from hivekeeper.steps import ownership
 
 MOST_COMMIT_TRIES = 1000
+MOST_USES_OF_A_TIME = 50
 # HDFS can still be read in safe mode, so reading the log would succeed on every try.
 MOST_UNANSWERED = 4
 
 
 class Fenced(Locked):
     """Another run took this one over: it finishes or undoes what was begun here."""
+
+
+@dataclass
+class NameNodeTime:
+    """The NameNode's time in milliseconds when a run last read it, None before that, and for how many checks it has served since."""
+
+    read_ms: Optional[int] = None
+    uses: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,7 @@ class Run:
     leftover_ms: Optional[int] = None
     # The rights of directories on the path to a backup, and of records.
     rights: Guard = ownership.CLOSED
+    time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
 
     @property
     def record_mode(self) -> int:
@@ -198,6 +208,16 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
     )
 
 
+def recent_time(run: Run) -> int:
+    """The NameNode's time not long ago. What is older than that is older than now, so an early time only makes a comparison stricter,
+    unless the clock goes back: so it serves for few checks, about a second.
+    """
+    if run.time.read_ms is None or run.time.uses >= MOST_USES_OF_A_TIME:
+        return read_clock(run)
+    run.time.uses += 1
+    return run.time.read_ms
+
+
 def read_clock(run: Run) -> int:
     """The NameNode's own current time: the modification time of a file just created.
 
@@ -212,6 +232,7 @@ def read_clock(run: Run) -> int:
         raise fenced(run) from gone
     if info is None:
         raise fenced(run)
+    run.time.read_ms, run.time.uses = info.mtime_ms, 1
     return info.mtime_ms
 
 
@@ -239,4 +260,4 @@ def fenced(run: Run) -> HivekeeperError:
 
 
 def actor_of(cluster: Cluster) -> Actor:
-    return Actor(cluster.user, cluster.host, cluster.application_id, __version__)
+    return Actor(cluster.user, cluster.host, cluster.application(), __version__)

@@ -20,6 +20,7 @@ from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
 from hivekeeper.steps.run_directory import Run, require_own_directory
+from hivekeeper.steps.timing import Step, timed
 
 # Halving a batch of a thousand units down to one bad unit takes twenty jobs, half of which succeed.
 MOST_FAILED_JOBS_IN_A_ROW = 32
@@ -60,10 +61,12 @@ class Stager:
         while waiting and not self.why_end():
             number, batch = waiting.popleft()
             try:
-                read = self._write(batch)
+                with timed(self.run.cluster, Step.COPY):
+                    read = self._write(batch)
                 batch = self._without_failed(batch, read, staged)
                 if batch.units:
-                    self._prove(number, batch, read, self.run.cluster.rows.read_stage(batch), staged)
+                    with timed(self.run.cluster, Step.PROVE):
+                        self._prove(number, batch, read, self.run.cluster.rows.read_stage(batch), staged)
                     self._failed_in_a_row = 0
             except RowsError as error:
                 require_own_directory(self.run)

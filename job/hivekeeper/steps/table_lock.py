@@ -15,6 +15,7 @@ from hivekeeper.ports import Cluster, Files, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 from hivekeeper.steps import ownership
 from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.timing import Step, timed
 
 log = logging.getLogger(__name__)
 
@@ -30,11 +31,21 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
     Anyone who may write to the table's root can put another directory there at any moment. So the control directory is checked before the
     lock is taken, to leave no lock in a foreign one, and again with the lock held.
     """
+    with timed(cluster, Step.LOCK):
+        lock = _take(cluster, table, control, run, settings)
+    try:
+        ownership.tighten(cluster, table, control, settings.trusted_owners)
+        yield lock
+    finally:
+        _release(lock, control)
+
+
+def _take(cluster: Cluster, table: Table, control: ControlPaths, run: RunId, settings: Settings) -> Lock:
     ownership.require_own_control(cluster, table, control, settings.trusted_owners)
     since = datetime.fromtimestamp(cluster.clock.now_ms() / 1000, timezone.utc)
-    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application_id}) since {since:%Y-%m-%d %H:%M:%S} UTC"
+    holder = f"run {run} of {cluster.user} on {cluster.host} ({cluster.application()}) since {since:%Y-%m-%d %H:%M:%S} UTC"
     try:
-        lock = cluster.files.hold(control.lock, holder)
+        return cluster.files.hold(control.lock, holder)
     except LockHeld as held:
         shown = show_holder(held.holder)
         raise Locked(
@@ -46,11 +57,6 @@ def hold_table(cluster: Cluster, table: Table, control: ControlPaths, run: RunId
     except FilesError:
         require_no_file(cluster.files, table, control)
         raise
-    try:
-        ownership.tighten(cluster, table, control, settings.trusted_owners)
-        yield lock
-    finally:
-        _release(lock, control)
 
 
 def require_no_file(files: Files, table: Table, control: ControlPaths) -> None:

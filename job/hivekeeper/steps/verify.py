@@ -54,6 +54,9 @@ class Prover:
         self._level = level
 
     def compare(self, proofs: Mapping[str, Proof]) -> Mapping[str, Compared]:
+        if proofs and self._level != COUNT:
+            # Spark starts while footers are read.
+            self._rows.warm_up()
         counted = {files for proof in proofs.values() for files in self._sets(proof)}
         digested = {files for proof in proofs.values() if self._level != COUNT and not self._by_rows(proof) for files in _sides(proof)}
         measured = self._measure(list(counted), digested)

@@ -6,15 +6,14 @@ It behaves like HDFS (tests/contract/test_files.py defines how), and tests can k
 from __future__ import annotations
 
 import dataclasses
-import string
 import threading
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
-from urllib.parse import quote
 
 from hivekeeper import names
 from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, TargetExists
+from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
 from support import step_by_step
 
 ROOT = "hdfs://nn"
@@ -24,7 +23,6 @@ COPIES = 3
 # The size of the pieces in which a text is read: small, so that lines cross their edges.
 PIECE = 100
 # What Java's URI leaves unescaped in a path; so is everything non-ASCII.
-URI_SAFE = frozenset(string.ascii_letters + string.digits + "-_.!~*'():@&=+$,;/")
 
 
 class Killed(BaseException):
@@ -341,17 +339,19 @@ class FakeFiles:
             self._change("move_to_trash", [path], lambda: self._move_to_trash(path))
         return self.trash_enabled
 
-    def read_text(self, path: str) -> str:
-        return str(self.content(path))
-
-    def read_pieces(self, path: str) -> Iterator[str]:
-        text = self.read_text(path)
+    def read_pieces(self, file: FileInfo) -> Iterator[str]:
+        node = self._listed(file)
+        if node is None:
+            raise SourceMissing(file.path)
+        text = str(node.content)
         return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
-    def read_texts(self, paths: Sequence[str]) -> Mapping[str, str]:
-        self._require_alive()
-        found = {path: self.namespace.find(self.qualify(path)) for path in paths}
-        return {path: node.content for path, node in found.items() if node is not None and not node.is_dir}
+    def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
+        found = {file.path: self._listed(file) for file in files}
+        return {path: node.content for path, node in found.items() if node is not None}
+
+    def user_at(self, path: str) -> str:  # noqa: ARG002
+        return self.user
 
     def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         text = "".join(text)
@@ -402,6 +402,14 @@ class FakeFiles:
         return Room(free, COPIES, BLOCK_SIZE, tuple(quotas))
 
     # ---- inside
+
+    def _listed(self, file: FileInfo) -> Optional[Node]:
+        """The file with the id that was listed; None if nothing is at its path."""
+        self._require_alive()
+        node = self.namespace.find(self.qualify(file.path))
+        if node is not None and node.id != file.file_id:
+            raise SourceReplaced(f"{file.path}: another file is there")
+        return node
 
     def _require_alive(self) -> None:
         if self._dead:
@@ -644,7 +652,8 @@ class Writer:
         self.namespace.advance(self.namespace.tick_ms)
 
 
-def parts(path: str) -> List[str]:
+@lru_cache(maxsize=100_000)
+def parts(path: str) -> Tuple[str, ...]:
     for prefix in (ROOT, "hdfs:"):
         if path.startswith(prefix + "/") or path == prefix:
             path = path[len(prefix) :]
@@ -656,7 +665,7 @@ def parts(path: str) -> List[str]:
             found = found[:-1]
         elif part not in ("", "."):
             found.append(part)
-    return found
+    return tuple(found)
 
 
 def normal(path: str) -> str:
@@ -668,14 +677,12 @@ def size(content: Any) -> int:
 
 
 def info(path: str, node: Node) -> FileInfo:
-    prefix, rest = path[: len(ROOT)], path[len(ROOT) :]
     return FileInfo(
         path=path,
         length=node.length,
         mtime_ms=node.mtime_ms,
         is_dir=node.is_dir,
         file_id=node.id,
-        uri=prefix + "".join(char if char in URI_SAFE or ord(char) > 127 else quote(char) for char in rest),
         block_size=0 if node.is_dir else BLOCK_SIZE,
         replication=0 if node.is_dir else 3,
         owner=node.attributes.owner,

@@ -61,6 +61,12 @@ class FakeRows:
         self.spoil: Optional[Callable[[int, RowTexts], RowTexts]] = None
         self.fail: Optional[Callable[[StageBatch], Optional[str]]] = None
 
+    def warm_up(self) -> None:
+        """Nothing has to start in memory."""
+
+    def require_started(self) -> None:
+        """Nor to be waited for."""
+
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:  # noqa: ARG002
         return {key: self._footers([file.path for file in files if file.length > 0], by_identity) for key, files in sets.items()}
 

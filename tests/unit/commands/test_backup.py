@@ -35,7 +35,7 @@ def desk(world):
 
 
 def plan_of(desk, run):
-    return json.loads(desk.world.files.read_text(desk.control.run(run).plan))
+    return json.loads(desk.world.files.content(desk.control.run(run).plan))
 
 
 def record_used(desk):
@@ -200,7 +200,7 @@ def test_a_backup_killed_at_any_step_leaves_a_record_or_no_trace():
         assert desk.run_directories() == ([desk.runs[0]] if promised else []), steps
         assert bool(left) is promised, (steps, left)
         if promised:
-            assert store.read_plan(world.files, world.catalog.tables[desk.table], desk.control.run(desk.runs[0])) is not None
+            assert store.read_plan(world.cluster, world.catalog.tables[desk.table], desk.control.run(desk.runs[0])) is not None
     assert 5 < steps < 99
 
 

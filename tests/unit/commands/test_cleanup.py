@@ -12,6 +12,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup as cleanup_command
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
+from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.report.results import BackupState
@@ -73,6 +74,34 @@ def test_a_backup_that_a_partition_shows_is_kept_and_the_others_go(desk, world):
         assert (found[desk.runs[0]].state, found[desk.runs[0]].why.code) == (BackupState.KEPT, Code.BACKUP_SHOWN)
         assert found[desk.runs[1]].state is (BackupState.PLANNED if dry_run else BackupState.DISCARDED)
     assert world.rows_of(desk.table) == before
+
+
+def meanwhile(desk, act):
+    """Run act when a cleanup that takes longer than a minute per unit deletes its first unit."""
+    files, clock = desk.world.files, desk.world.clock
+
+    def before_step(what):
+        if what.startswith("delete_tree") and "discarding" in what:
+            files.before_step = None
+            clock.elapsed_ms += 61_000
+            act()
+
+    files.before_step = before_step
+
+
+def test_a_partition_that_somebody_points_into_a_backup_during_a_long_cleanup_keeps_it(desk, world):
+    desk.compact()
+    meanwhile(desk, lambda: show(desk, "dt=9", retired(desk, 2)))
+    result = desk.cleanup()
+    assert kept_units(result) == {"dt=2": "the partition dt=9 lies in it, or around it"}
+    assert world.rows_below(retired(desk, 2)) == world.rows_below(desk.live("dt=2"))
+
+
+def test_backups_are_kept_while_the_metastore_cannot_say_whether_a_partition_lies_in_them(desk, world):
+    desk.compact()
+    meanwhile(desk, lambda: world.metastore.fail_next("partitions", MetastoreUnavailable("timeout")))
+    assert kept_units(desk.cleanup()) == {"dt=2": "whether a partition lies in it cannot be asked: timeout"}
+    assert world.rows_below(retired(desk, 2)) == world.rows_below(desk.live("dt=2"))
 
 
 @pytest.mark.parametrize("at", ["held/u00001", "discarding/u00001"])
@@ -141,7 +170,7 @@ def test_a_pinned_backup_stays_whatever_the_policy(desk):
 def rewrite_log(desk, old, new):
     """Another program changes the first log entry."""
     path = names.join(desk.control.log, names.log_entry(0))
-    text = desk.world.files.read_text(path)
+    text = desk.world.files.content(path)
     assert old in text
     desk.world.files.writer.delete(path)
     desk.world.files.writer.add(path, text.replace(old, new))

@@ -496,6 +496,7 @@ def an_ordinary_user(world):
 TIED = [
     (Ties(denied="parent has the sticky bit"), Code.NOT_RENAMABLE),
     (Ties(zone="/secret"), Code.OTHER_ENCRYPTION_ZONE),
+    (Ties(locked="User [hive] is not authorized to perform [DECRYPT_EEK]"), Code.NO_ZONE_KEY),
     (Ties(snapshots=True), Code.SNAPSHOTTABLE),
     (Ties(quota=True), Code.OWN_QUOTA),
 ]
@@ -510,6 +511,17 @@ def test_a_directory_that_is_tied_to_its_place_is_refused_before_anything_is_wri
         assert {name: unit.outcome.code for name, unit in outcomes.items()} == {"dt=1": done, "dt=2": "refused", "dt=3": done}
         assert outcomes["dt=2"].why.code is code
     assert world.files.look([desk.live("dt=2")]) == before
+
+
+@pytest.mark.parametrize(("ties", "code"), TIED)
+def test_a_table_of_which_no_directory_may_be_renamed_is_refused_before_a_lock_is_written(world, desk, ties, code):
+    for day in ("dt=1", "dt=2", "dt=3"):
+        world.files.namespace.ties[desk.live(day)] = ties
+    before = world.picture()
+    result = desk.compact()
+    assert {(unit.outcome.code, unit.why.code) for unit in result.tables[0].units} == {("refused", code)}
+    assert result.code is Exit.REFUSED
+    assert world.picture() == before
 
 
 def test_a_table_inside_an_encryption_zone_is_compacted(world, desk):

@@ -264,3 +264,14 @@ def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_uni
     assert code_of(desk.compact()) is Code.WRITER_AT_WORK
     assert desk.world.rows_of(desk.table) == before
     assert half in desk.world.picture()
+
+
+@pytest.mark.parametrize("depth", [3, 990])
+def test_directories_that_somebody_nests_as_deeply_as_hdfs_allows_stop_no_command(depth):
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    desk = Desk(world)
+    desk.compact()
+    world.add_file(f"{desk.live('dt=1')}{'/x' * depth}/part-0.parquet", ["late"])
+    assert desk.recover().code is Exit.DONE
+    assert world.rows_of("sales.events")["late"] == 1

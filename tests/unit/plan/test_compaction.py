@@ -217,6 +217,18 @@ def test_a_unit_whose_forms_allow_no_fewer_files_is_left_as_it_is():
     assert ([unit.name for unit in planned.units], planned.refused) == (["dt=2"], ())
 
 
+def test_files_whose_footers_speak_of_their_own_rows_are_never_merged():
+    own = replace(X, single=True)
+    planned = plan(a_mixed_candidate([own, Y, own, Y, Y]))
+    assert [[file.name for file in output.files] for output in planned.batches[0].units[0].outputs] == [
+        ["f000"],
+        ["f002"],
+        ["f001", "f003", "f004"],
+    ]
+    assert (planned.outputs, planned.forms) == ({1: 3}, {1: 3})
+    assert [unit.name for unit in plan(a_mixed_candidate([own, own])).fewest] == ["dt=1"]
+
+
 def test_large_files_of_one_form_count_when_files_are_to_become_fewer():
     """One block each: only the two small files of the other form become one."""
     planned = plan(a_mixed_candidate([X, X, Y, Y], lengths=[128 * MIB, 128 * MIB, 100, 100]))

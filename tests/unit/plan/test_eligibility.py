@@ -147,7 +147,7 @@ OLD, YOUNG = NOW - WEEK - 1, NOW - WEEK + 1
 
 def a_tree(top, *entries, **times):
     """A writer's mark in the root and everything below it, with a snapshot of each directory."""
-    mark = replace(a_directory(top), mtime_ms=times.get("mark", OLD))
+    mark = a_directory(top)._replace(mtime_ms=times.get("mark", OLD))
     inside = {mark.path: a_snapshot(*entries)}
     inside.update({entry.path: a_snapshot() for entry in entries if entry.is_dir})
     return mark, inside
@@ -160,17 +160,17 @@ def writer_among(mark, inside, age=WEEK):
 @pytest.mark.parametrize("name", [*DIRECTORIES_OF_WRITERS, "_temporary", ".hive-staging_hive_1", "_impala_insert_staging"])
 def test_what_has_not_changed_for_long_is_left_behind(name):
     below = f"{ROOT}/{name}"
-    old = replace(a_directory("0", below), mtime_ms=OLD)
+    old = a_directory("0", below)._replace(mtime_ms=OLD)
     assert writer_among(*a_tree(name, old)) is None
     assert writer_among(*a_tree(name, old), age=None) == name
     assert writer_among(*a_tree(name, old, mark=YOUNG)) == name
-    assert writer_among(*a_tree(name, replace(old, mtime_ms=YOUNG))) == name
+    assert writer_among(*a_tree(name, old._replace(mtime_ms=YOUNG))) == name
     assert writer_among(*a_tree(name, a_file("f", mtime_ms=OLD, directory=below))) is None
     assert writer_among(*a_tree(name, a_file("f", mtime_ms=OLD, directory=below, is_open=True))) == name
 
 
 def test_a_young_attempt_deep_below_an_old_directory_is_a_writer():
-    mark, inside = a_tree("_temporary", replace(a_directory("0", f"{ROOT}/_temporary"), mtime_ms=OLD))
+    mark, inside = a_tree("_temporary", a_directory("0", f"{ROOT}/_temporary")._replace(mtime_ms=OLD))
     deep = f"{ROOT}/_temporary/0"
     assert writer_among(mark, {**inside, deep: a_snapshot(a_file("part", mtime_ms=YOUNG, directory=deep))}) == "_temporary"
     assert writer_among(mark, {mark.path: inside[mark.path]}) == "_temporary", "a directory that was not seen tells nothing"
@@ -181,7 +181,7 @@ def test_impalas_staging_directory_is_a_writers_as_long_as_it_holds_anything():
     assert writer_among(*a_tree("_impala_insert_staging", mark=YOUNG)) is None
     assert writer_among(*a_tree("_impala_insert_staging"), age=None) is None
     query = a_directory("1_2", f"{ROOT}/_impala_insert_staging")
-    mark, inside = a_tree("_impala_insert_staging", replace(query, mtime_ms=YOUNG))
+    mark, inside = a_tree("_impala_insert_staging", query._replace(mtime_ms=YOUNG))
     assert writer_among(mark, inside) == "_impala_insert_staging"
     assert eligibility.without_empty_staging([mark], inside) == (mark,)
     assert eligibility.without_empty_staging([mark], {}) == (mark,), "a directory that was not seen tells nothing"

@@ -48,6 +48,13 @@ def test_a_directory_of_ours_or_the_lock_that_others_may_write_to_is_tightened(p
     assert judge(exposed(path, mode)) == ownership.Judgement(None, {path: Guard(tight)})
 
 
+def test_a_record_that_an_acl_lets_a_trusted_user_write_is_not_believed_but_the_lock_is():
+    acl = ("user:hive:rw-", "group::r--", "mask::rw-")
+    record = exposed(RUN.plan, 0o660, acl=acl)
+    assert judge(record, trusted=["hive"]).why_not.code is Code.RECORDS_WRITABLE
+    assert judge(exposed(CONTROL.lock, 0o660, acl=acl), trusted=["hive"]) == ownership.Judgement(None, {})
+
+
 def test_a_wide_directory_of_a_trusted_user_is_not_believed_because_only_its_owner_can_tighten_it():
     assert judge(exposed(RUN.top, 0o775, "hive"), trusted=["hive"]).why_not.code is Code.RECORDS_WRITABLE
 

@@ -128,14 +128,14 @@ def test_a_backup_that_is_not_what_it_was_proves_nothing(holder):
 
 def test_a_file_is_known_by_its_id_under_another_name():
     (moved,) = entries("a1")
-    renamed = replace(moved, path=f"{LIVE}/a1-late1")
+    renamed = moved._replace(path=f"{LIVE}/a1-late1")
     found, missing = manifests.find_present(recorded("a1"), [renamed])
     assert (names(found), missing) == (["a1-late1"], "")
 
 
 def test_another_file_under_the_name_of_a_known_one_is_another_file():
     (other,) = entries("a1")
-    found, missing = manifests.find_present(recorded("a1"), [replace(other, file_id=4711)])
+    found, missing = manifests.find_present(recorded("a1"), [other._replace(file_id=4711)])
     assert (found, missing) == ((), "a1 is gone")
 
 

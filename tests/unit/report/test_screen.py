@@ -49,6 +49,16 @@ def compact_text(dry_run: bool = False, world: World = None, partitions: bool = 
     return screen.render(result, partitions, 120)
 
 
+def mixed_text(dry_run: bool) -> str:
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [], "dt=2": [MIB] * 4})
+    for number in range(6):
+        form = replace(OTHER_FORM, identity=f"writer {number % 3}")
+        world.add_file(f"{a_table().location}/dt=1/{number}.parquet", ["x"], form=form)
+    world.files.namespace.advance(3_600_000)
+    return compact_text(dry_run, world)
+
+
 def dry_text() -> str:
     return compact_text(dry_run=True)
 
@@ -63,7 +73,7 @@ TABLE         STATUS   UNITS  WORK  FILES  AFTER     SIZE  AVERAGE   MEDIAN  THR
 sales.events  compact      3     1    201      3  328 MiB  1.6 MiB    1 MiB   12.8 MiB
 sales.orders  fine         1     0      1      1  128 MiB  128 MiB  128 MiB   12.8 MiB
 
-files            202 now, 4 after compact-swap
+files            202 now, at least 4 after compact-swap
 NameNode objects 408 now, 427 after compact-swap (the old files stay as the backup), 18 after cleanup
 to be rewritten  200 MiB
 
@@ -108,6 +118,13 @@ def test_analyze_of_a_named_table_that_is_refused_is_an_error_in_three_lines():
 
 
 BAR = "█" + "░" * 59
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_more_files_than_sizes_ask_for_are_explained(dry_run):
+    lines = mixed_text(dry_run).splitlines()
+    assert "2 units: 10 → 4 files" in lines[0]
+    assert "  files of different writers, schemas or codecs stay apart in 1 unit: up to 3 forms in one" in lines
 
 
 def test_compact_swap_says_what_was_done():

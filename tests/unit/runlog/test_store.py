@@ -90,8 +90,8 @@ class Counting:
     def __init__(self, monkeypatch, files):
         self.lots, self.pieces = [], []
         read_texts, read_pieces = files.read_texts, files.read_pieces
-        monkeypatch.setattr(files, "read_texts", lambda paths: self.lots.append(list(paths)) or read_texts(paths))
-        monkeypatch.setattr(files, "read_pieces", lambda path: self.pieces.append(path) or read_pieces(path))
+        monkeypatch.setattr(files, "read_texts", lambda lot: self.lots.append([file.path for file in lot]) or read_texts(lot))
+        monkeypatch.setattr(files, "read_pieces", lambda file: self.pieces.append(file.path) or read_pieces(file))
 
 
 @pytest.mark.parametrize("lot", [1, 3000, 5000, 10_000, 2**23])

@@ -19,6 +19,7 @@ import org.apache.hadoop.fs.permission.AclUtil;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.security.AccessControlException;
 
 /** Reads owner, mode, ACL, extended attributes and policies of directories, and gives them to others. */
@@ -35,26 +36,25 @@ public class Attributes {
 
   /** {directory as given: attributes}; a missing one is left out. */
   public String read(String directories) throws Exception {
-    // Units share their parents, so each parent's policies are read once.
-    final Map<Path, Policies> parents = Collections.synchronizedMap(new HashMap<Path, Policies>());
+    final KnownPolicies known = new KnownPolicies();
     return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
         Place place = Place.of(conf, (String) directory);
         FileEntry own = place.real == null ? null : FileEntry.at(place);
-        return own == null ? null : readOne(place, own, parents);
+        return own == null ? null : readOne(place, own, known);
       }
     }));
   }
 
-  private DirectoryAttributes readOne(Place place, FileEntry own, Map<Path, Policies> parents) throws IOException {
+  private DirectoryAttributes readOne(Place place, FileEntry own, KnownPolicies known) throws IOException {
     DirectoryAttributes found = new DirectoryAttributes();
     found.owner = own.owner;
     found.group = own.group;
     found.mode = own.mode;
-    found.acl = aclOf(place.fs, place.real);
+    found.acl = aclOf(place.fs, own.status);
     readDataFile(place, found);
     found.xattrs = xattrsOf(place.fs, place.real);
-    if (place.isHdfs()) readPolicies(place, found, parents);
+    if (place.isHdfs()) readPolicies(place, own, found, known);
     return found;
   }
 
@@ -69,7 +69,7 @@ public class Attributes {
     } else {
       found.fileMode = sample.getPermission().toShort();
     }
-    found.fileAcl = aclOf(place.fs, sample.getPath());
+    found.fileAcl = aclOf(place.fs, sample);
   }
 
   private static FileStatus firstDataFile(Place place) throws IOException {
@@ -82,11 +82,11 @@ public class Attributes {
   }
 
   /** All entries, including those that repeat the mode; [] without an extended ACL. */
-  static List<String> aclOf(FileSystem fs, Path path) throws IOException {
-    if (!(fs instanceof DistributedFileSystem) || !fs.getFileStatus(path).hasAcl()) return Collections.emptyList();
-    AclStatus status = fs.getAclStatus(path);
+  static List<String> aclOf(FileSystem fs, FileStatus status) throws IOException {
+    if (!(fs instanceof DistributedFileSystem) || !status.hasAcl()) return Collections.emptyList();
+    AclStatus found = fs.getAclStatus(status.getPath());
     List<String> printed = new ArrayList<String>();
-    for (AclEntry entry : AclUtil.getAclFromPermAndEntries(status.getPermission(), status.getEntries())) {
+    for (AclEntry entry : AclUtil.getAclFromPermAndEntries(found.getPermission(), found.getEntries())) {
       printed.add(entry.toString());
     }
     Collections.sort(printed);
@@ -114,22 +114,43 @@ public class Attributes {
     final String storage;
     final String coding;
 
-    Policies(DistributedFileSystem hdfs, Path path) throws IOException {
-      storage = hdfs.getStoragePolicy(path).getName();
-      coding = codingOf(hdfs, path);
+    Policies(String storage, String coding) {
+      this.storage = storage;
+      this.coding = coding;
     }
   }
 
-  private static String codingOf(DistributedFileSystem hdfs, Path path) throws IOException {
-    ErasureCodingPolicy coding = hdfs.getErasureCodingPolicy(path);
-    return coding == null ? null : coding.getName();
+  /** Policies from what a status tells, by number: one call for each storage policy that occurs, and two for each parent of units. */
+  private static class KnownPolicies {
+    private final Map<Byte, String> names = new HashMap<Byte, String>();
+    private final Map<Path, Policies> parents = new HashMap<Path, Policies>();
+
+    /** A file system above others (ViewDistributedFileSystem) wraps the status. */
+    synchronized Policies of(DistributedFileSystem hdfs, Path path, FileStatus status) throws IOException {
+      if (!(status instanceof HdfsFileStatus)) return ask(hdfs, path);
+      HdfsFileStatus told = (HdfsFileStatus) status;
+      Byte number = Byte.valueOf(told.getStoragePolicy());
+      if (!names.containsKey(number)) names.put(number, hdfs.getStoragePolicy(path).getName());
+      ErasureCodingPolicy coding = told.getErasureCodingPolicy();
+      return new Policies((String) names.get(number), coding == null || coding.isReplicationPolicy() ? null : coding.getName());
+    }
+
+    synchronized Policies above(DistributedFileSystem hdfs, Path path) throws IOException {
+      Path parent = path.isRoot() ? path : path.getParent();
+      if (!parents.containsKey(parent)) parents.put(parent, ask(hdfs, parent));
+      return (Policies) parents.get(parent);
+    }
+
+    /** Fails on a NameNode before Hadoop 3, which tells only superusers the number of a policy. */
+    private static Policies ask(DistributedFileSystem hdfs, Path path) throws IOException {
+      ErasureCodingPolicy coding = hdfs.getErasureCodingPolicy(path);
+      return new Policies(hdfs.getStoragePolicy(path).getName(), coding == null ? null : coding.getName());
+    }
   }
 
-  private static void readPolicies(Place place, DirectoryAttributes found, Map<Path, Policies> parents) throws IOException {
-    Path parent = place.real.isRoot() ? place.real : place.real.getParent();
-    if (!parents.containsKey(parent)) parents.put(parent, new Policies(place.hdfs(), parent));
-    Policies above = (Policies) parents.get(parent);
-    Policies own = new Policies(place.hdfs(), place.real);
+  private static void readPolicies(Place place, FileEntry entry, DirectoryAttributes found, KnownPolicies known) throws IOException {
+    Policies above = known.above(place.hdfs(), place.real);
+    Policies own = known.of(place.hdfs(), place.real, entry.status);
     found.storagePolicy = own.storage;
     found.ecPolicy = own.coding;
     found.ownStoragePolicy = !own.storage.equals(above.storage);
@@ -141,22 +162,24 @@ public class Attributes {
   /** {directory: attributes}: sets them on the directory and the files in it. Does not change what is already set. */
   public void give(String wanted) throws Exception {
     final Map<String, Object> all = Json.readMapOf(DirectoryAttributes.class, wanted);
+    final KnownPolicies known = new KnownPolicies();
     WorkerPool.map(new ArrayList<String>(all.keySet()), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        giveToDirectory(Place.of(conf, (String) directory), (DirectoryAttributes) all.get(directory));
+        giveToDirectory(Place.of(conf, (String) directory), (DirectoryAttributes) all.get(directory), known);
         return null;
       }
     });
   }
 
-  private void giveToDirectory(Place place, DirectoryAttributes wanted) throws IOException {
+  private void giveToDirectory(Place place, DirectoryAttributes wanted, KnownPolicies known) throws IOException {
     place.requireReal();
     if (place.isLocal()) {
       LocalFiles.give(place, wanted);
       return;
     }
-    if (place.isHdfs()) givePolicies(place.hdfs(), place.real, wanted);
-    giveToOne(place.fs, place.fs.getFileStatus(place.real), wanted, wanted.mode, wanted.acl);
+    FileStatus own = place.fs.getFileStatus(place.real);
+    if (place.isHdfs()) givePolicies(place.hdfs(), place.real, known.of(place.hdfs(), place.real, own), wanted);
+    giveToOne(place.fs, own, wanted, wanted.mode, wanted.acl);
     for (FileStatus child : place.fs.listStatus(place.real)) {
       if (!child.isDirectory()) giveToOne(place.fs, child, wanted, wanted.fileMode, wanted.fileAcl);
     }
@@ -168,7 +191,7 @@ public class Attributes {
     FsPermission permission = new FsPermission((short) mode);
     String act = "set the ACL";
     try {
-      if (!aclOf(fs, path).equals(acl)) {
+      if (!aclOf(fs, status).equals(acl)) {
         if (acl.isEmpty()) fs.removeAcl(path);
         else fs.setAcl(path, AclEntry.parseAclSpec(String.join(",", acl), true));
         status = fs.getFileStatus(path);
@@ -184,17 +207,16 @@ public class Attributes {
     }
   }
 
-  private void givePolicies(DistributedFileSystem hdfs, Path path, DirectoryAttributes wanted) throws IOException {
+  private void givePolicies(DistributedFileSystem hdfs, Path path, Policies present, DirectoryAttributes wanted) throws IOException {
     String act = "set the storage policy";
     try {
       // A policy that is only inherited here would be lost when the directory is renamed away from its parent.
       String storage = wanted.storagePolicy;
-      if (storage != null && (wanted.ownStoragePolicy || !storage.equals(hdfs.getStoragePolicy(path).getName()))) {
+      if (storage != null && (wanted.ownStoragePolicy || !storage.equals(present.storage))) {
         hdfs.setStoragePolicy(path, storage);
       }
       act = "set the erasure coding policy";
-      String present = codingOf(hdfs, path);
-      if (wanted.ownEcPolicy || !String.valueOf(wanted.ecPolicy).equals(String.valueOf(present))) {
+      if (wanted.ownEcPolicy || !String.valueOf(wanted.ecPolicy).equals(String.valueOf(present.coding))) {
         // HDFS's name for a directory that does not inherit its parent's coding.
         hdfs.setErasureCodingPolicy(path, wanted.ecPolicy == null ? REPLICATED : wanted.ecPolicy);
       }
@@ -206,6 +228,7 @@ public class Attributes {
   }
 
   private static void giveXattrs(DistributedFileSystem hdfs, Path path, Map<String, String> wanted) throws IOException {
+    if (wanted.isEmpty()) return;
     Map<String, String> present = xattrsOf(hdfs, path);
     for (Map.Entry<String, String> entry : wanted.entrySet()) {
       if (entry.getValue().equals(present.get(entry.getKey()))) continue;

@@ -3,15 +3,12 @@ package hivekeeper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
 
 /** One file or directory in a listing; `model.FileInfo` without the directory that contains it. */
 public class FileEntry {
   public String name;
-  /** The URI-encoded name; null if it is the same. */
-  public String uriName;
   public long length;
   public long mtimeMs;
   public boolean isDir;
@@ -22,12 +19,17 @@ public class FileEntry {
   public String group;
   public int mode;
   public boolean isOpen;
+  /** What the file system told of a single file or directory; null for a local file and in a listing, which may be long. Not for Python. */
+  FileStatus status;
 
   /** Null if nothing exists there. */
   static FileEntry at(Place place) throws IOException {
     if (place.isLocal()) return LocalFiles.entry(place, LocalFiles.path(place.real));
     try {
-      return of(place.fs.getFileStatus(place.real));
+      FileStatus status = place.fs.getFileStatus(place.real);
+      FileEntry entry = of(status);
+      entry.status = status;
+      return entry;
     } catch (FileNotFoundException absent) {
       return null;
     }
@@ -36,7 +38,6 @@ public class FileEntry {
   static FileEntry of(FileStatus status) {
     FileEntry entry = new FileEntry();
     entry.name = status.getPath().getName();
-    entry.uriName = encodedName(status.getPath(), entry.name);
     entry.length = status.getLen();
     entry.mtimeMs = status.getModificationTime();
     entry.isDir = status.isDirectory();
@@ -54,12 +55,5 @@ public class FileEntry {
     if (!(status instanceof HdfsLocatedFileStatus)) return false;
     HdfsLocatedFileStatus located = (HdfsLocatedFileStatus) status;
     return located.getLocatedBlocks() != null && located.getLocatedBlocks().isUnderConstruction();
-  }
-
-  /** Null if it is the name itself. */
-  static String encodedName(Path path, String name) {
-    String encoded = path.toUri().getRawPath();
-    encoded = encoded.substring(encoded.lastIndexOf('/') + 1);
-    return encoded.equals(name) ? null : encoded;
   }
 }

@@ -28,7 +28,6 @@ public class Listing {
     public String asked;
     public boolean exists;
     public String path;
-    public String uri;
     public long fileId;
     public long mtimeMs;
     public int mode;
@@ -76,7 +75,7 @@ public class Listing {
     return Json.write(found);
   }
 
-  /** {path, uri, entry}; "null" if nothing exists there. */
+  /** {path, entry}; "null" if nothing exists there. */
   public String stat(String text) throws Exception {
     Place place = Place.of(conf, text);
     FileEntry entry = place.real == null ? null : FileEntry.at(place);
@@ -88,12 +87,10 @@ public class Listing {
   /** An entry, and where it is. */
   public static class Found {
     public final String path;
-    public final String uri;
     public final FileEntry entry;
 
     Found(Place place, FileEntry entry) {
       this.path = place.path.toString();
-      this.uri = place.uri();
       this.entry = entry;
     }
   }
@@ -109,7 +106,6 @@ public class Listing {
     found.asked = text;
     found.exists = true;
     found.path = place.path.toString();
-    found.uri = place.uri();
     found.fileId = own.fileId;
     found.mtimeMs = own.mtimeMs;
     found.mode = own.mode;

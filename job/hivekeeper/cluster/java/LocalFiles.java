@@ -74,7 +74,6 @@ class LocalFiles {
     }
     FileEntry entry = new FileEntry();
     entry.name = String.valueOf(file.getFileName());
-    entry.uriName = FileEntry.encodedName(new Path(null, null, "/" + entry.name), entry.name);
     entry.isDir = (Boolean) known.get("isDirectory");
     entry.length = entry.isDir ? 0L : (Long) known.get("size");
     entry.mtimeMs = ((FileTime) known.get("lastModifiedTime")).toMillis();

@@ -1,9 +1,14 @@
 package hivekeeper;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.net.URI;
+import java.net.UnknownHostException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -30,12 +35,16 @@ public class Locations {
 
   /**
    * The canonical spelling: that of the default file system, even if the URI uses another name or port for it; that of the nameservice
-   * if the URI has the address of one of its NameNodes.
+   * if the URI has the address of one of its NameNodes. A user's name in the URI, which HDFS ignores, is left out. Two spellings of one
+   * directory would hide that two tables share it.
    */
   static String qualify(Configuration conf, String text) throws IOException {
     Path path = new Path(text);
-    String nameservice = nameserviceAt(conf, path.toUri());
-    if (nameservice != null) path = new Path("hdfs", nameservice, path.toUri().getPath());
+    URI uri = path.toUri();
+    if ("hdfs".equalsIgnoreCase(uri.getScheme()) && uri.getAuthority() != null) {
+      String server = uri.getAuthority().substring(uri.getAuthority().lastIndexOf('@') + 1).replaceFirst("\\.(:\\d+)?$", "$1");
+      path = new Path("hdfs", knownAs(conf, server), uri.getPath());
+    }
     try {
       FileSystem home = FileSystem.get(conf);
       Path absolute = home.makeQualified(path);
@@ -45,16 +54,36 @@ public class Locations {
     }
   }
 
-  /** The configured nameservice with a NameNode at the authority of a URI, or null. */
-  private static String nameserviceAt(Configuration conf, URI uri) {
-    if (!"hdfs".equalsIgnoreCase(uri.getScheme()) || uri.getHost() == null) return null;
-    int port = uri.getPort() < 0 ? DEFAULT_PORT : uri.getPort();
+  /** The configured nameservice with a NameNode at this server, the default file system if it is there, or the same. */
+  private static String knownAs(Configuration conf, String server) {
+    Map<String, String> known = new LinkedHashMap<String, String>();
     for (String nameservice : conf.getTrimmedStrings("dfs.nameservices")) {
-      for (String address : addresses(conf, nameservice)) {
-        if (address.equalsIgnoreCase(uri.getHost() + ":" + port)) return nameservice;
-      }
+      for (String address : addresses(conf, nameservice)) known.put(withPort(address), nameservice);
     }
-    return null;
+    URI home = FileSystem.getDefaultUri(conf);
+    if ("hdfs".equals(home.getScheme()) && home.getPort() >= 0) known.put(withPort(home.getAuthority()), home.getAuthority());
+    String named = (String) known.get(withPort(server));
+    if (named != null) return named;
+    for (Map.Entry<String, String> one : known.entrySet()) {
+      if (isOneServer((String) one.getKey(), withPort(server))) return (String) one.getValue();
+    }
+    return server;
+  }
+
+  private static String withPort(String server) {
+    return (server.matches(".*:\\d+") ? server : server + ":" + DEFAULT_PORT).toLowerCase(Locale.ROOT);
+  }
+
+  /** Whether two names of hosts, or an address, with equal ports, lead to one address. */
+  private static boolean isOneServer(String one, String other) {
+    int port = one.lastIndexOf(':');
+    int otherPort = other.lastIndexOf(':');
+    if (!one.substring(port).equals(other.substring(otherPort))) return false;
+    try {
+      return InetAddress.getByName(one.substring(0, port)).equals(InetAddress.getByName(other.substring(0, otherPort)));
+    } catch (UnknownHostException unknown) {
+      return false;
+    }
   }
 
   private static List<String> addresses(Configuration conf, String nameservice) {

@@ -2,7 +2,6 @@ package hivekeeper;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.net.URI;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -63,11 +62,5 @@ class Place {
 
   DistributedFileSystem hdfs() {
     return (DistributedFileSystem) fs;
-  }
-
-  /** The URI as in Spark's input_file_name(): Hadoop's listing of local files has `file:///`, a Path alone `file:/`. */
-  String uri() {
-    URI uri = path.toUri();
-    return uri.getAuthority() != null ? uri.toString() : uri.getScheme() + "://" + uri.getRawPath();
   }
 }

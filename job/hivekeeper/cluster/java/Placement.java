@@ -10,11 +10,13 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.FsAction;
 import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.security.authorize.AuthorizationException;
 
-/** What ties a directory to its place, so that it cannot or must not be renamed: rights, encryption zones, snapshots, quotas. */
+/** What ties a directory to its place, so that it cannot or must not be renamed: rights, encryption zones and keys, snapshots, quotas. */
 public class Placement {
   private final Configuration conf;
 
@@ -22,15 +24,16 @@ public class Placement {
     this.conf = conf;
   }
 
-  /** {directory: {denied, zone, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. */
+  /** {directory: {denied, zone, locked, snapshots, quota}}; missing directories are left out. Only HDFS has more than `denied`. */
   public String ties(String directories) throws Exception {
     // Units share their parents, so each parent is checked once.
     final Map<Path, ParentRights> parents = Collections.synchronizedMap(new HashMap<Path, ParentRights>());
+    final Map<String, String> keys = Collections.synchronizedMap(new HashMap<String, String>());
     return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
         Place place = Place.of(conf, (String) directory);
         try {
-          return place.real == null ? null : tiesOf(place, parents);
+          return place.real == null ? null : tiesOf(place, parents, keys);
         } catch (FileNotFoundException absent) {
           return null;
         }
@@ -38,7 +41,8 @@ public class Placement {
     }));
   }
 
-  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents) throws IOException {
+  /** `keys`: why this user may not use the key of a zone, by the zone's root; each is tried once. */
+  private Map<String, Object> tiesOf(Place place, Map<Path, ParentRights> parents, Map<String, String> keys) throws IOException {
     Path parent = place.path.getParent();
     if (!parents.containsKey(parent)) parents.put(parent, rightsIn(parent));
     FileStatus status = place.fs.getFileStatus(place.real);
@@ -46,9 +50,31 @@ public class Placement {
     known.put("denied", whyDenied((ParentRights) parents.get(parent), parent, status));
     if (!place.isHdfs()) return known;
     known.put("snapshots", status.isSnapshotEnabled());
-    known.put("zone", status.isEncrypted() ? place.hdfs().getEZForPath(place.real).getPath() : "");
+    String zone = status.isEncrypted() ? place.hdfs().getEZForPath(place.real).getPath() : "";
+    if (!zone.isEmpty() && !keys.containsKey(zone)) tryKey(place, zone, keys);
+    known.put("zone", zone);
+    known.put("locked", keys.containsKey(zone) ? keys.get(zone) : "");
     known.put("quota", hasQuota(place));
     return known;
+  }
+
+  /** Opens a file of the directory, for which the client has its key decrypted. An empty directory tells nothing. */
+  private static void tryKey(Place place, String zone, Map<String, String> keys) throws IOException {
+    try {
+      RemoteIterator<?> statuses = place.fs.listStatusIterator(place.real);
+      while (statuses.hasNext()) {
+        FileStatus status = (FileStatus) statuses.next();
+        if (status.isDirectory()) continue;
+        place.fs.open(status.getPath()).close();
+        keys.put(zone, "");
+        return;
+      }
+    } catch (AuthorizationException refused) {
+      keys.put(zone, Messages.firstLine(refused));
+    } catch (AccessControlException notReadable) {
+      // Without the right to read the file its key was not asked for.
+      return;
+    }
   }
 
   private static boolean hasQuota(Place place) throws IOException {

@@ -40,7 +40,7 @@ public class Renames {
 
   /**
    * live → aside; then incoming → live, if aside has the id and time that live had when it was listed. Returns "null" if incoming
-   * is in live's place now; else {path, uri, entry} of aside, where the former live is.
+   * is in live's place now; else {path, entry} of aside, where the former live is.
    *
    * One call, because readers find nothing at live in between.
    */

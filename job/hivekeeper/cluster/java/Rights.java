@@ -115,8 +115,13 @@ public class Rights {
     exposed.group = entry.group;
     exposed.mode = entry.mode;
     exposed.isOurs = ours;
-    if ((entry.mode & WRITE_OF_OTHERS) != 0) exposed.acl = Attributes.aclOf(place.fs, real);
+    if ((entry.mode & WRITE_OF_OTHERS) != 0) exposed.acl = Attributes.aclOf(place.fs, place.fs.getFileStatus(real));
     found.add(exposed);
+  }
+
+  /** This user as an owner on HDFS. */
+  public String user() throws IOException {
+    return currentUser();
   }
 
   private static String currentUser() throws IOException {
@@ -171,7 +176,7 @@ public class Rights {
   private static boolean giveAcl(FileSystem fs, FileStatus status, FsPermission permission, List<String> wanted) throws IOException {
     if (!(fs instanceof DistributedFileSystem)) return false;
     Path path = status.getPath();
-    List<String> present = Attributes.aclOf(fs, path);
+    List<String> present = Attributes.aclOf(fs, status);
     if (present.equals(wanted)) return false;
     if (status.isDirectory() && !present.isEmpty()) fs.removeDefaultAcl(path);
     String bare = "user::" + permission.getUserAction().SYMBOL

@@ -3,20 +3,26 @@ package hivekeeper;
 import java.io.ByteArrayOutputStream;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.CreateFlag;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.InvalidPathHandleException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.client.HdfsDataInputStream;
+import org.apache.hadoop.hdfs.protocol.HdfsPathHandle;
 import org.apache.hadoop.io.IOUtils;
+import org.apache.hadoop.ipc.RemoteException;
+import org.apache.hadoop.ipc.RpcNoSuchMethodException;
 
 /** Reads and writes text files in UTF-8: small ones at once, long ones in pieces. */
 public class TextFiles {
@@ -24,6 +30,7 @@ public class TextFiles {
   private static final int WRITE_BYTES = 4096;
 
   private final Configuration conf;
+  private volatile boolean answersForIds = true;
   private final Map<Integer, FSDataOutputStream> begun = new HashMap<Integer, FSDataOutputStream>();
   private int lastNumber = 0;
 
@@ -31,18 +38,19 @@ public class TextFiles {
     this.conf = conf;
   }
 
-  private String read(String text) throws IOException {
+  private String read(String text, long fileId) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    IOUtils.copyBytes(open(text), bytes, READ_BYTES, true);
+    IOUtils.copyBytes(openFile(text, fileId), bytes, READ_BYTES, true);
     return bytes.toString("UTF-8");
   }
 
-  /** {path: text}; a missing file is left out. */
-  public String readAll(String paths) throws Exception {
-    return Json.write(WorkerPool.mapFound(Json.readStrings(paths), new WorkerPool.Task() {
+  /** {path: text} for {path: file id}; a missing file is left out. */
+  public String readAll(String ids) throws Exception {
+    final Map<String, Object> files = Json.readMap(ids);
+    return Json.write(WorkerPool.mapFound(new ArrayList<String>(files.keySet()), new WorkerPool.Task() {
       public Object of(Object path) throws Exception {
         try {
-          return read((String) path);
+          return read((String) path, ((Number) files.get(path)).longValue());
         } catch (FileNotFoundException absent) {
           return null;
         }
@@ -51,8 +59,8 @@ public class TextFiles {
   }
 
   /** At most this many bytes from an offset; fewer only at the end of the file. */
-  public byte[] readPiece(String text, long offset, int most) throws IOException {
-    FSDataInputStream in = open(text);
+  public byte[] readPiece(String text, long fileId, long offset, int most) throws IOException {
+    FSDataInputStream in = openFile(text, fileId);
     try {
       in.seek(Math.min(offset, lengthOf(text, in)));
       return readUpTo(in, most);
@@ -70,6 +78,32 @@ public class TextFiles {
     } finally {
       IOUtils.closeStream(in);
     }
+  }
+
+  /**
+   * Exactly the file with this id, or an InvalidPathHandleException. A NameNode answers for id and blocks at once (HDFS-7878, Hadoop 3.1);
+   * one that cannot, and local files, are asked for the id after opening.
+   */
+  private FSDataInputStream openFile(String text, long fileId) throws IOException {
+    Place place = Place.of(conf, text);
+    place.requireReal();
+    if (place.isHdfs() && answersForIds) {
+      try {
+        Optional<Long> id = Optional.of(Long.valueOf(fileId));
+        return place.hdfs().open(new HdfsPathHandle(place.real.toUri().getPath(), id, Optional.<Long>empty()), READ_BYTES);
+      } catch (InvalidPathHandleException other) {
+        if (FileEntry.at(place) == null) throw new FileNotFoundException(text + ": no such file");
+        throw other;
+      } catch (RemoteException error) {
+        if (!(error.unwrapRemoteException() instanceof RpcNoSuchMethodException)) throw error;
+        answersForIds = false;
+      }
+    }
+    FSDataInputStream in = place.fs.open(place.real);
+    FileEntry entry = FileEntry.at(place);
+    if (entry != null && entry.fileId == fileId) return in;
+    IOUtils.closeStream(in);
+    throw new InvalidPathHandleException(text + ": another file is there");
   }
 
   private FSDataInputStream open(String text) throws IOException {

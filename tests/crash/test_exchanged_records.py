@@ -1,0 +1,163 @@
+"""Control directories that somebody exchanges between the check of their owner and the reading of a record, and changes back: nobody
+believes the other records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Callable, List
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
+
+# All that read records; analyze says in a warning that it did not.
+COMMANDS = ("recover", "compact", "rollback", "cleanup", "history", "verify", "backup")
+
+
+def build(interrupted: bool) -> Desk:
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    desk = Desk(world)
+    desk.compact()
+    desk.append("dt=1", "a", "b", "c")
+    if interrupted:
+        desk.kill_before(["rename_exact", "ready/", f" {desk.live('dt=1')}"], desk.compact)
+    return desk
+
+
+class Tenant:
+    """A user who may write to the table's root, with a copy of the control directory: same names and texts, but their own files."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk, self.space = desk, desk.world.files.namespace
+        self.top, self.mine, self.aside = desk.control.top, f"{desk.live()}/.mine", f"{desk.live()}/.aside"
+        self.is_exchanged = False
+        for path, node in list(self.space.walk(self.top)):
+            copy = self.mine + path[len(self.top) :]
+            if node.is_dir:
+                self.space.make_directory(copy)
+            else:
+                self.space.create(copy, node.content, node.length)
+        for node in [self.space.find(self.mine), *(node for _, node in self.space.walk(self.mine))]:
+            assert node is not None
+            node.attributes = replace(node.attributes, owner="loader")
+
+    def exchange(self) -> None:
+        if not self.is_exchanged:
+            self.space.rename(self.top, self.aside)
+            self.space.rename(self.mine, self.top)
+            self.is_exchanged = True
+
+    def change_back(self) -> None:
+        if self.is_exchanged:
+            self.space.rename(self.top, self.mine)
+            self.space.rename(self.aside, self.top)
+            self.is_exchanged = False
+
+    def during(self, methods: List[str]) -> None:
+        """Exchange just before each of these calls, and change back after it."""
+        files = self.desk.world.files
+        for method in methods:
+            setattr(files, method, self._exchanged(getattr(files, method)))
+
+    def _exchanged(self, call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def called(asked: Any) -> Any:
+            self.exchange()
+            try:
+                found = call(asked)
+                return found if isinstance(found, dict) else list(found)
+            finally:
+                self.change_back()
+
+        return called
+
+
+def picture(desk: Desk) -> Any:
+    """Every file but the lock, which names its holder."""
+    return {path: content for path, content in desk.world.files.contents(desk.live()).items() if names.base(path) != "lock"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_records_that_were_exchanged_between_their_listing_and_their_reading_are_not_believed(command):
+    desk = build(interrupted=False)
+    tenant = Tenant(desk)
+    tenant.during(["read_texts", "read_pieces"])
+    before = picture(desk)
+    result = getattr(desk, command)()
+    assert result.code is Exit.INVESTIGATE
+    assert result.tables[0].problem.code is Code.RECORDS_OF_ANOTHER
+    assert "put in the place of a record" in result.tables[0].problem.what
+    assert picture(desk) == before
+
+
+def test_a_plan_that_is_missing_while_somebody_has_exchanged_the_directory_costs_no_row():
+    desk = build(interrupted=True)
+    Tenant(desk).during(["read_pieces"])
+    rows = desk.world.rows_below(desk.live())
+    result = desk.recover()
+    assert result.tables[0].problem.code is Code.UNKNOWN_FILES
+    assert desk.world.rows_below(desk.live()) == rows
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_records_that_were_exchanged_between_the_check_and_their_listing_are_not_believed(command):
+    desk = build(interrupted=False)
+    tenant, files = Tenant(desk), desk.world.files
+    look, read_texts = files.look, files.read_texts
+
+    def look_at_theirs(directories):
+        if desk.control.log in directories:
+            tenant.exchange()
+        return look(directories)
+
+    def read_theirs(listed):
+        found = read_texts(listed)
+        tenant.change_back()
+        return found
+
+    files.look, files.read_texts = look_at_theirs, read_theirs
+    result = getattr(desk, command)()
+    assert result.code is Exit.INVESTIGATE
+    assert result.tables[0].problem.code is Code.RECORDS_OF_ANOTHER
+    assert "belongs to loader" in result.tables[0].problem.what
+
+
+def test_a_plan_that_was_exchanged_before_its_status_is_asked_is_not_believed():
+    desk = build(interrupted=True)
+    tenant, files = Tenant(desk), desk.world.files
+    stat = files.stat
+
+    def stat_theirs(path):
+        if names.base(path) != "plan.json":
+            return stat(path)
+        # The takeover has renamed the run's directory: the tenant does the same with the copy.
+        ours, theirs = names.parent(path), tenant.mine + names.parent(path)[len(tenant.top) :]
+        tenant.space.rename(theirs.rpartition(".t")[0], theirs)
+        assert files.namespace.find(ours) is not None
+        tenant.exchange()
+        try:
+            return stat(path)
+        finally:
+            tenant.change_back()
+
+    files.stat = stat_theirs
+    result = desk.recover()
+    assert result.code is Exit.INVESTIGATE
+    assert "belongs to loader" in result.tables[0].problem.what
+
+
+def test_a_plan_that_seems_to_be_missing_costs_no_file_of_its_run():
+    desk = build(interrupted=True)
+    files, rows = desk.world.files, desk.world.rows_below(desk.live())
+    stat = files.stat
+    files.stat = lambda path: None if names.base(path) == "plan.json" else stat(path)
+    result = desk.recover()
+    assert result.tables[0].problem.code is Code.UNKNOWN_FILES
+    assert desk.world.rows_below(desk.live()) == rows
+    files.stat = stat
+    assert desk.recover().code is Exit.DONE
