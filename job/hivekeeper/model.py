@@ -323,11 +323,15 @@ class Differences:
 
 @dataclass(frozen=True)
 class StageOutput:
-    """One file to write: its sources in reading order, their common form, and the codec to write, already resolved."""
+    """One file to write: its sources in reading order, their common form, and the codec to write, already resolved.
+
+    `may_grow`: it may become as large as it gets, because the site wants no compression.
+    """
 
     files: Tuple[FileInfo, ...]
     form: Form
     codec: str
+    may_grow: bool = False
 
 
 @dataclass(frozen=True)

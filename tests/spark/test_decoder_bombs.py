@@ -118,3 +118,12 @@ def test_a_length_in_a_page_of_several_buffers_is_not_allocated(spark, copier, t
     finally:
         hadoop.unset("parquet.read.allocation.size")
     assert "Can't read value in column [id]" in answer.failed
+
+
+def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp_path):
+    """The library gives up its dictionary of 16 MiB, and then writes each value."""
+    places = pa.array([number % 20 for number in range(2000)], pa.int32())
+    values = pa.DictionaryArray.from_arrays(places, pa.array([bytes([number]) * (1 << 20) for number in range(20)]))
+    source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
+    (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(f"file:{tmp_path}/out/a", listed(source), "none")])
+    assert re.search(r"copy would become more than \d+", answer.failed)

@@ -35,6 +35,7 @@ class CopyTask(NamedTuple):
 
     `codec` is named as in `Form.codec`, `blooms` are dotted column paths; ORC takes them from the first file. Row groups (stripes of
     ORC) get smaller than `row_group_bytes` where an executor's memory is small: a quarter of its heap, divided by its cores.
+    A copy that becomes much larger than its files fails, unless it `may_grow`.
     """
 
     target: str
@@ -43,6 +44,7 @@ class CopyTask(NamedTuple):
     blooms: Sequence[str] = ()
     row_group_bytes: int = 128 << 20
     format: str = PARQUET
+    may_grow: bool = False
 
 
 class Answer(NamedTuple):

@@ -117,6 +117,7 @@ def _copy_tasks(batch: StageBatch, unit: StageUnit, group_bytes: int) -> List[Co
             output.form.blooms,
             group_bytes,
             batch.format,
+            output.may_grow,
         )
         for number, output in enumerate(unit.outputs)
     ]

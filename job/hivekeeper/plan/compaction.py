@@ -116,10 +116,12 @@ class Rewrite:
     block_bytes: int
     codec: Optional[str] = None
     sort_columns: Tuple[str, ...] = ()
+    may_grow: bool = False
 
     @classmethod
     def of(cls, table: Table, settings: Settings, engine: Engine) -> Rewrite:
-        return cls(_format(table), engine, settings.block_bytes, _wished_codec(table, settings), settings.sort_columns)
+        codec = _wished_codec(table, settings)
+        return cls(_format(table), engine, settings.block_bytes, codec, settings.sort_columns, _wants_no_compression(settings))
 
     @property
     def is_copied(self) -> bool:
@@ -230,7 +232,7 @@ def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, .
         if file.path in of_path:
             members[of_path[file.path]].append(file)
     return tuple(
-        StageOutput(files, forms[kind], kind[1])
+        StageOutput(files, forms[kind], kind[1], rewrite.may_grow)
         for kind in dict.fromkeys(kinds)
         for files in _divide(members[kind], forms[kind], rewrite.block_bytes)
     )
@@ -279,6 +281,11 @@ def _wished_codec(table: Table, settings: Settings) -> Optional[str]:
         stated = {key.lower(): value.lower() for key, value in {**table.storage.serde_parameters, **table.parameters}.items()}
         name = stated.get("parquet.compression") or stated.get("orc.compress") or stated.get("compression")
     return None if name is None or name == "source" else SAME_AS.get(name, name)
+
+
+def _wants_no_compression(settings: Settings) -> bool:
+    """Whether the site says so; what the files or the table's properties say comes from whoever may write to the table."""
+    return SAME_AS.get(settings.compression, settings.compression) == "none"
 
 
 def _group(candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings) -> List[List[Candidate]]:

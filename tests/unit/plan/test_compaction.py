@@ -206,6 +206,16 @@ def test_forms_that_differ_only_in_codec_become_one_if_they_get_the_same():
     assert [(len(output.files), output.codec) for output in planned.batches[0].units[0].outputs] == [(4, "zstd")]
 
 
+@pytest.mark.parametrize(
+    ("wish", "may_grow"), [("source", False), ("table", False), ("zstd", False), ("none", True), ("uncompressed", True)]
+)
+def test_only_the_site_may_wish_for_files_without_compression_that_grow(wish, may_grow):
+    """Files without compression, and a property that asks for them, may come from anyone who may write to the table."""
+    table = replace(a_table(["dt"]), parameters={"parquet.compression": "UNCOMPRESSED"})
+    planned = plan(a_candidate(form=replace(FORM, codec="none")), table=table, settings=replace(SETTINGS, compression=wish))
+    assert planned.batches[0].first.may_grow == may_grow
+
+
 def test_a_file_that_mixes_codecs_is_copied_with_the_first():
     planned = plan(a_candidate(form=replace(FORM, codec="gzip+snappy")))
     assert planned.batches[0].first.codec == "gzip"

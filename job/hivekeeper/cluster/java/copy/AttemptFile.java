@@ -31,11 +31,13 @@ class AttemptFile extends OutputStream {
   boolean failed;
   /** The bytes written so far. */
   long length;
+  private final long mostBytes;
   private FSDataOutputStream out;
 
-  AttemptFile(FileSystem fs, Path path) {
+  AttemptFile(FileSystem fs, Path path, long mostBytes) {
     this.fs = fs;
     this.path = path;
+    this.mostBytes = mostBytes;
   }
 
   /** Returns the size of its blocks: `least`, or that of the file system if it is more. */
@@ -68,7 +70,9 @@ class AttemptFile extends OutputStream {
     write(new byte[] {(byte) one}, 0, 1);
   }
 
+  /** A few bytes of a source can stand for terabytes, so the length is looked at before each write. */
   public void write(byte[] bytes, int offset, int count) throws IOException {
+    if (count > mostBytes - length) throw new IOException("its copy would become more than " + mostBytes + " bytes");
     failed = true;
     out.write(bytes, offset, count);
     length += count;
