@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
+from hivekeeper.cluster.rows import SparkRows
 from support import decoder_bombs, orc_bombs
 from support.data_files import listed
 
@@ -25,6 +26,11 @@ REFUSED = r" claims | takes \d+ bytes|does not fit into the file|has levels in t
 @pytest.fixture
 def copier(gateway):
     return PhysicalCopy(gateway)
+
+
+@pytest.fixture
+def rows(gateway):
+    return SparkRows(gateway)
 
 
 def copy_all(copier: PhysicalCopy, sources: Sequence[Path], format: str = "parquet") -> List[Answer]:
@@ -118,6 +124,16 @@ def test_a_length_in_a_page_of_several_buffers_is_not_allocated(spark, copier, t
     finally:
         hadoop.unset("parquet.read.allocation.size")
     assert "Can't read value in column [id]" in answer.failed
+
+
+@pytest.mark.parametrize(("format", "files"), [("parquet", decoder_bombs), ("orc", orc_bombs)], ids=["parquet", "orc"])
+def test_rows_that_take_no_bytes_are_bounded(copier, rows, tmp_path, format, files):
+    """Each of these would be read for hours, or for ever."""
+    sources = write_each(tmp_path, files.ENDLESS)
+    for source, answer in zip(sources, copier.digest([listed(source) for source in sources], format=format)):
+        assert re.search(r"more values than .* can be expected to hold", answer.failed), (source.name, answer.failed)
+    for unit in rows.footers(format, {source.name: listed(source) for source in sources}).values():
+        assert re.search(r"more values than .* can be expected to hold", unit.unreadable[0][1])
 
 
 def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp_path):

@@ -141,3 +141,13 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
     "page that goes back to its header": lambda: file_of(page(b"", rows=0, compressed=-len(page(b"", rows=0))) + page(NUMBERS)),
     "bound in a page header": lambda: file_of(page(NUMBERS, more=[(5, STRUCT, [(1, BINARY, Claimed(99_000_000))])])),
 }
+
+# A run of one value is four bytes long, however many rows have it.
+MANY = 1 << 30
+
+ENDLESS: Mapping[str, Callable[[], bytes]] = {
+    "rows of one value": lambda: file_of(
+        dictionary(NUMBERS, 3) + page(b"\x02" + varint(MANY << 1) + b"\0", DICTIONARY, MANY) * 64, rows=64 * MANY
+    ),
+    "nulls": lambda: file_of(page(with_length(varint(MANY << 1) + b"\0"), rows=MANY) * 64, optional=True, rows=64 * MANY),
+}

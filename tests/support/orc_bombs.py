@@ -62,3 +62,14 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
     "values of a dictionary": lambda: file_of(STRING, {DATA: PLACES, LENGTH: ONES, DICTIONARY_DATA: b"abc"}, DICTIONARY, LARGE),
     "buffers": lambda: file_of(BIGINT, {DATA: NUMBERS}, codec=ZLIB, block_size=LARGE),
 }
+
+
+def file_without_columns(rows: int) -> bytes:
+    ending = message((2, message((1, DIRECT))))
+    stripe = message((1, 3), (2, 0), (3, 0), (4, len(ending)), (5, rows))
+    foot = message((1, 3), (2, len(ending)), (3, stripe), (4, message((1, STRUCT))), (6, rows), (7, message((1, rows))), (8, 0))
+    postscript = message((1, len(foot)), (2, NONE), (3, 1 << 18), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
+    return b"ORC" + ending + foot + postscript + bytes([len(postscript)])
+
+
+ENDLESS: Mapping[str, Callable[[], bytes]] = {"rows without columns": lambda: file_without_columns(1 << 50)}

@@ -45,6 +45,13 @@ class Footer {
     if (levels > MOST_LEVELS) throw new IllegalStateException("its columns are nested deeper than " + MOST_LEVELS + " levels");
   }
 
+  /** Whoever reads the rows would not come to an end of more values. */
+  void requireReadable() {
+    WorkLimit limit = new WorkLimit(length);
+    limit.takeValues(rows);
+    for (ColumnFacts column : columns.values()) limit.takeValues(((ColumnFacts) column).values);
+  }
+
   /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
     unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);

@@ -55,6 +55,7 @@ public class Footers {
     try {
       if (format.equals("orc")) OrcFooters.read(conf, footer);
       else ParquetFooters.read(conf, footer);
+      footer.requireReadable();
     } catch (Throwable error) {
       // A damaged file may make a library throw anything, even for memory or stack. The file is then unreadable; other JVM errors propagate.
       boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;

@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import org.apache.parquet.column.ColumnDescriptor;
@@ -22,6 +23,7 @@ class ColumnCopier {
   final ColumnDescriptor column;
   /** Whether a NaN was met that the library's own writers would replace with the canonical one. */
   boolean hasOddNaN;
+  private final WorkLimit work;
   private final PrimitiveTypeName type;
   private final int whole;
   // What a fold takes for an entry, by repetition and definition level; a level that the column cannot have is out of bounds.
@@ -30,10 +32,11 @@ class ColumnCopier {
   private ChunkClaims claims;
   private long left;
   private long bytes;
-  private long lookAt;
+  private long lookedAt;
 
-  ColumnCopier(ColumnDescriptor column, GroupType schema) throws IOException {
+  ColumnCopier(ColumnDescriptor column, GroupType schema, WorkLimit work) throws IOException {
     this.column = column;
+    this.work = work;
     type = column.getPrimitiveType().getPrimitiveTypeName();
     whole = column.getMaxDefinitionLevel();
     long path = hash(Binary.fromConstantByteArray(String.join("\0", column.getPath()).getBytes("UTF-8")));
@@ -64,6 +67,7 @@ class ColumnCopier {
     reader = store.getColumnReader(column);
     // The reader's levels say nothing after the last value, so values are counted.
     left = reader.getTotalValueCount();
+    work.takeValues(left);
   }
 
   void requireEnd() throws IOException {
@@ -78,12 +82,13 @@ class ColumnCopier {
   long copy(int count, ColumnWriter writer, long[] hashes, MergedFile merged) throws IOException {
     int row = -1;
     bytes = 0;
-    lookAt = BYTES_PER_LOOK;
+    lookedAt = 0;
     while (left > 0) {
-      if ((left & ENTRIES_PER_LOOK) == 0 || bytes >= lookAt) {
+      if ((left & ENTRIES_PER_LOOK) == 0 || bytes - lookedAt >= BYTES_PER_LOOK) {
         FileMerge.requireNotKilled();
         if (merged != null) merged.requireRoom();
-        lookAt = bytes + BYTES_PER_LOOK;
+        work.takeBytes(bytes - lookedAt);
+        lookedAt = bytes;
       }
       int repetition = reader.getCurrentRepetitionLevel();
       if (repetition == 0 && row == count - 1) return bytes;

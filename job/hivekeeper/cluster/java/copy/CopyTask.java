@@ -2,6 +2,7 @@ package hivekeeper.copy;
 
 import hivekeeper.Json;
 import hivekeeper.Messages;
+import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -79,6 +80,7 @@ public class CopyTask implements Function<Object, Object> {
 
     /** Reads all files once. */
     private FileMerge pass(FileMerge merge) throws Exception {
+      merge.work = new WorkLimit(sourceBytes());
       boolean complete = false;
       try {
         readAll(merge);

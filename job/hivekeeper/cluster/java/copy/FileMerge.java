@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.WorkLimit;
 import java.io.InterruptedIOException;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -8,6 +9,8 @@ import org.apache.spark.TaskContext;
 /** One pass over some files of one format: the digest of all rows, and one output with these rows if there is a file for it. */
 abstract class FileMerge {
   final RowDigest digest = new RowDigest();
+  /** What is left to be read in this pass. */
+  WorkLimit work;
 
   /** `task` is what `CopyTask` is asked; `output` is null if only the digest is wanted. */
   static FileMerge of(Configuration conf, TaskMemory memory, Map<String, Object> task, AttemptFile output) throws Exception {

@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.WorkLimit;
 import java.io.IOException;
 import java.math.BigInteger;
 import java.util.ArrayList;
@@ -34,6 +35,7 @@ class OrcColumn {
   /** Whether a NaN was met, and one that the library would write as another NaN. */
   boolean hasNaN;
   boolean hasOddNaN;
+  private final WorkLimit work;
   private final String name;
   private final String kind;
   private final long absent;
@@ -43,8 +45,9 @@ class OrcColumn {
   private int found;
 
   /** `types` are the file's own, by column id, and name the columns. */
-  OrcColumn(TypeDescription type, List<OrcProto.Type> types, String name) throws IOException {
+  OrcColumn(TypeDescription type, List<OrcProto.Type> types, String name, WorkLimit work) throws IOException {
     id = type.getId();
+    this.work = work;
     this.name = name;
     OrcProto.Type declared = (OrcProto.Type) types.get(id);
     kind = declared.getKind().name();
@@ -54,7 +57,7 @@ class OrcColumn {
     children = new OrcColumn[count];
     for (int i = 0; i < count; i++) {
       String part = kind.equals("STRUCT") ? declared.getFieldNames(i) : "\0" + i;
-      children[i] = new OrcColumn((TypeDescription) type.getChildren().get(i), types, id == 0 ? part : name + "\0" + part);
+      children[i] = new OrcColumn((TypeDescription) type.getChildren().get(i), types, id == 0 ? part : name + "\0" + part, work);
     }
   }
 
@@ -76,6 +79,7 @@ class OrcColumn {
 
   /** Folds the value at at[i] into the hash of row rows[i], for the first `count`. */
   private void fold(ColumnVector vector, int[] at, int[] rows, int count, long[] hashes) throws IOException {
+    work.takeValues(count);
     if (vector instanceof DoubleColumnVector) keepZeroSigns(vector);
     places = grown(places, count);
     owners = grown(owners, count);
@@ -141,6 +145,7 @@ class OrcColumn {
   private void foldBytes(BytesColumnVector vector, long[] hashes) {
     for (int i = 0; i < found; i++) {
       int place = places[i];
+      work.takeBytes(vector.length[place]);
       if (range != null) range.add(vector.vector[place], vector.start[place], vector.length[place]);
       add(hashes, i, RowDigest.hash(vector.vector[place], vector.start[place], vector.length[place]));
     }

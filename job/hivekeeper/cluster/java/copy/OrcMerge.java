@@ -74,7 +74,7 @@ class OrcMerge extends FileMerge {
     identity = own;
     first = source.meaning;
     firstPath = source.path;
-    root = new OrcColumn(source.schema, first.footer.getTypesList(), "");
+    root = new OrcColumn(source.schema, first.footer.getTypesList(), "", work);
     columns = root.all();
     WriterZone zone = new WriterZone(first.zone());
     for (OrcColumn column : columns) {
@@ -148,6 +148,7 @@ class OrcMerge extends FileMerge {
 
   private void copyBatch(VectorizedRowBatch batch, long[] hashes) throws IOException {
     requireNotKilled();
+    work.takeValues(batch.size);
     Arrays.fill(hashes, 0, batch.size, RowDigest.START);
     root.foldRows(batch.cols, batch.size, hashes);
     digest.add(hashes, batch.size);

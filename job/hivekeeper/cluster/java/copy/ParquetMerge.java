@@ -77,6 +77,7 @@ class ParquetMerge extends FileMerge {
     String writer = source.reader.getFooter().getFileMetaData().getCreatedBy();
     for (BlockMetaData block : source.reader.getRowGroups()) {
       declared += ((BlockMetaData) block).getRowCount();
+      work.takeValues(((BlockMetaData) block).getRowCount());
       if (((BlockMetaData) block).getRowCount() == 0) {
         skipEmpty(source, (BlockMetaData) block);
         continue;
@@ -106,7 +107,7 @@ class ParquetMerge extends FileMerge {
     schema = source.reader.getFooter().getFileMetaData().getSchema();
     List<ColumnDescriptor> found = schema.getColumns();
     columns = new ColumnCopier[found.size()];
-    for (int i = 0; i < columns.length; i++) columns[i] = new ColumnCopier((ColumnDescriptor) found.get(i), schema);
+    for (int i = 0; i < columns.length; i++) columns[i] = new ColumnCopier((ColumnDescriptor) found.get(i), schema, work);
     if (output == null) return;
     int rows = ROWS_PER_CHECK;
     for (BlockMetaData block : source.reader.getRowGroups()) rows = Math.min(rows, rowsOf((BlockMetaData) block, ROWS_PER_CHECK));
