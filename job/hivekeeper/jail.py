@@ -6,11 +6,11 @@ command gets refuse every change outside the table's own places. The same jail w
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
+from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import (
     OWNER_ONLY,
@@ -35,7 +35,6 @@ from hivekeeper.reasons import Code
 
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
 RESERVED = frozenset(["", ".", "..", ".reserved", ".snapshot"])
-SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ NOWHERE = Jail()
 
 def _path_of(location: str) -> str:
     """The part after scheme and authority, without the leading slash; "" for the root and for a path without scheme."""
-    prefix = SCHEME_AND_AUTHORITY.match(location)
-    return location[prefix.end() + 1 :] if prefix else ""
+    server = names.server_of(location)
+    return location[len(server) + 1 :] if server else ""
 
 
 def confine(cluster: Cluster, jail: Jail) -> Cluster:

@@ -39,6 +39,8 @@ UNFINISHED_FILE = re.compile(r".*(?:\._COPYING_|\.tmp|\.copying|\.pending|\.in-?
 # TOPIC+PARTITION+FIRST OFFSET+LAST OFFSET: Kafka Connect's HDFS sink continues after the highest offset that it finds in a name.
 OFFSET_FILE = re.compile(r".+\+\d+\+\d+\+\d+(?:\.[^+]*)?", re.DOTALL)
 
+SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
+
 CONTROL = ".hivekeeper"
 # The table property that marks one of our backup tables and names the table it belongs to.
 BACKUP_OF = "hivekeeper.backup-of"
@@ -158,6 +160,12 @@ def is_in_control(path: str) -> bool:
 
 def _is_control(name: str) -> bool:
     return name == CONTROL or name.startswith(f"{CONTROL}-")
+
+
+def server_of(location: str) -> str:
+    """Scheme and authority of a location as they are written, "" without a scheme."""
+    prefix = SCHEME_AND_AUTHORITY.match(location)
+    return prefix[0] if prefix else ""
 
 
 def base(path: str) -> str:

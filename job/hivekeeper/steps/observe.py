@@ -10,17 +10,20 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
+from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.ports import Cluster, Files, NoPermission
-from hivekeeper.reasons import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.leftovers import find_staging, look_inside
 from hivekeeper.steps.timing import Step, timed
 
 # Directories listed in one call: bounds the size of the answer, not the work.
 LOOK_AT_ONCE = 2000
+# A name that is not known takes seconds, and its file system's client is kept.
+MOST_SERVERS = 20
 
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
@@ -48,7 +51,7 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
     above = _above(table, units)
     seen = look_at(cluster.files.look_hidden, [control.top, *above])
-    snapshots, unreadable = look_where_allowed(cluster.files, [unit.live for unit in units])
+    snapshots, unreadable = _look_at_units(cluster.files, table, units)
     entries = tuple(entry for place in above for entry in seen[place].entries)
     unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
     staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
@@ -87,11 +90,28 @@ def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table
     return {one.full_name: one for one in found}
 
 
+def _look_at_units(files: Files, table: Table, units: Sequence[Unit]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
+    """As look_where_allowed. Directories outside the table are not listed: they are refused whatever they hold, may be on servers that do
+    not answer, and thousands of partitions may have one large directory.
+    """
+    inside = [unit.live for unit in units if unit.live == table.location or eligibility.is_below(unit.live, table.location)]
+    seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)))
+    return {**{unit.live: Snapshot(exists=True) for unit in units}, **seen}, denied
+
+
 def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
-    """A table's units, ordered by name."""
+    """A table's units, ordered by name. Raises Refused if they are on many servers, each of which would be looked for by its name."""
     if not table.partitioned:
         return (Unit(table.full_name, "", (), table.location, table.storage, table.parameters),)
-    return tuple(_unit_of(cluster.files, table, partition) for partition in cluster.metastore.partitions(table))
+    partitions = cluster.metastore.partitions(table)
+    servers = {names.server_of(partition.location) for partition in partitions}
+    if len(servers) > MOST_SERVERS:
+        raise Refused(
+            f"{table.full_name}: its partitions lie on {len(servers)} servers or file systems; no more than {MOST_SERVERS} are asked for",
+            code=Code.OUTSIDE_TABLE,
+            next="find out who gave its partitions these locations",
+        )
+    return tuple(_unit_of(cluster.files, table, partition) for partition in partitions)
 
 
 def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
+from hivekeeper.plan.eligibility import is_below
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -95,9 +96,10 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
 
 
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:
-    """A partition without a directory: possibly the new name of one renamed while its directory was away."""
-    seen = look_at(run.files.look, list(by_place))
-    return next((f"{by_place[place].name} at {place}" for place in sorted(by_place) if not seen[place].exists), None)
+    """A partition of the table's directory without a directory: possibly the new name of one renamed while its directory was away."""
+    inside = sorted(place for place in by_place if is_below(place, run.table.location))
+    seen = look_at(run.files.look, inside)
+    return next((f"{by_place[place].name} at {place}" for place in inside if not seen[place].exists), None)
 
 
 def _why_missing(vacant: Optional[str]) -> Reason:
