@@ -24,6 +24,8 @@ from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import needs_investigation
 
 MOST_ASIDES = 100
+# By default a NameNode tells so many names at once (dfs.ls.limit).
+LISTED_IN_ONE_CALL = 1000
 # How far a NameNode's clock may go back without a file being overlooked.
 MOST_MS_BACK = 60_000
 
@@ -148,12 +150,17 @@ def move_file(files: Files, source: str, directory: str) -> str:
 def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expected: Mapping[str, int]) -> Tuple[str, ...]:
     """Move complete files that the manifest does not know from a listing into live; returns their paths there.
 
-    Only while live still holds the expected files: a later overwrite has replaced these rows as well.
+    Only while live still holds the expected files: a later overwrite has replaced these rows as well. That is looked at before each file.
+    Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand.
     """
-    live, moved = unit.live, []
+    live, moved, sure_of = unit.live, [], 0
     for file in manifests.find_late(unit.manifest, entries):
-        if not manifests.holds(expected, files.look([live])[live].entries):
-            break
+        if not sure_of:
+            present = files.look([live])[live].entries
+            if not manifests.holds(expected, present):
+                break
+            sure_of = 1 + len(present) // LISTED_IN_ONE_CALL
+        sure_of -= 1
         moved.append(move_file(files, file.path, live))
     return tuple(moved)
 
