@@ -41,7 +41,10 @@ def tighten(cluster: Cluster, table: Table, control: ControlPaths, trusted: Coll
 
 
 def _judge(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str], levels: int) -> Mapping[str, Guard]:
-    found = ownership.judge(control, cluster.files.exposed(control.top, levels), trusted)
+    found = ownership.judge(control, cluster.files.exposed(control.top, 0), trusted)
+    if levels and found.why_not is None:
+        # Not before: in a directory of somebody else there may be millions of files, and their ACLs are asked for one by one.
+        found = ownership.judge(control, cluster.files.exposed(control.top, levels), trusted)
     if found.why_not is not None:
         why = found.why_not.about(table.full_name, "nothing was touched, and nothing that lies there was believed")
         raise NeedsInvestigation(why.what, code=why.code, state=why.state, next=why.next)

@@ -14,6 +14,7 @@ from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
+from support.fakes.files import FakeFiles
 from support.world import World
 
 
@@ -175,3 +176,19 @@ def test_without_the_control_directory_there_is_no_history_and_the_table_is_comp
     assert outcomes(desk.compact())["dt=1"] == "swapped"
     assert desk.world.rows_of(desk.table) == before
     assert [entry.run for entry in desk.log().runs] == desk.runs[1:]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_directory_of_somebody_else_is_not_searched(desk, command, monkeypatch):
+    """It may hold millions of files, and for each of them the file system may be asked for an ACL."""
+    node = node_of(desk, "")
+    node.attributes = replace(node.attributes, owner="mallory")
+    searched, exposed = [], FakeFiles.exposed
+
+    def search(self, top, levels):
+        searched.append(levels)
+        return exposed(self, top, levels)
+
+    monkeypatch.setattr(FakeFiles, "exposed", search)
+    assert COMMANDS[command](desk).code is Exit.INVESTIGATE
+    assert set(searched) == {0}
