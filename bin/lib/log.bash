@@ -6,13 +6,22 @@ open_log_file() {
   local stamp
   stamp="$(date -u +%Y%m%dT%H%M%SZ)"
   LOG="$LOG_DIR/hivekeeper-$1-$stamp-$$.log"
-  # Never overwrite an existing file, whoever created it.
-  (umask 027 && mkdir -p -- "$LOG_DIR" && set -C && : >"$LOG") 2>/dev/null ||
+  (umask 027 && mkdir -p -- "$LOG_DIR" && make_log_file) 2>/dev/null ||
     die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
   rotate_logs
   LOG_FILE="$LOG"
   trap finish_log_file EXIT
   begin_copy
+}
+
+# Never use anything that is there already, whoever created it. A redirection, even with noclobber, opens a pipe of another user who has
+# guessed the name, and waits for its reader.
+make_log_file() {
+  local new status=0
+  new="$(mktemp "$LOG_DIR/.hivekeeper.XXXXXX")"
+  chmod 640 -- "$new" && ln -T -- "$new" "$LOG" || status=$?
+  rm -f -- "$new"
+  return "$status"
 }
 
 # Remove all but the newest LOG_KEEP logs: only this user's plain files, named as in open_log_file, of runs that have ended.

@@ -79,3 +79,23 @@ setup() {
   grep -q '^last words$' "$LOGS"/*
   [ -z "$(leftovers)" ]
 }
+
+@test "log: a pipe, a link or a file that somebody has put at its place is not used" {
+  local there
+  mkdir -p "$LOGS"
+  # shellcheck disable=SC2016 # expanded by the inner shell
+  for there in 'mkfifo "$at"' 'ln -s /dev/null "$at"' 'ln -s "$at.target" "$at"' ': >"$at"'; do
+    run env PATH="$ORIGINAL_PATH" timeout 20 bash -c '
+      . "$0/common.bash" && . "$0/log.bash"
+      date() { printf 20260101T000000Z; }
+      rotate_logs() { :; }
+      begin_copy() { :; }
+      LOG_DIR="$1" at="$1/hivekeeper-compact-20260101T000000Z-$$.log"
+      eval "$2"
+      open_log_file compact
+    ' "$CHECKOUT/bin/lib" "$LOGS" "$there"
+    [ "$status" -eq 2 ]
+    [[ $output == *"cannot be written"* ]]
+  done
+  [[ $(ls -A "$LOGS") != *.hivekeeper.* ]]
+}
