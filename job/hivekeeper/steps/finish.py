@@ -53,11 +53,19 @@ def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
 
 
 def recompute_statistics(run: Run, units: Sequence[UnitResult]) -> None:
-    """Run ANALYZE TABLE for swapped partitions, then the table. The data are right without it, so a failure is a warning."""
+    """Run ANALYZE TABLE for swapped partitions, then the table. The data are right without it, so a failure is a warning.
+
+    Spark reads what the table's definition names by then, with any data source; so it must be fit still.
+    """
     swapped = [unit.planned.name for unit in units if unit.outcome.resized]
     if not swapped:
         return
     try:
+        table, why = places.find_table(run)
+        why = why or (eligibility.refuse_table(table) if table else None)
+        if why:
+            log.warning("table=%s step=analyze-stats skipped reason=%r", run.table.full_name, why.what)
+            return
         run.cluster.metastore.analyze(run.table, [name for name in swapped if name])
     except MetastoreUnavailable as error:
         log.warning("table=%s step=analyze-stats failed reason=%r", run.table.full_name, str(error))

@@ -24,6 +24,7 @@ from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
 from support.contexts import a_context
 from support.fakes.files import FakeFiles, Killed
+from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FORM, DataFile, FakeRows
 from support.world import World
 
@@ -136,6 +137,20 @@ def test_where_chooses_partitions(world):
 def test_statistics_are_recomputed_where_asked_for(world):
     compact(world, replace(QUIET, analyze_stats=True))
     assert world.metastore.analyzed == [("sales.events", ("dt=1", "dt=2", "dt=3"))]
+
+
+def test_statistics_of_a_table_that_became_another_data_source_meanwhile_are_not_recomputed(world, monkeypatch):
+    """Spark would load that source, and open the address that the table gives to it."""
+    update = FakeMetastore.update_sizes
+
+    def update_and_alter(self, table, sizes, lives=None):
+        update(self, table, sizes, lives)
+        events = world.table("sales.events")
+        world.catalog.tables["sales.events"] = replace(events, parameters={**events.parameters, "spark.sql.sources.provider": "jdbc"})
+
+    monkeypatch.setattr(FakeMetastore, "update_sizes", update_and_alter)
+    assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
+    assert world.metastore.analyzed == []
 
 
 def test_sorted_rows_are_the_same_rows(world):
