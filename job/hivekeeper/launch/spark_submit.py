@@ -19,6 +19,15 @@ END = "--"
 ENV_ALIAS = "hivekeeper-env"
 LOG4J2 = "hivekeeper-log4j2.properties"
 
+# HotSpot's second compiler takes half of the processor time of a command that ends within a minute or two. A driver on YARN only lists,
+# renames and reads footers.
+NO_SECOND_COMPILER = "-XX:TieredStopAtLevel=1"
+# In local mode it also copies, perhaps for hours: HotSpot's own thresholds (Java 8 to 21) times 40, which hot code reaches in seconds.
+LATE_SECOND_COMPILER = (
+    "-XX:Tier4InvocationThreshold=200000 -XX:Tier4MinInvocationThreshold=24000 -XX:Tier4CompileThreshold=600000 "
+    "-XX:Tier4BackEdgeThreshold=1600000"
+)
+
 FIXED = {
     # A second attempt, or a second copy of a task, would write alongside the first one.
     "spark.yarn.maxAppAttempts": "1",
@@ -98,7 +107,8 @@ def _properties(config: Config, python: str, log4j2: Path) -> Dict[str, str]:
     if spark.master != "yarn":
         # In local mode Spark creates the secret itself. On YARN the site decides, because the NodeManagers' shuffle service must know it
         # too.
-        return {"spark.pyspark.driver.python": python, "spark.authenticate": "true", **_log4j2(log4j2.absolute().as_uri())}
+        java = _driver_java(log4j2.absolute().as_uri(), LATE_SECOND_COMPILER)
+        return {"spark.pyspark.driver.python": python, "spark.authenticate": "true", **java}
     properties = {
         "spark.executor.memoryOverhead": spark.executor_memory_overhead,
         **(_cluster_properties(config) if spark.deploy_mode == "cluster" else _client_properties(spark, python, log4j2)),
@@ -110,7 +120,7 @@ def _client_properties(spark: SparkSettings, python: str, log4j2: Path) -> Dict[
     return {
         "spark.pyspark.driver.python": python,
         "spark.pyspark.python": _packed_python(spark),
-        **_log4j2(log4j2.absolute().as_uri()),
+        **_driver_java(log4j2.absolute().as_uri(), NO_SECOND_COMPILER),
     }
 
 
@@ -125,7 +135,7 @@ def _cluster_properties(config: Config) -> Dict[str, Optional[str]]:
         # Otherwise one in the site's spark-defaults.conf would override ours.
         "spark.pyspark.driver.python": _packed_python(spark),
         f"spark.yarn.appMasterEnv.{CARRIED}": carry(config),
-        **_log4j2(LOG4J2),
+        **_driver_java(LOG4J2, NO_SECOND_COMPILER),
     }
 
 
@@ -134,10 +144,10 @@ def name_shipped(path: Path, alias: str) -> str:
     return f"{path.absolute().as_uri()}#{alias}"
 
 
-def _log4j2(location: str) -> Dict[str, str]:
+def _driver_java(log4j2: str, compiler: str) -> Dict[str, str]:
     # Not extraJavaOptions: setting them here would override the site's own (spark-defaults.conf).
     # Spark itself adds the options that Java 17 needs.
-    return {"spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={location}"}
+    return {"spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={log4j2} {compiler}"}
 
 
 def find_packed_home(config: Config) -> Optional[str]:

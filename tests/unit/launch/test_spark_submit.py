@@ -81,8 +81,14 @@ def test_nothing_runs_twice_and_no_file_shows_before_its_job_is_done():
 def test_a_driver_on_this_machine_runs_on_the_launchers_python_and_log_settings():
     for found in (words(), words(spark__master="yarn")):
         assert properties(found)["spark.pyspark.driver.python"] == PYTHON
-        java = properties(found)["spark.driver.defaultJavaOptions"]
-        assert java == "-Dlog4j2.configurationFile=file:///opt/hive%20keeper/log4j2.properties"
+        java = properties(found)["spark.driver.defaultJavaOptions"].split()
+        assert java[0] == "-Dlog4j2.configurationFile=file:///opt/hive%20keeper/log4j2.properties"
+
+
+def test_a_driver_that_does_not_copy_does_without_the_second_compiler():
+    on_yarn = [words(spark__master="yarn", spark__deploy_mode=mode) for mode in ("client", "cluster")]
+    compilers = [properties(found)["spark.driver.defaultJavaOptions"].split()[1:] for found in (*on_yarn, words())]
+    assert compilers == [["-XX:TieredStopAtLevel=1"]] * 2 + [spark_submit.LATE_SECOND_COMPILER.split()]
 
 
 def test_the_java_options_of_the_site_are_left_alone():
@@ -95,7 +101,7 @@ def test_cluster_mode_ships_the_log_settings_and_the_configuration():
     assert options(found)["--files"] == "/etc/hive-site.xml,file:///opt/hive%20keeper/log4j2.properties#hivekeeper-log4j2.properties"
     assert options(found)["--driver-cores"] == "2"
     assert properties(found)["spark.driver.memoryOverhead"] == "1g"
-    assert properties(found)["spark.driver.defaultJavaOptions"] == "-Dlog4j2.configurationFile=hivekeeper-log4j2.properties"
+    assert properties(found)["spark.driver.defaultJavaOptions"].split()[0] == "-Dlog4j2.configurationFile=hivekeeper-log4j2.properties"
     assert "spark.pyspark.driver.python" not in properties(found)
     carried = {CARRIED: properties(found)["spark.yarn.appMasterEnv.HIVEKEEPER_CARRIED"]}
     assert configuration.load([], carried, {}).block_bytes == 64 * 2**20
