@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List
 
 import pytest
 
 from bench.whole import page
+from bench.whole.__main__ import step_seconds_of
 from bench.whole.namenode import count_audited
 from bench.whole.processes import Cost
 from bench.whole.shapes import SHAPES
@@ -50,6 +52,7 @@ def step(cpu: float, calls: int, is_main: bool = True) -> Dict[str, Any]:
         "is_main": is_main,
         **costs,
         "peak_mib": 100,
+        "step_seconds": {"copy": cpu, "exchange": 1.0},
         "load": [1.0, 1.0, 1.0],
         "calls": {"GetFileInfo": calls, "GetBlockLocations": 100},
     }
@@ -100,3 +103,13 @@ def test_calls_for_files_and_for_units_are_bounded_apart():
     text = page.render({"partitions": measured([0.1], [1.0], calls=51)})
     assert "at most 3 NameNode calls a file (GetBlockLocations) | 1.00 | met |" in text
     assert "at most 25 NameNode calls a unit (all others) | 25.50 | **missed** |" in text
+
+
+def test_the_page_has_the_medians_of_the_steps():
+    assert "Wall seconds of compact-swap: copy 2.0, exchange 1.0." in page.shape_text("quick", measured([1, 2, 4], [1, 2, 4]))
+
+
+def test_the_seconds_of_steps_are_read_from_our_document_only():
+    document = {"tables": [{"step_seconds": {"plan": 1.5}}]}
+    assert step_seconds_of("a line\n" + json.dumps(document)) == {"plan": 1.5}
+    assert step_seconds_of("session 17\n{not ours}") == step_seconds_of("") == step_seconds_of("{}") == {}

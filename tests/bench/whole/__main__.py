@@ -70,6 +70,16 @@ def fetch(names: Sequence[str]) -> Dict[str, Program]:
     return found
 
 
+def step_seconds_of(output: str) -> Dict[str, float]:
+    """What the document of a command on one table says of its steps; {} for other programs."""
+    begin = output.find("{")
+    try:
+        document = json.loads(output[begin:]) if begin >= 0 else {}
+    except ValueError:
+        return {}
+    return dict(document["tables"][0]["step_seconds"]) if document.get("tables") else {}
+
+
 def save(file: Path, shape: str, measured: Json) -> None:
     known = json.loads(file.read_text()) if file.exists() else {}
     file.parent.mkdir(exist_ok=True)
@@ -141,6 +151,7 @@ class Bench:
             **{f"start_{what}": round(seconds, 1) for what, seconds in done.start._asdict().items()},
             **{f"work_{what}": round(seconds, 1) for what, seconds in done.work._asdict().items()},
             "peak_mib": done.peak_mib,
+            "step_seconds": step_seconds_of(done.output),
             "server_cpu": spent,
             "load": machine.load(),
             "calls": dict(names.most_common()),

@@ -75,7 +75,18 @@ def shape_text(name: str, measured: Json) -> str:
         if not measured["programs"][program]:
             lines.append(f"| {program} | not measured |")
         lines += [f"| {program} | failed: {turn['error']} |" for turn in measured["programs"][program] if "error" in turn]
-    return "\n".join([*lines, "", *calls_text(measured)])
+    return "\n".join([*lines, "", *profile_text(measured), *calls_text(measured)])
+
+
+def profile_text(measured: Json) -> List[str]:
+    """The seconds of each step of each of our commands; starting Spark happens beside others."""
+    lines = []
+    for command in steps_of(measured, OURS):
+        turns = [turn["steps"][command].get("step_seconds", {}) for turn in _good(measured, OURS)]
+        names = list(dict.fromkeys(name for spent in turns for name in spent))
+        said = [f"{name} {statistics.median(spent.get(name, 0.0) for spent in turns):.1f}" for name in names]
+        lines += [f"Wall seconds of {command}: {', '.join(said)}.", ""] if said else []
+    return lines
 
 
 def size_text(measured: Json) -> str:
