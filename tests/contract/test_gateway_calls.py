@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from importlib import resources
 
 import pytest
@@ -123,3 +124,19 @@ def test_a_source_that_does_not_compile_is_told_with_its_line_when_a_class_is_as
     package = JavaPackage(gateway.jvm, "hivekeeper.broken", sources, compiled(gateway.java_gateway).loader)
     with pytest.raises(Unusable, match="Wrong.java, line 4, Column"):
         package.find("Right")
+
+
+def test_no_connection_of_any_thread_holds_back_the_rest_of_a_long_answer(gateway):
+    gateway.helper("Listing", gateway.hadoop_conf)
+    server, found = gateway.java_gateway.java_gateway_server, []
+    field = gateway.jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")
+    field.setAccessible(True)
+
+    def read() -> None:
+        found.append([connection.getSocket().getTcpNoDelay() for connection in list(field.get(server))])
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    assert len(found[0]) > 1
+    assert all(found[0])

@@ -6,6 +6,7 @@ It decides nothing. Everything that grows with files or partitions goes through 
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, List, Sequence
 
 from hivekeeper.cluster.driver import Driver
@@ -47,7 +48,13 @@ class Gateway:
         For most helpers `argument` is a configuration. Raises Unusable if the sources could not be compiled.
         """
         folder, _, class_name = name.rpartition(".")
-        return compiled(self.java_gateway).factory.make(compiled(self.java_gateway, folder).find(class_name), *argument)
+        return self._factory.make(compiled(self.java_gateway, folder).find(class_name), *argument)
+
+    @cached_property
+    def _factory(self) -> Any:
+        package = compiled(self.java_gateway)
+        package.factory.make(package.find("PromptAnswers"), self.java_gateway.java_gateway_server)
+        return package.factory
 
     def strings(self, items: Sequence[str]) -> Any:
         """A Java String[], created in a fixed number of calls; Py4J's own list conversion takes one call per element."""
