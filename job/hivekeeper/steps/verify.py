@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Container, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup
+from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup, UnitFooters
 from hivekeeper.plan.verify import Link, Proof
 from hivekeeper.ports import Rows
 from hivekeeper.reasons import Code, Reason
@@ -57,8 +57,9 @@ class Prover:
         if proofs and self._level != COUNT:
             # Spark starts while footers are read.
             self._rows.warm_up()
-        counted = {files for proof in proofs.values() for files in self._sets(proof)}
         digested = {files for proof in proofs.values() if self._level != COUNT and not self._by_rows(proof) for files in _sides(proof)}
+        # Whoever digests a file reads its footer, too. What its values mean is asked only where other files than a run's are compared.
+        counted = {files for proof in proofs.values() for files in self._sets(proof) if proof.broken or files not in digested}
         measured = self._measure(list(counted), digested)
         return {name: self._judge(proof, measured) for name, proof in proofs.items()}
 
@@ -72,16 +73,16 @@ class Prover:
             return [*base, proof.compacted_arrivals, _newer(proof)]
         return [*base, *_sides(proof)]
 
-    def _measure(self, counted: Sequence[Files], digested: Container[Files]) -> Mapping[Files, Measured]:
-        footers = self._rows.footers(self._format, dict(zip(counted, counted)))
+    def _measure(self, counted: Sequence[Files], digested: Collection[Files]) -> Mapping[Files, Measured]:
+        footers = self._rows.footers(self._format, dict(zip(counted, counted))) if counted else {}
         # Files with unreadable footers are reported without reading their rows.
-        wanted = {files: files for files in counted if files in digested and not footers[files].unreadable}
+        wanted = {files: files for files in digested if files not in footers or not footers[files].unreadable}
         contents = self._rows.digests(self._format, wanted) if wanted else {}
         measured = {}
-        for files in counted:
-            groups = footers[files].groups
-            content = contents.get(files, Content(Digest(sum(group.row_count for group in groups), 0, 0)))
-            measured[files] = Measured(content.digest, groups, content.failed or _unreadable(footers[files].unreadable))
+        for files in {*counted, *digested}:
+            found = footers.get(files, UnitFooters())
+            content = contents.get(files, Content(Digest(sum(group.row_count for group in found.groups), 0, 0)))
+            measured[files] = Measured(content.digest, found.groups, content.failed or _unreadable(found.unreadable))
         return measured
 
     def _judge(self, proof: Proof, measured: Mapping[Files, Measured]) -> Compared:
