@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Mapping, Tuple
 
-from foreign.cases import Case
+from foreign.cases import COMPACTED, Case
 from foreign.writers import arrow, avro, bad, frames, hive, impersonated, mixed, orc, parquet_mr, spark
 
 # What the libraries of other Sparks than the pinned one read less, or more: by minor version and case.
@@ -17,6 +17,8 @@ ELSEWHERE: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("pyarrow.byte-stream-split", "parquet-mr.byte-stream-split"), bad.UNFIT),
         **dict.fromkeys(("duckdb.version-2", "duckdb.version-2-simple"), bad.UNFIT),
     },
+    # parquet-mr 1.15 reads integers that are encoded as BYTE_STREAM_SPLIT, too.
+    "4.0": {"pyarrow.byte-stream-split-of-integers": COMPACTED},
 }
 
 
