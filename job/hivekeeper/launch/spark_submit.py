@@ -19,8 +19,8 @@ END = "--"
 ENV_ALIAS = "hivekeeper-env"
 LOG4J2 = "hivekeeper-log4j2.properties"
 
-# HotSpot's second compiler takes half of the processor time of a command that ends within a minute or two. A driver on YARN only lists,
-# renames and reads footers.
+# HotSpot's second compiler does not pay for itself in a command that ends within a minute or two (docs/architecture.md has figures).
+# A driver on YARN only lists, renames and reads footers.
 NO_SECOND_COMPILER = "-XX:TieredStopAtLevel=1"
 # In local mode it also copies, perhaps for hours: HotSpot's own thresholds (Java 8 to 21) times 40, which hot code reaches in seconds.
 LATE_SECOND_COMPILER = (

@@ -9,6 +9,7 @@ import logging
 from functools import partial
 from typing import List, Mapping, Optional, Tuple
 
+from hivekeeper.errors import Refused
 from hivekeeper.model import Snapshot
 from hivekeeper.plan.retention import find_shown, why_shown
 from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
@@ -62,6 +63,8 @@ class _Shown:
                 self._take(find_lives(self.run.cluster, self.run.table))
             except MetastoreUnavailable as error:
                 return Reason(error.code, f"whether a partition lies in it cannot be asked: {error}")
+            except Refused as refused:
+                return refused.reason
         return why_shown(self.shown[place]) if place in self.shown else None
 
 

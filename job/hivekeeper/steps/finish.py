@@ -63,10 +63,11 @@ def recompute_statistics(run: Run, units: Sequence[UnitResult]) -> None:
     try:
         table, why = places.find_table(run)
         why = why or (eligibility.refuse_table(table) if table else None)
-        if why:
-            log.warning("table=%s step=analyze-stats skipped reason=%r", run.table.full_name, why.what)
+        if table is None or why:
+            log.warning("table=%s step=analyze-stats skipped reason=%r", run.table.full_name, why.what if why else "")
             return
-        run.cluster.metastore.analyze(run.table, [name for name in swapped if name])
+        # The one that was judged: it may have been renamed, and another may have its name.
+        run.cluster.metastore.analyze(table, [name for name in swapped if name])
     except MetastoreUnavailable as error:
         log.warning("table=%s step=analyze-stats failed reason=%r", run.table.full_name, str(error))
 

@@ -55,7 +55,7 @@ class Prover:
 
     def compare(self, proofs: Mapping[str, Proof]) -> Mapping[str, Compared]:
         if proofs and self._level != COUNT:
-            # Spark starts while footers are read.
+            # Spark starts while footers are read, where any are needed.
             self._rows.warm_up()
         digested = {files for proof in proofs.values() if self._level != COUNT and not self._by_rows(proof) for files in _sides(proof)}
         # Whoever digests a file reads its footer, too. What its values mean is asked only where other files than a run's are compared.

@@ -104,6 +104,18 @@ def test_backups_are_kept_while_the_metastore_cannot_say_whether_a_partition_lie
     assert world.rows_below(retired(desk, 2)) == world.rows_below(desk.live("dt=2"))
 
 
+def test_backups_are_kept_while_partitions_lie_on_too_many_servers_to_be_asked(desk, world):
+    desk.compact()
+
+    def add() -> None:
+        for number in range(100, 200):
+            world.catalog.add_partition(desk.table, a_partition(f"dt={number}", f"hdfs://host{number}/x", PARQUET))
+
+    meanwhile(desk, add)
+    assert "servers" in kept_units(desk.cleanup())["dt=2"]
+    assert world.rows_below(retired(desk, 2)) == world.rows_below(desk.live("dt=2"))
+
+
 @pytest.mark.parametrize("at", ["held/u00001", "discarding/u00001"])
 def test_an_interrupted_cleanup_gives_a_backup_back_that_a_partition_shows_since(desk, world, at):
     desk.compact()

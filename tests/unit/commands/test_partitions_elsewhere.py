@@ -20,18 +20,22 @@ def desk():
     return Desk(world)
 
 
+def record(monkeypatch, call):
+    """What a call of the file system is asked from now on, each time."""
+    asked, act = [], getattr(FakeFiles, call)
+
+    def ask_and_act(self, what):
+        asked.append(what)
+        return act(self, what)
+
+    monkeypatch.setattr(FakeFiles, call, ask_and_act)
+    return asked
+
+
 @pytest.fixture
-def listed(monkeypatch):
-    """The directories that were listed, as often as they were."""
-    found = []
-    look = FakeFiles.look
-
-    def look_and_tell(self, directories):
-        found.extend(directories)
-        return look(self, directories)
-
-    monkeypatch.setattr(FakeFiles, "look", look_and_tell)
-    return found
+def looks(monkeypatch):
+    """The lists of directories that were listed."""
+    return record(monkeypatch, "look")
 
 
 def add_partitions(desk, *locations):
@@ -39,32 +43,25 @@ def add_partitions(desk, *locations):
         desk.world.catalog.add_partition(desk.table, a_partition(f"dt={number}", location, PARQUET))
 
 
-def test_directories_outside_the_table_are_not_listed(desk, listed):
+def test_directories_outside_the_table_are_not_listed(desk, looks):
     add_partitions(desk, "hdfs://nn/warehouse/fin/huge", "hdfs://switched-off/x")
     (table,) = desk.compact().tables
-    assert not [place for place in listed if "huge" in place or "switched-off" in place]
+    assert not [place for places in looks for place in places if "huge" in place or "switched-off" in place]
     refused = [unit for unit in table.observed.units if unit.status is Status.REFUSED]
     assert [unit.reason.code for unit in refused] == [Code.OUTSIDE_TABLE] * 2
 
 
-def test_a_directory_of_many_partitions_is_listed_once(desk, listed):
+def test_a_directory_of_many_partitions_is_listed_once(desk, looks):
     add_partitions(desk, *[desk.live("dt=9")] * 50)
     desk.analyze()
-    assert listed.count(desk.live("dt=9")) == 1
+    assert [place for places in looks for place in places].count(desk.live("dt=9")) == 1
 
 
 @pytest.mark.parametrize("command", ["analyze", "backup", "compact", "cleanup"])
 def test_partitions_on_many_servers_are_not_looked_for(desk, monkeypatch, command):
     desk.compact()
     add_partitions(desk, *(f"hdfs://host{number}/x" for number in range(100)))
-    asked = []
-    qualify = FakeFiles.qualify
-
-    def qualify_and_tell(self, path):
-        asked.append(path)
-        return qualify(self, path)
-
-    monkeypatch.setattr(FakeFiles, "qualify", qualify_and_tell)
+    asked = record(monkeypatch, "qualify")
     result = getattr(desk, command)()
     assert result.code is Exit.REFUSED
     assert not [path for path in asked if "host" in path]
