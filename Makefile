@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench bench-callers bench-swap bench-readers bench-log bench-rewrite lint format release clean
+.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench bench-callers bench-swap bench-readers bench-log bench-scale bench-rewrite lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -62,6 +62,9 @@ bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=1
 
 bench-log: venv ## measure the memory that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --own $(or $(OWN),1000000)
+
+bench-scale: venv ## measure the memory and time until a table of FILES=1000000 files in UNITS=100000 partitions is planned
+	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/scale.py --files $(or $(FILES),1000000) --units $(or $(UNITS),100000)
 
 bench: dist ## measure whole commands beside other programs on a cluster: SHAPES="quick …", PEERS="lakekeeper iceberg delta floor", TURNS=3
 	@HKTEST_CLUSTER_DIR=$(CURDIR)/.cluster/bench BENCH=yes $(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python -m bench.whole \

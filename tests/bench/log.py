@@ -9,32 +9,29 @@ newest backups remain. Prints the peak memory of Python and of the JVM's heap, a
 from __future__ import annotations
 
 import argparse
-import gc
 import os
-import resource
 import shutil
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Iterator, List
 
+from bench.memory import MIB, Meter
 from hivekeeper import names
 from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
-from hivekeeper.model import Digest, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Digest, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.ports import Cluster
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_lines, longest_entry, place_of
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, BackupPlace, Certificate, OutputForm, PlannedUnit, RunPlan, plan_to_text
+from hivekeeper.runlog.run_files import COMPACT_SWAP, BackupPlace, Certificate, OutputForm, PlannedUnit, RunPlan, plan_pieces
 from support.builders import PARQUET, a_table
 
-MIB = 2**20
 ACTOR = Actor("etl", "edge1.example.com", "application_1767225600000_0001", "0.1.0")
 UNIT = "dt=2026-01-01"
 CLEANER = RunId("20270101t020304z-0000")
@@ -93,41 +90,6 @@ def lines_of_cleanup(table: Table, entries: int, kept: int) -> Iterator[str]:
     return entry_lines(record, table, ACTOR, {}, False)
 
 
-class Meter:
-    """The peak memory since the last reading."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._management = gateway.jvm.java.lang.management.ManagementFactory
-        self._system = gateway.jvm.java.lang.System
-
-    def measure(self, what: str, act: Callable[[], Any]) -> Any:
-        gc.collect()
-        self._system.gc()
-        for pool in self._management.getMemoryPoolMXBeans():
-            pool.resetPeakUsage()
-        Path("/proc/self/clear_refs").write_text("5")
-        before, began = self._resident(), time.process_time()
-        result = act()
-        seconds = time.process_time() - began
-        heap = sum(
-            pool.getPeakUsage().getUsed() for pool in self._management.getMemoryPoolMXBeans() if pool.getType().toString() == "Heap memory"
-        )
-        print(
-            f"{what}: {seconds:.1f} s of CPU, Python {before} → {self._peak()} MiB at most, JVM heap {heap // MIB} MiB at most",
-            flush=True,
-        )
-        return result
-
-    @staticmethod
-    def _resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // MIB
-
-    @staticmethod
-    def _peak() -> int:
-        (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) // 1024
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=150)
@@ -182,12 +144,12 @@ def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: Control
     files.make_directory(paths.top)
     plan = RunPlan(run_of(version), COMPACT_SWAP, table, (planned(table, version, asked.own),), record=run_of(version))
     most = longest_entry(plan)
-    text = meter.measure("make the plan's text", partial(plan_to_text, plan, 1))
-    print(f"plan: {len(text) // MIB} MiB; the entry has {most // MIB} MiB at most", flush=True)
-    why = meter.measure("read it back before anything is changed", partial(store.why_not_readable, table, paths, text, most))
+    print(f"the entry has {most // MIB} MiB at most", flush=True)
+    why = meter.measure("check that the plan can be read back", partial(store.why_not_readable, paths, plan, 1, most))
     assert not why
-    meter.measure("write the plan", partial(store.write_durably, files, paths.plan, text))
-    del text, plan
+    meter.measure("write the plan", partial(store.write_durably, files, paths.plan, plan_pieces(plan, 1), OWNER_ONLY))
+    print(f"plan: {Path(paths.plan[len('file:') :]).stat().st_size // MIB} MiB", flush=True)
+    del plan
     read = meter.measure("read the plan", lambda: store.read_plan(cluster_of(files), table, paths))
     assert len(read.units[0].manifest) == asked.own
     del read

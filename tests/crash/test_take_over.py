@@ -7,11 +7,12 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.ports import FilesUnavailable
-from hivekeeper.runlog.run_files import ROLLBACK, RunPlan, plan_to_text
+from hivekeeper.runlog.run_files import ROLLBACK, RunPlan
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
+from support.records import plan_to_text
 from support.world import World
 
 

@@ -33,17 +33,21 @@ _COMPACTION = compaction.to_run_plan(
 )
 
 
+def plan_to_text(plan, created_ms=1):
+    return "".join(run_files.plan_pieces(plan, created_ms))
+
+
 def compaction_plan():
-    return json.loads(run_files.plan_to_text(_COMPACTION, created_ms=1))
+    return json.loads(plan_to_text(_COMPACTION, created_ms=1))
 
 
 def rollback_plan():
-    return json.loads(run_files.plan_to_text(replace(_COMPACTION, operation="rollback", units=(_UNDONE,), record=""), created_ms=1))
+    return json.loads(plan_to_text(replace(_COMPACTION, operation="rollback", units=(_UNDONE,), record=""), created_ms=1))
 
 
 def cleanup_plan():
     plan = replace(_COMPACTION, operation="cleanup", units=(_UNDONE,), record="", discard="trash", records=(f"{LATER}.t2",))
-    return json.loads(run_files.plan_to_text(plan, created_ms=1))
+    return json.loads(plan_to_text(plan, created_ms=1))
 
 
 def certificate():

@@ -300,9 +300,12 @@ def _snapshot(found: Mapping[str, Any]) -> Snapshot:
         return Snapshot(exists=False)
     below = found["path"].rstrip("/") + "/"
     infos = []
+    numbers: Dict[int, int] = {}
     for entry in found["entries"]:
-        # There may be a million files of one owner.
+        # There may be a million files alike, and each value that is read is an object of its own.
         entry["owner"], entry["group"] = sys.intern(entry["owner"]), sys.intern(entry["group"])
+        for alike in ("block_size", "mode"):
+            entry[alike] = numbers.setdefault(entry[alike], entry[alike])
         infos.append(FileInfo(below + entry.pop("name"), **entry))
     return Snapshot(True, found["file_id"], found["mtime_ms"], tuple(infos), found["mode"])
 

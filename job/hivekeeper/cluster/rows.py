@@ -49,11 +49,12 @@ class SparkRows:
             self.physical.require_started()
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
-        keys = list(sets)
-        files = {str(index): [[file.path, file.length] for file in sets[key] if file.length > 0] for index, key in enumerate(keys)}
+        files = {str(index): [file for file in some if file.length > 0] for index, some in enumerate(sets.values())}
+        asked = {index: [[file.path, file.length] for file in some] for index, some in files.items()}
         with _rows_errors():
-            answer = json.loads(self._footers.read(format, json.dumps(files), by_identity))
-        return {keys[int(index)]: _unit_footers(said) for index, said in answer.items()}
+            answer = json.loads(self._footers.read(format, json.dumps(asked), by_identity))
+        forms = [_form(said) for said in answer["forms"]]
+        return {key: _unit_footers(answer["units"][index], forms, files[index]) for key, index in zip(sets, files)}
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         if batch.is_copied:
@@ -131,13 +132,18 @@ def _content(answers: Sequence[Answer]) -> Content:
     return Content(sum((answer.digest for answer in answers), Content().digest))
 
 
-def _unit_footers(said: Mapping[str, Any]) -> UnitFooters:
+def _form(said: Mapping[str, Any]) -> Form:
+    return Form(**{**said, **{name: tuple(said.get(name, ())) for name in ("keys", "blooms", "undecodable")}})
+
+
+def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequence[FileInfo]) -> UnitFooters:
+    """`files` are those that were read, in their order."""
     groups = []
     for group in said["groups"]:
-        lists = {name: tuple(group["form"].get(name, ())) for name in ("keys", "blooms", "undecodable")}
-        form = Form(**{**group["form"], **lists})
+        # The listing's own paths, not copies of them: there may be a million.
+        rows = {files[number].path: rows for number, rows in zip(group["files"], group["rows"])}
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
-        groups.append(FooterGroup(form, group["rows"], columns))
+        groups.append(FooterGroup(forms[group["form"]], rows, columns))
     return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]))
 
 

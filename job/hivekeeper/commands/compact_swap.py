@@ -133,15 +133,17 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     rewrite = Rewrite.of(table, settings, engine)
     waiting = analysis.choose(observed.units)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
+    shared = compaction.Shared()
     wanted, candidates, taken = settings.max_units or len(waiting), [], []  # type: Tuple[int, List[Candidate], List[UnitAnalysis]]
     while wanted > len(taken):
         chosen, waiting = capacity.take_fitting(waiting, [*limits, *wish], taken, wanted - len(taken))
         if not chosen:
             break
-        per_table.require_time(cluster, table)
-        read = read_candidates(cluster, observed, chosen, rewrite)
-        taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
-        candidates += read
+        for some in analysis.portions(chosen):
+            per_table.require_time(cluster, table)
+            read = shared.of_all(read_candidates(cluster, observed, some, rewrite))
+            taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
+            candidates += read
     if waiting and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
     left = capacity.explain_left(waiting, limits, taken) if wanted > len(taken) else ()

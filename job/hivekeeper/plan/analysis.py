@@ -6,7 +6,7 @@ Pure: listings and settings in, judgements out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
 from hivekeeper.config.settings import Settings
@@ -15,6 +15,9 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, ranking, sizing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.outcomes import Outcome
+
+# What one call asks about, except for a single larger unit.
+FILES_AT_ONCE, UNITS_AT_ONCE = 20_000, 2000
 
 
 class Status(Coded):
@@ -104,6 +107,20 @@ def choose(analyses: Iterable[UnitAnalysis]) -> List[UnitAnalysis]:
     """The units worth compacting, best first."""
     worthwhile = [analysis for analysis in analyses if analysis.status is Status.COMPACT]
     return ranking.rank(worthwhile, lambda a: a.files_removed, lambda a: a.sizes.total_bytes, lambda a: a.unit.name)
+
+
+def portions(units: Iterable[UnitAnalysis]) -> Iterator[List[UnitAnalysis]]:
+    """The units, as many at a time as can be asked about in one call: its answer is held in memory."""
+    some: List[UnitAnalysis] = []
+    files = 0
+    for unit in units:
+        if some and (files + unit.sizes.files > FILES_AT_ONCE or len(some) == UNITS_AT_ONCE):
+            yield some
+            some, files = [], 0
+        some.append(unit)
+        files += unit.sizes.files
+    if some:
+        yield some
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.config.codecs import SAME_AS, list_writable
@@ -99,6 +99,26 @@ class Candidate:
     @property
     def is_rowless(self) -> bool:
         return not self.footers.groups and not self.footers.unreadable and self.unfit is None
+
+
+class Shared:
+    """Makes equal values one object: a hundred thousand units may have a copy each of the same long schema."""
+
+    def __init__(self) -> None:
+        self._kept: Dict[Any, Any] = {}
+
+    def of_all(self, candidates: Iterable[Candidate]) -> List[Candidate]:
+        return [self._of(candidate) for candidate in candidates]
+
+    def _of(self, candidate: Candidate) -> Candidate:
+        groups = tuple(
+            replace(group, form=self._one(group.form), columns={self._one(name): self._one(facts) for name, facts in group.columns.items()})
+            for group in candidate.footers.groups
+        )
+        return replace(candidate, attributes=self._one(candidate.attributes), footers=replace(candidate.footers, groups=groups))
+
+    def _one(self, value: Any) -> Any:
+        return self._kept.setdefault(value, value)
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:

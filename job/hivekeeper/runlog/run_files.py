@@ -8,8 +8,8 @@ what we write.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.model import Column, Digest, Partition, Storage, Table, Unit
@@ -154,23 +154,30 @@ def absolute(path: str, root: str) -> str:
     return root if path == "." else names.join(root, path)
 
 
-def plan_to_text(plan: RunPlan, created_ms: int) -> str:
-    root = plan.table.location
+def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
+    """The text of plan.json, unit by unit: a run may have a million files."""
     document = {
         "version": PLAN_VERSION,
         "run": plan.run,
         "operation": plan.operation,
         "created": created_ms,
         "table": plan.table.full_name,
-        "location": root,
+        "location": plan.table.location,
         "definition": _table_to_dict(plan.table),
         "backupTable": plan.backup_table,
         "record": plan.record,
         "discard": plan.discard,
         "records": list(plan.records),
-        "units": [_unit_to_dict(unit, root) for unit in plan.units],
+        "units": [],
     }
-    return json.dumps(document, ensure_ascii=False)
+    yield json.dumps(document, ensure_ascii=False)[: -len("]}")]
+    for index, unit in enumerate(plan.units):
+        yield (", " if index else "") + _unit_to_text(unit, plan.table.location)
+    yield "]}"
+
+
+def _unit_to_text(unit: PlannedUnit, root: str) -> str:
+    return json.dumps(_unit_to_dict(unit, root), ensure_ascii=False)
 
 
 def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
@@ -218,7 +225,7 @@ def plan_from_text(text: str, root: str, where: str, run: RunId) -> RunPlan:
         run,
         operation,
         table,
-        _units_from(document["units"], table, operation),
+        tuple(map(_Units(table, operation).take, document["units"].each(MOST_UNITS))),
         table_name_from(document["backupTable"]),
         run_id_from(document["record"]) if document["record"].value != "" else "",
         discard,
@@ -226,23 +233,35 @@ def plan_from_text(text: str, root: str, where: str, run: RunId) -> RunPlan:
     )
 
 
-def _units_from(node: Node, table: Table, operation: str) -> Tuple[PlannedUnit, ...]:
-    units: List[PlannedUnit] = []
-    numbers: Set[int] = set()
-    partitions: Set[str] = set()
-    files = 0
-    for item in node.each(MOST_UNITS):
-        unit = _unit_from(item.only(_UNIT_KEYS), table, operation)
-        item["unit"].refuse_where(unit.number in numbers, "another unit has this number")
+def check_plan(plan: RunPlan, created_ms: int, where: str, run: RunId) -> None:
+    """Raise UnreadableRecord unless plan_from_text accepts what plan_pieces writes; unit by unit, without a copy of the whole."""
+    head = plan_from_text("".join(plan_pieces(replace(plan, units=()), created_ms)), plan.table.location, where, run)
+    units, above = _Units(head.table, head.operation), Node(None, where, None, "units")
+    above.refuse_where(len(plan.units) > MOST_UNITS, f"it has {len(plan.units)} items, more than {MOST_UNITS}")
+    for index, unit in enumerate(plan.units):
+        units.take(Node(strict.parse(_unit_to_text(unit, plan.table.location), where), where, above, index))
+
+
+class _Units:
+    """Reads the units of a plan one after the other."""
+
+    def __init__(self, table: Table, operation: str) -> None:
+        self._table, self._operation = table, operation
+        self._numbers: Set[int] = set()
+        self._partitions: Set[str] = set()
+        self._files = 0
+
+    def take(self, item: Node) -> PlannedUnit:
+        unit = _unit_from(item.only(_UNIT_KEYS), self._table, self._operation)
+        item["unit"].refuse_where(unit.number in self._numbers, "another unit has this number")
         # Only rollback and cleanup, whose units are backups, may have several units of one partition.
-        is_again = unit.name in partitions and operation not in OF_A_BACKUP
+        is_again = unit.name in self._partitions and self._operation not in OF_A_BACKUP
         item["partition"].refuse_where(is_again, "another unit is about this partition")
-        numbers.add(unit.number)
-        partitions.add(unit.name)
-        files += len(unit.manifest) + len(unit.expected)
-        node.refuse_where(files > MOST_FILES, f"they hold more than {MOST_FILES} files")
-        units.append(unit)
-    return tuple(units)
+        self._numbers.add(unit.number)
+        self._partitions.add(unit.name)
+        self._files += len(unit.manifest) + len(unit.expected)
+        item.refuse_where(self._files > MOST_FILES, f"with it there are more than {MOST_FILES} files")
+        return unit
 
 
 def _unit_from(node: Node, table: Table, operation: str) -> PlannedUnit:

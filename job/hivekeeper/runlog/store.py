@@ -6,7 +6,7 @@ Reads what docs/on-disk.md describes; anything that cannot be trusted is refused
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -19,7 +19,7 @@ from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.history import History, LoggedRun, reconcile
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.replay import FileSet, files_at
-from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, plan_from_text
+from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_text, plan_pieces
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 
 # A record is held in memory while it is read. A run has at most a million files, at 256 bytes each: name, length, time and id take about
@@ -27,8 +27,6 @@ from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecor
 MOST_RECORD_BYTES = 256 * 1_000_000
 # For each file an entry has two lines of up to about a kilobyte, one for the old file and one for the new.
 MOST_ENTRY_BYTES = 2 * 1024 * 1_000_000
-# In UTF-8.
-MOST_BYTES_OF_CHARACTER = 4
 # The bits of a mode that let others write; with an ACL they are its mask.
 WRITE_OF_OTHERS = 0o022
 # The size of one call that reads several files. The driver's JVM holds it about four times: as bytes, text, JSON and answer.
@@ -200,14 +198,14 @@ def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPl
             raise UnreadableRecord(str(error)) from error
 
 
-def why_not_readable(table: Table, paths: RunPaths, plan: str, entry_bytes: int) -> str:
+def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_bytes: int) -> str:
     """Why the plan or the log entry of this run could not be read back; "" if they can. Called before anything is changed."""
-    if len(plan) > MOST_RECORD_BYTES // MOST_BYTES_OF_CHARACTER and len(plan.encode()) > MOST_RECORD_BYTES:
+    if sum(len(piece.encode("utf-8", "surrogatepass")) for piece in plan_pieces(plan, created_ms)) > MOST_RECORD_BYTES:
         return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
     if entry_bytes > MOST_ENTRY_BYTES:
         return f"its log entry could have more than {MOST_ENTRY_BYTES} bytes"
     try:
-        plan_from_text(plan, table.location, paths.plan, run_of(names.base(paths.top)))
+        check_plan(plan, created_ms, paths.plan, run_of(names.base(paths.top)))
         return ""
     except UnreadableRecord as error:
         return str(error)
@@ -227,7 +225,7 @@ def read_certificates(cluster: Cluster, paths: RunPaths) -> Dict[int, Certificat
         }
 
 
-def write_durably(files: Files, path: str, text: str, mode: int) -> None:
+def write_durably(files: Files, path: str, text: Union[str, Iterable[str]], mode: int) -> None:
     """Write a file atomically: it exists complete or not at all."""
     # A kill between the two calls leaves a .part, which nothing reads and which is deleted with its run.
     files.write_new(path + ".part", text, mode)

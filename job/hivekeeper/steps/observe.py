@@ -20,8 +20,8 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.leftovers import find_staging, look_inside
 from hivekeeper.steps.timing import Step, timed
 
-# Directories listed in one call: bounds the size of the answer, not the work.
-LOOK_AT_ONCE = 2000
+# Directories listed in one call, and how many entries they should have together: this bounds the size of the answer, not the work.
+LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
 # A name that is not known takes seconds, and its file system's client is kept.
 MOST_SERVERS = 20
 
@@ -145,9 +145,15 @@ def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
 
 
 def look_at(look: Look, places: Sequence[str]) -> Mapping[str, Snapshot]:
+    """The snapshots of any number of directories, in calls for as many as the ones before let expect few enough entries of."""
     seen: Dict[str, Snapshot] = {}
-    for start in range(0, len(places), LOOK_AT_ONCE):
-        seen.update(look(places[start : start + LOOK_AT_ONCE]))
+    start, at_once, entries = 0, LOOK_AT_FIRST, 0
+    while start < len(places):
+        found = look(places[start : start + at_once])
+        seen.update(found)
+        start += at_once
+        entries += sum(len(snapshot.entries) for snapshot in found.values())
+        at_once = max(1, min(LOOK_AT_ONCE, ENTRIES_AT_ONCE * start // max(1, entries)))
     return seen
 
 

@@ -19,7 +19,7 @@ from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock,
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines, longest_entry
-from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_to_text
+from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 
 MOST_COMMIT_TRIES = 1000
@@ -162,8 +162,8 @@ def _is_gone(run: Run, path: str) -> bool:
 
 def write_plan(run: Run, plan: RunPlan) -> None:
     """Write the plan durably, before anything is changed. Raises Refused for a plan that recovery would not accept as ours."""
-    text = plan_to_text(plan, run.cluster.clock.now_ms())
-    why = store.why_not_readable(run.table, run.paths, text, longest_entry(plan))
+    created_ms = run.cluster.clock.now_ms()
+    why = store.why_not_readable(run.paths, plan, created_ms, longest_entry(plan))
     if why:
         run.files.delete_tree(run.paths.top)
         raise Refused(
@@ -171,7 +171,7 @@ def write_plan(run: Run, plan: RunPlan) -> None:
             code=Code.NOT_RECORDABLE,
             next="select fewer units at a time, with --max-units or --where; if one unit is too large alone, leave it out",
         )
-    store.write_durably(run.files, run.paths.plan, text, run.record_mode)
+    store.write_durably(run.files, run.paths.plan, plan_pieces(plan, created_ms), run.record_mode)
 
 
 def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:

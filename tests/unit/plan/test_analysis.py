@@ -128,3 +128,12 @@ def test_nothing_to_do_saves_and_costs_nothing():
 )
 def test_batches_are_counted_by_units_and_by_bytes(sizes, batches):
     assert analysis.count_batches(sizes, replace(SETTINGS, batch_units=500)) == batches
+
+
+def test_so_many_units_are_asked_about_at_a_time_that_the_answer_fits_into_memory(monkeypatch):
+    monkeypatch.setattr(analysis, "FILES_AT_ONCE", 5)
+    monkeypatch.setattr(analysis, "UNITS_AT_ONCE", 3)
+    units = [judge(*[MIB] * files, name=f"dt={number}") for number, files in enumerate([2, 3, 1, 9, 1, 1, 1, 1])]
+    found = [[unit.sizes.files for unit in some] for some in analysis.portions(units)]
+    assert found == [[2, 3], [1], [9], [1, 1, 1], [1]]
+    assert list(analysis.portions([])) == []

@@ -11,6 +11,7 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
 from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
+from support.records import plan_to_text
 
 MANIFEST = (ManifestFile.of(a_file("a b%2F'.parquet")), ManifestFile.of(a_file("_SUCCESS", length=0)))
 PLANNED = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, ("_SUCCESS",))
@@ -24,12 +25,12 @@ CERTIFICATE = compaction.certify(
 
 
 def test_a_plan_is_read_back_as_it_was():
-    text = run_files.plan_to_text(RECORDED, created_ms=1)
+    text = plan_to_text(RECORDED, created_ms=1)
     assert run_files.plan_from_text(text, ROOT, "plan.json", RUN) == RECORDED
 
 
 def test_a_plan_stays_true_when_the_nameservice_is_renamed():
-    text = run_files.plan_to_text(RECORDED, created_ms=1)
+    text = plan_to_text(RECORDED, created_ms=1)
     read = run_files.plan_from_text(text, "hdfs://ha/warehouse/sales/events", "plan.json", RUN)
     assert read.units[0].unit.live == "hdfs://ha/warehouse/sales/events/dt=2026-01-01"
 
@@ -41,7 +42,7 @@ def test_a_plan_that_cannot_be_read_says_which(text):
 
 
 def test_a_plan_of_a_newer_version_is_refused():
-    newer = json.dumps({**json.loads(run_files.plan_to_text(RECORDED, 1)), "version": 2})
+    newer = json.dumps({**json.loads(plan_to_text(RECORDED, 1)), "version": 2})
     with pytest.raises(NewerRecord, match="newer Hivekeeper"):
         run_files.plan_from_text(newer, ROOT, "plan.json", RUN)
 
@@ -49,7 +50,28 @@ def test_a_plan_of_a_newer_version_is_refused():
 def test_a_plan_of_a_cleanup_is_read_back_with_what_it_discards():
     unit = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace(RUN, 3, f"runs/{RUN}.t1/retired/u00003"), MANIFEST[:1])
     plan = replace(RECORDED, operation="cleanup", units=(unit,), records=(RUN,), discard="trash")
-    assert run_files.plan_from_text(run_files.plan_to_text(plan, 1), ROOT, "plan.json", RUN) == plan
+    assert run_files.plan_from_text(plan_to_text(plan, 1), ROOT, "plan.json", RUN) == plan
+
+
+TWICE = (RECORDED.units[0], RECORDED.units[0])
+
+
+@pytest.mark.parametrize(
+    ("plan", "what"),
+    [
+        (replace(RECORDED, units=TWICE), r"units\[1\].unit: another unit has this number"),
+        (replace(RECORDED, operation="cleanup"), "discard"),
+        (replace(RECORDED, units=(replace(RECORDED.units[0], manifest=MANIFEST * 2),)), "stands there twice"),
+    ],
+)
+def test_what_could_not_be_read_back_is_found_before_it_is_written(plan, what):
+    for read in (
+        lambda: run_files.check_plan(plan, 1, "plan.json", RUN),
+        lambda: run_files.plan_from_text(plan_to_text(plan), ROOT, "plan.json", RUN),
+    ):
+        with pytest.raises(UnreadableRecord, match=what):
+            read()
+    run_files.check_plan(RECORDED, 1, "plan.json", RUN)
 
 
 def test_certificates_are_read_back_as_they_were():

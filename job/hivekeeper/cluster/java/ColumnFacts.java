@@ -51,10 +51,11 @@ class ColumnFacts {
     if (other.low != null) addBounds(other.low, other.high);
   }
 
-  /** `model.ColumnFacts`, by its names. */
-  Map<String, Object> asMap() {
+  /** `model.ColumnFacts`, by its names; NULLs and bounds only `withBounds`. */
+  Map<String, Object> asMap(boolean withBounds) {
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("values", valuesKnown ? (Object) values : null);
+    if (!withBounds) return found;
     found.put("nulls", nullsKnown ? (Object) nulls : null);
     found.put("low", boundsKnown && low != null ? text(low) : null);
     found.put("high", boundsKnown && high != null ? text(high) : null);

@@ -1,8 +1,6 @@
 package hivekeeper;
 
-import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -55,27 +53,6 @@ class Footer {
   /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
     unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);
-  }
-
-  /** A file without rows takes the form of the first settled one that differs in nothing else. */
-  static void settle(List<Footer> footers) {
-    List<Footer> open = new ArrayList<Footer>();
-    for (Footer footer : footers) {
-      if (!footer.settled) open.add(footer);
-    }
-    if (open.isEmpty()) return;
-    Map<Object, Map<String, Object>> known = new HashMap<Object, Map<String, Object>>();
-    for (Footer footer : footers) {
-      if (footer.settled) known.putIfAbsent(footer.formWithoutRows(), footer.form);
-    }
-    for (Footer footer : open) footer.form = (Map) known.getOrDefault(footer.formWithoutRows(), footer.form);
-  }
-
-  /** What does not come from the rows. */
-  private Map<String, Object> formWithoutRows() {
-    Map<String, Object> rest = new HashMap<String, Object>(form);
-    for (String borrowed : new String[] {"codec", "zone", "blooms"}) rest.remove(borrowed);
-    return rest;
   }
 
   /** Parts of a nested column's name, joined by dots; a part that contains a dot or a back-quote is back-quoted. */

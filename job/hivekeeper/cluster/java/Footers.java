@@ -1,60 +1,81 @@
 package hivekeeper;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 
 /** Reads the footers of many Parquet or ORC files in one call and merges them per unit and form. Touches nothing. */
 public class Footers {
+  /** So many are in memory together, with their columns, before they are merged. */
+  private static final int FILES_AT_ONCE = 1000;
+
   private final Configuration conf;
 
   public Footers(Configuration conf) {
     this.conf = conf;
   }
 
+  /** One file, `number` in the list of its unit's files. */
+  private static class Source {
+    final FooterSet unit;
+    final int number;
+    final String path;
+    final long length;
+
+    Source(FooterSet unit, int number, List<?> file) {
+      this.unit = unit;
+      this.number = number;
+      this.path = (String) file.get(0);
+      this.length = ((Number) file.get(1)).longValue();
+    }
+  }
+
   /**
-   * `units` is {unit: [[path, length], …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {unit: {groups, unreadable: [{path, reason}]}}; a group holds the files of one form:
-   * {form, rows: {path: n}, columns: {name: {values, nulls, low, high}}}.
+   * `units` is {unit: [[path, length], …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
+   * units: {unit: {groups, unreadable: [{path, reason}]}}}; a group holds the files of one form: {form, files, rows, columns: {name: {values,
+   * nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's list.
    */
   public String read(final String format, String units, boolean byIdentity) throws Exception {
-    Map<String, Object> wanted = Json.readMap(units);
+    Map<String, FooterSet> found = new LinkedHashMap<String, FooterSet>();
     List<Object> files = new ArrayList<Object>();
-    for (Object unit : wanted.values()) files.addAll((List) unit);
+    for (Map.Entry<String, Object> unit : Json.readMap(units).entrySet()) {
+      FooterSet set = new FooterSet();
+      found.put((String) unit.getKey(), set);
+      List<?> wanted = (List) unit.getValue();
+      for (int i = 0; i < wanted.size(); i++) files.add(new Source(set, i, (List) wanted.get(i)));
+    }
+    KnownForms known = new KnownForms();
+    for (int start = 0; start < files.size(); start += FILES_AT_ONCE) {
+      readSome(format, files.subList(start, Math.min(start + FILES_AT_ONCE, files.size())), byIdentity, known);
+    }
+    // Nothing compares the bounds that a copy's sources state: old writers' are often wrong.
+    return Json.write(describe(found, !byIdentity));
+  }
+
+  private void readSome(final String format, List<Object> files, boolean byIdentity, final KnownForms known) throws Exception {
     List<Object> footers = WorkerPool.map(files, new WorkerPool.Task() {
       public Object of(Object file) {
-        return readOne(format, (String) ((List) file).get(0), ((Number) ((List) file).get(1)).longValue());
+        return readOne(format, (Source) file, known);
       }
     });
-    readStarvedAgain(format, footers);
-    if (!byIdentity) {
-      for (Object footer : footers) ((Footer) footer).form.remove("identity");
-    }
-    Map<String, Object> answer = new LinkedHashMap<String, Object>();
-    int start = 0;
-    for (Map.Entry<String, Object> unit : wanted.entrySet()) {
-      int end = start + ((List) unit.getValue()).size();
-      answer.put((String) unit.getKey(), merge(footers.subList(start, end)));
-      start = end;
-    }
-    return Json.write(answer);
-  }
-
-  /** One by one, because another file that was read at the same time may have taken the memory. */
-  private void readStarvedAgain(String format, List<Object> footers) {
-    for (int i = 0; i < footers.size(); i++) {
+    for (int i = 0; i < files.size(); i++) {
+      Source file = (Source) files.get(i);
       Footer footer = (Footer) footers.get(i);
-      if (Footer.STARVED.equals(footer.unreadable)) footers.set(i, readOne(format, footer.path, footer.length));
+      // Alone, because another file that was read at the same time may have taken the memory.
+      if (Footer.STARVED.equals(footer.unreadable)) footer = readOne(format, file, known);
+      if (!byIdentity) footer.form.remove("identity");
+      file.unit.add(footer, file.number);
     }
   }
 
-  private Footer readOne(String format, String path, long length) {
-    Footer footer = new Footer(path, length);
+  private Footer readOne(String format, Source file, KnownForms known) {
+    Footer footer = new Footer(file.path, file.length);
     try {
       if (format.equals("orc")) OrcFooters.read(conf, footer);
-      else ParquetFooters.read(conf, footer);
+      else ParquetFooters.read(conf, footer, known);
       footer.requireReadable();
     } catch (Throwable error) {
       // A damaged file may make a library throw anything, even for memory or stack. The file is then unreadable; other JVM errors propagate.
@@ -65,60 +86,15 @@ public class Footers {
     return footer;
   }
 
-  private static Map<String, Object> merge(List<Object> all) throws Exception {
-    List<Footer> readable = new ArrayList<Footer>();
-    List<Object> unreadable = new ArrayList<Object>();
-    for (Object each : all) {
-      Footer footer = (Footer) each;
-      if (footer.unreadable == null) readable.add(footer);
-      else unreadable.add(reason(footer));
+  private static Map<String, Object> describe(Map<String, FooterSet> sets, boolean withBounds) {
+    Map<Object, Integer> forms = new LinkedHashMap<Object, Integer>();
+    Map<String, Object> units = new LinkedHashMap<String, Object>();
+    for (Map.Entry<String, FooterSet> set : sets.entrySet()) {
+      units.put((String) set.getKey(), ((FooterSet) set.getValue()).describe(forms, withBounds));
     }
-    Footer.settle(readable);
-    List<Object> groups = new ArrayList<Object>();
-    for (List<Footer> group : byForm(readable)) groups.add(merged(group));
-    Map<String, Object> answer = new LinkedHashMap<String, Object>();
-    answer.put("groups", groups);
-    answer.put("unreadable", unreadable);
-    return answer;
-  }
-
-  private static Map<String, String> reason(Footer footer) {
-    Map<String, String> found = new LinkedHashMap<String, String>();
-    found.put("path", footer.path);
-    found.put("reason", footer.unreadable);
-    return found;
-  }
-
-  /** In the order of the first file of each form. */
-  private static Iterable<List<Footer>> byForm(List<Footer> footers) throws Exception {
-    Map<String, List<Footer>> groups = new LinkedHashMap<String, List<Footer>>();
-    for (Footer footer : footers) {
-      String key = Json.write(footer.form);
-      if (!groups.containsKey(key)) groups.put(key, new ArrayList<Footer>());
-      ((List) groups.get(key)).add(footer);
-    }
-    return groups.values();
-  }
-
-  private static Map<String, Object> merged(List<Footer> group) {
-    Map<String, Object> rows = new LinkedHashMap<String, Object>();
-    Map<String, ColumnFacts> columns = new TreeMap<String, ColumnFacts>();
-    for (Footer footer : group) {
-      rows.put(footer.path, footer.rows);
-      for (Map.Entry<String, ColumnFacts> column : footer.columns.entrySet()) {
-        ColumnFacts known = (ColumnFacts) columns.get(column.getKey());
-        if (known == null) columns.put((String) column.getKey(), (ColumnFacts) column.getValue());
-        else known.merge((ColumnFacts) column.getValue());
-      }
-    }
-    Map<String, Object> facts = new LinkedHashMap<String, Object>();
-    for (Map.Entry<String, ColumnFacts> column : columns.entrySet()) {
-      facts.put((String) column.getKey(), ((ColumnFacts) column.getValue()).asMap());
-    }
-    Map<String, Object> answer = new LinkedHashMap<String, Object>();
-    answer.put("form", ((Footer) group.get(0)).form);
-    answer.put("rows", rows);
-    answer.put("columns", facts);
+    Map<String, Object> answer = new HashMap<String, Object>();
+    answer.put("forms", new ArrayList<Object>(forms.keySet()));
+    answer.put("units", units);
     return answer;
   }
 }

@@ -3,6 +3,7 @@ package hivekeeper;
 import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -28,17 +29,25 @@ class ParquetFooters {
 
   private ParquetFooters() {}
 
-  static void read(Configuration conf, Footer footer) throws Exception {
+  static void read(Configuration conf, Footer footer, KnownForms known) throws Exception {
     Path path = new Path(footer.path);
     DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(path.getFileSystem(conf), path, footer.length));
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
     ColumnChunks.requireConsistent(metadata, decoded.metadata.getNum_rows());
-    describe(metadata, decoded, footer);
-    footer.form.put("identity", decoded.raw.identity());
+    addRows(metadata, footer);
+    String identity = decoded.raw.identity();
+    Map<String, Object> meaning = known.get(identity);
+    if (meaning == null) {
+      meaning = meaningOf(metadata, decoded);
+      known.put(identity, meaning);
+    }
+    footer.form.putAll(meaning);
+    footer.form.put("identity", identity);
     footer.form.put("undecodable", Undecodable.find(conf, decoded, metadata));
   }
 
-  private static void describe(ParquetMetadata metadata, DecodedFooter decoded, Footer footer) throws Exception {
+  /** What comes from the row groups. */
+  private static void addRows(ParquetMetadata metadata, Footer footer) {
     TreeSet<String> codecs = new TreeSet<String>();
     TreeSet<String> blooms = new TreeSet<String>();
     for (BlockMetaData block : metadata.getBlocks()) {
@@ -58,16 +67,22 @@ class ParquetFooters {
         footer.columns.put(Footer.dotted(Arrays.asList(path)), new ColumnFacts());
       }
     }
+    footer.form.put("codec", Footer.joined(codecs));
+    footer.form.put("blooms", new ArrayList<String>(blooms));
+  }
+
+  /** What the bytes say that `RawFooter.identity` covers. */
+  private static Map<String, Object> meaningOf(ParquetMetadata metadata, DecodedFooter decoded) throws Exception {
     ParquetSchemaText schema = new ParquetSchemaText(metadata.getFileMetaData().getSchema(), decoded.unknownTypes);
     Map<String, String> keys = metadata.getFileMetaData().getKeyValueMetaData();
-    footer.form.put("schema", schema.text());
-    footer.form.put("codec", Footer.joined(codecs));
-    footer.form.put("writer", writer(metadata.getFileMetaData().getCreatedBy(), keys));
-    footer.form.put("calendar", calendar(schema, keys));
-    footer.form.put("zone", "");
-    footer.form.put("keys", meaningfulKeys(keys));
-    footer.form.put("single", decoded.raw.hasOwnLabels());
-    footer.form.put("blooms", new ArrayList<String>(blooms));
+    Map<String, Object> meaning = new LinkedHashMap<String, Object>();
+    meaning.put("schema", schema.text());
+    meaning.put("writer", writer(metadata.getFileMetaData().getCreatedBy(), keys));
+    meaning.put("calendar", calendar(schema, keys));
+    meaning.put("zone", "");
+    meaning.put("keys", meaningfulKeys(keys));
+    meaning.put("single", decoded.raw.hasOwnLabels());
+    return meaning;
   }
 
   private static void addChunk(Footer footer, String name, ColumnChunkMetaData chunk) {
