@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -220,6 +221,21 @@ def test_a_number_of_very_many_digits_in_row_metadata_is_not_parsed(rows, tmp_pa
     (tmp_path / "u" / "f").write_bytes(hostile_files.has_a_number_of_many_digits())
     ((_, reason),) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
     assert reason.endswith("its row metadata has a number of more than 1000 digits")
+
+
+COUNTED = b'[{"kind": "range", "name": null, "start": 0, "stop": 1, "step": 1}]'
+MANY_DIGITS = COUNTED.replace(b"1}", b"1, " + b" " * 5_000_000 + b'"more": ' + b"7" * 5_000_000 + b"}")
+
+
+@pytest.mark.parametrize("label", [b"[]", COUNTED, MANY_DIGITS], ids=["none", "counted", "of many digits"])
+def test_labels_of_pandas_are_found_in_a_time_that_grows_with_their_length(rows, tmp_path, label):
+    """Quadratic, it would take hours: six megabytes, of the 64 that a footer may have."""
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "f").write_bytes(hostile_files.has_labels_that_begin_everywhere(2_000_000, label))
+    started = time.monotonic()
+    found = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"]
+    assert (found.unreadable, [group.row_count for group in found.groups]) == ((), [1])
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(("size", "known"), [(16, True), (4096, True), (4097, False)])

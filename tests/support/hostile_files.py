@@ -203,6 +203,13 @@ def has_a_number_of_many_digits() -> bytes:
     return whole(GOOD, footer(len(GOOD), more=[(5, LIST, (STRUCT, 1, [pair]))]))
 
 
+def has_labels_that_begin_everywhere(size: int, label: bytes = b"[]") -> bytes:
+    """Labels of pandas after so many bytes that another key repeats: whoever searches for the value takes time quadratic in its length."""
+    pandas: List[Field] = [(1, BINARY, b"pandas"), (2, BINARY, b"a" * size + b'{"index_columns": ' + label + b"}")]
+    other: List[Field] = [(1, BINARY, b"other"), (2, BINARY, b"a" * 2 * size)]
+    return whole(GOOD, footer(len(GOOD), more=[(5, LIST, (STRUCT, 2, [pandas, other]))]))
+
+
 def has_long_bounds(size: int) -> bytes:
     """A decimal whose lowest and highest value take this many bytes; their text takes time more than linear in it."""
     decimal: List[Field] = [(1, I32, 6), (3, I32, REQUIRED), (4, BINARY, b"id"), (6, I32, 5), (7, I32, 2), (8, I32, 38)]

@@ -2,6 +2,7 @@ package hivekeeper;
 
 import java.io.IOException;
 import java.nio.charset.Charset;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
@@ -20,7 +21,8 @@ class PandasLabels {
   private static final String NAME = "\"index_columns\"";
   // One char for each byte.
   private static final Charset BYTES = Charset.forName("ISO-8859-1");
-  private static final Pattern INDEX = Pattern.compile(NAME + "\\s*:\\s*(\\[\\s*(\\{[^{}\\[\\]]*\\})\\s*\\])");
+  // Short, because Jackson before 2.15 takes time quadratic in the digits of a number.
+  private static final Pattern INDEX = Pattern.compile(NAME + "\\s*:\\s*(\\[\\s*(\\{[^{}\\[\\]]{0,1000}\\})\\s*\\])");
   private static final Pattern RANGE = Pattern.compile("\"kind\"\\s*:\\s*\"range\"");
 
   private PandasLabels() {}
@@ -30,22 +32,39 @@ class PandasLabels {
     return has(keyValues) && RANGE.matcher(valueOf(keyValues, "pandas")).find();
   }
 
-  /** The key-value metadata with `[]` and blanks instead of labels that only count; all else keeps its bytes and its place. */
+  /**
+   * The key-value metadata with `[]` and blanks instead of labels that only count; all else keeps its bytes and its place.
+   *
+   * Texts are found by their places or by NAME: searching for one of megabytes may take time quadratic in its length.
+   */
   static byte[] withoutCount(byte[] keyValues) {
     if (!has(keyValues)) return keyValues;
     String pandas = valueOf(keyValues, "pandas");
     String bare = withoutCount(pandas);
+    List<ThriftStruct> schemas = pairs(keyValues, "ARROW:schema");
     String all = new String(keyValues, BYTES);
-    String arrow = valueOf(keyValues, "ARROW:schema");
-    String schema = decoded(arrow);
+    if (bare.equals(pandas) || count(all, NAME) != 1 || schemas.size() > 1) return keyValues;
+    all = replaceAt(all, all.indexOf(NAME) - pandas.indexOf(NAME), bare);
+    String arrow = schemas.isEmpty() ? "" : text((ThriftStruct) schemas.get(0), 2);
+    if (arrow.isEmpty()) return all.getBytes(BYTES);
+    String changed = withBare(arrow, pandas, bare);
+    int at = ((ThriftStruct) schemas.get(0)).endOf(2) - arrow.length();
     // Both copies must say the same, or neither is touched.
-    boolean isClear = count(all, pandas) == 1 && count(all, arrow) <= 1 && count(schema, pandas) == count(schema, NAME) && count(schema, NAME) <= 1;
-    if (bare.equals(pandas) || !isClear) return keyValues;
-    if (schema.contains(pandas)) {
-      byte[] changed = schema.replace(pandas, bare).getBytes(BYTES);
-      all = all.replace(arrow, new String(Base64.getEncoder().encode(changed), BYTES));
-    }
-    return all.replace(pandas, bare).getBytes(BYTES);
+    return changed == null ? keyValues : replaceAt(all, at, changed).getBytes(BYTES);
+  }
+
+  /** Arrow's schema, in base64, with the bare labels if it has any; null if these are not pandas' own, or its length would change. */
+  private static String withBare(String arrow, String pandas, String bare) {
+    String schema = decoded(arrow);
+    if (!schema.contains(NAME)) return arrow;
+    int at = schema.indexOf(NAME) - pandas.indexOf(NAME);
+    if (count(schema, NAME) != 1 || !schema.startsWith(pandas, at)) return null;
+    String changed = new String(Base64.getEncoder().encode(replaceAt(schema, at, bare).getBytes(BYTES)), BYTES);
+    return changed.length() == arrow.length() ? changed : null;
+  }
+
+  private static String replaceAt(String in, int at, String part) {
+    return in.substring(0, at) + part + in.substring(at + part.length());
   }
 
   private static boolean has(byte[] keyValues) {
@@ -76,12 +95,16 @@ class PandasLabels {
 
   /** Empty if the key is absent. */
   private static String valueOf(byte[] keyValues, String key) {
-    List<ThriftStruct> pairs = ThriftStruct.list(keyValues);
-    for (int i = 0; i < pairs.size(); i++) {
-      ThriftStruct pair = (ThriftStruct) pairs.get(i);
-      if (key.equals(text(pair, 1))) return text(pair, 2);
+    List<ThriftStruct> found = pairs(keyValues, key);
+    return found.isEmpty() ? "" : text((ThriftStruct) found.get(0), 2);
+  }
+
+  private static List<ThriftStruct> pairs(byte[] keyValues, String key) {
+    List<ThriftStruct> found = new ArrayList<ThriftStruct>();
+    for (ThriftStruct pair : ThriftStruct.list(keyValues)) {
+      if (key.equals(text((ThriftStruct) pair, 1))) found.add((ThriftStruct) pair);
     }
-    return "";
+    return found;
   }
 
   private static String text(ThriftStruct pair, int id) {
@@ -99,7 +122,7 @@ class PandasLabels {
 
   private static int count(String in, String part) {
     int found = 0;
-    for (int at = in.indexOf(part); at >= 0 && !part.isEmpty(); at = in.indexOf(part, at + 1)) found++;
+    for (int at = in.indexOf(part); at >= 0; at = in.indexOf(part, at + 1)) found++;
     return found;
   }
 }

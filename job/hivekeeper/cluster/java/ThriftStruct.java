@@ -24,6 +24,7 @@ public class ThriftStruct {
   private final byte[] bytes;
   private final Map<Integer, byte[]> bodies = new TreeMap<Integer, byte[]>();
   private final Map<Integer, Integer> types = new TreeMap<Integer, Integer>();
+  private final Map<Integer, Integer> ends = new TreeMap<Integer, Integer>();
   private final int start;
   private int at;
 
@@ -44,6 +45,7 @@ public class ThriftStruct {
       skip(head & 15, false, 0);
       if (bodies.put(id, Arrays.copyOfRange(bytes, from, at)) != null) throw malformed("field " + id + " appears twice");
       types.put(id, head & 15);
+      ends.put(id, at);
       head = next();
     }
   }
@@ -86,6 +88,11 @@ public class ThriftStruct {
   public int type(int id) {
     Integer type = (Integer) types.get(id);
     return type == null ? 0 : type.intValue();
+  }
+
+  /** Where a field that is there ends, in the bytes that this was made of. */
+  public int endOf(int id) {
+    return ((Integer) ends.get(id)).intValue();
   }
 
   /** The value of an integer field. */
