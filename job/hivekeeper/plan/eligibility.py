@@ -6,7 +6,7 @@ docs/refusals.md.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot, Storage, Table, Ties, Unit
@@ -165,40 +165,45 @@ def is_below(path: str, top: str) -> bool:
 
 
 def find_shared_locations(units: Sequence[Unit]) -> Dict[str, Reason]:
-    """Partitions whose directory equals, contains or lies inside another's (hazards 5.7), by name."""
+    """Partitions whose directory equals, contains or lies inside another's (hazards 5.7), by name.
+
+    Takes each partition once, however many share a directory or lie around and inside one another.
+    """
     by_location: Dict[str, List[str]] = {}
     for unit in units:
         by_location.setdefault(unit.live, []).append(unit.name)
     found: Dict[str, Reason] = {}
-    for location, sharing in by_location.items():
+    for sharing in by_location.values():
         if len(sharing) > 1:
-            found.update(
-                {
-                    name: Reason(Code.SHARED_DIRECTORY, f"it shares its directory with {_other(sharing, name)}", _GIVE_OWN)
-                    for name in sharing
-                }
-            )
-        for outer in _ancestors(location):
-            for name in by_location.get(outer, ()):
-                found.setdefault(name, Reason(Code.SHARED_DIRECTORY, f"its directory contains that of {sharing[0]}", _GIVE_OWN))
-                found.update(
-                    {inner: Reason(Code.SHARED_DIRECTORY, f"its directory lies inside that of {name}", _GIVE_OWN) for inner in sharing}
-                )
+            found.update({name: _shared_unit(f"it shares its directory with {_other(sharing, name)}") for name in sharing})
+    containing: Set[str] = set()
+    for outer, inner in _find_nested(by_location):
+        if outer not in containing:
+            containing.add(outer)
+            for name in by_location[outer]:
+                found.setdefault(name, _shared_unit(f"its directory contains that of {by_location[inner][0]}"))
+        found.update({name: _shared_unit(f"its directory lies inside that of {by_location[outer][0]}") for name in by_location[inner]})
     return found
 
 
-_GIVE_OWN = "give each partition a directory of its own"
+def _find_nested(locations: Iterable[str]) -> Iterator[Tuple[str, str]]:
+    """Each location that lies inside others, behind the nearest of these."""
+    around: List[str] = []
+    # With a slash at their ends, those inside a location follow it directly.
+    for place in sorted(locations, key=lambda location: location.rstrip("/") + "/"):
+        while around and not is_below(place, around[-1]):
+            around.pop()
+        if around:
+            yield around[-1], place
+        around.append(place)
+
+
+def _shared_unit(what: str) -> Reason:
+    return Reason(Code.SHARED_DIRECTORY, what, "give each partition a directory of its own")
 
 
 def _other(sharing: Sequence[str], name: str) -> str:
     return next(other for other in sharing if other != name)
-
-
-def _ancestors(path: str) -> Iterable[str]:
-    while "/" in path.rstrip("/"):
-        path = names.parent(path)
-        if path:
-            yield path
 
 
 def refuse_directory(snapshot: Snapshot) -> Optional[Reason]:

@@ -4,7 +4,7 @@ import pytest
 
 from hivekeeper.model import Snapshot, Storage
 from hivekeeper.plan import eligibility
-from hivekeeper.reasons import Code
+from hivekeeper.reasons import Code, Reason
 from support.builders import ORC, ROOT, a_directory, a_file, a_snapshot, a_table, a_unit
 
 DIRECTORIES_OF_WRITERS = ["+tmp", "__magic", "__magic_job-1", "-ext-10000", "_tmp.-ext-10000", "_task_tmp.x", ".staging_1", "_sqoop"]
@@ -72,6 +72,30 @@ def test_partitions_that_share_or_nest_directories_are_refused_and_others_are_no
         "dt=2": (Code.SHARED_DIRECTORY, "dt=1"),
         "dt=3": (Code.SHARED_DIRECTORY, "dt=4"),
         "dt=4": (Code.SHARED_DIRECTORY, "dt=3"),
+    }
+
+
+@pytest.mark.parametrize("inner", ["a/b", "a/b{}", "a/{}/c"])
+def test_many_partitions_around_many_others_are_judged_one_by_one(monkeypatch, inner):
+    """A reason for each pair would take hours."""
+    made, make = [], Reason
+    monkeypatch.setattr(eligibility, "Reason", lambda *values: made.append(values) or make(*values))
+    units = [a_unit(f"dt={n}", f"{ROOT}/a") for n in range(500)]
+    units += [a_unit(f"dt={n}", f"{ROOT}/{inner.format(n)}") for n in range(500, 1000)]
+    found = eligibility.find_shared_locations(units)
+    assert len(found) == len(units)
+    assert len(made) <= 3 * len(units)
+
+
+def test_partitions_inside_one_another_are_all_refused():
+    places = ["a", "a/b", "a/b/c", "a/b-x", "a-x", "a/d", "b", "b.c/d"]
+    found = eligibility.find_shared_locations([a_unit(f"dt={place}", f"{ROOT}/{place}") for place in places])
+    assert {name.partition("=")[2]: reason.what.partition(" directory ")[2] for name, reason in found.items()} == {
+        "a": "contains that of dt=a/b-x",
+        "a/b": "lies inside that of dt=a",
+        "a/b/c": "lies inside that of dt=a/b",
+        "a/b-x": "lies inside that of dt=a",
+        "a/d": "lies inside that of dt=a",
     }
 
 
