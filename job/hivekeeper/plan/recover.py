@@ -70,8 +70,10 @@ def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str], nowhere
     or that of the new name. Foreign is what is another partition's while this one is elsewhere, what lies around or inside another's,
     and what was never there: `nowhere` are the units that lie neither in live nor where they left it for.
     """
-    taken = set(lives.values())
-    around = {above for live in taken for above in _above(live)}
+    units, taken = list(units), set(lives.values())
+    asked = {unit.live for unit in units}
+    # Only what is asked about: the names of all directories above thousands of deep ones would take a driver's memory.
+    around = {above for live in taken for above in _above(live) if above in asked}
 
     def is_foreign(unit: PlannedUnit) -> bool:
         overlaps = unit.live in around or not taken.isdisjoint(_above(unit.live))

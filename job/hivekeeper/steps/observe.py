@@ -24,6 +24,9 @@ from hivekeeper.steps.timing import Step, timed
 LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
 # A name that is not known takes seconds, and its file system's client is kept.
 MOST_SERVERS = 20
+# Of the directories between a table's and its units, together: a million partitions have 400 MB of them at most, unless somebody gives
+# them locations thousands of directories deep, which need not exist.
+MOST_CHARACTERS_ABOVE = 2**29
 
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
@@ -134,14 +137,32 @@ def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) ->
 
 
 def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
-    """The root of a partitioned table and the directories between it and its units: committers work there."""
+    """The root of a partitioned table and the directories between it and its units: committers work there.
+
+    Raises Refused if their names alone would take a driver's memory.
+    """
     found: Dict[str, None] = {}
+    characters = 0
     for unit in units:
         place = unit.live
         while eligibility.is_below(place, table.location):
             place = names.parent(place)
+            if place in found:
+                # So are those above it.
+                break
             found[place] = None
+            characters += len(place)
+            if characters > MOST_CHARACTERS_ABOVE:
+                raise _too_deep(table)
     return tuple(found)
+
+
+def _too_deep(table: Table) -> Refused:
+    return Refused(
+        f"{table.full_name}: the names of the directories above its partitions have more than {MOST_CHARACTERS_ABOVE} characters together",
+        code=Code.NOT_RECORDABLE,
+        next="find out who gave its partitions locations so deep below the table's, or select fewer with --where",
+    )
 
 
 def look_at(look: Look, places: Sequence[str]) -> Mapping[str, Snapshot]:

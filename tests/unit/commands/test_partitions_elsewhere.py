@@ -1,13 +1,16 @@
-"""Partitions whose locations lie outside their table: they cost neither the run's time nor its memory, however many there are."""
+"""Partitions whose locations lie outside their table, or absurdly deep in it: they cost neither the run's time nor its memory."""
 
 from __future__ import annotations
+
+import tracemalloc
 
 import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.plan.analysis import Status
 from hivekeeper.reasons import Code
-from support.builders import PARQUET, a_partition, a_table
+from hivekeeper.steps import observe
+from support.builders import PARQUET, ROOT, a_partition, a_table
 from support.desk import Desk
 from support.fakes.files import FakeFiles
 from support.world import World
@@ -65,3 +68,24 @@ def test_partitions_on_many_servers_are_not_looked_for(desk, monkeypatch, comman
     result = getattr(desk, command)()
     assert result.code is Exit.REFUSED
     assert not [path for path in asked if "host" in path]
+
+
+@pytest.mark.parametrize("command", ["analyze", "compact"])
+def test_the_directories_above_partitions_do_not_take_the_drivers_memory(desk, monkeypatch, command):
+    """In the metastore a location of 4,000 characters costs nothing; all above it have 4 MB of names."""
+    monkeypatch.setattr(observe, "MOST_CHARACTERS_ABOVE", 2**24)
+    add_partitions(desk, *(f"{desk.live(f'dt={number}')}{'/a' * 1950}" for number in range(50)))
+    tracemalloc.start()
+    result = getattr(desk, command)()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.code is Exit.REFUSED
+    assert most < 2**26
+
+
+def test_directories_above_partitions_are_looked_at_once(desk, monkeypatch):
+    add_partitions(desk, *(f"{ROOT}/a/b/c/{number}" for number in range(50)))
+    asked = record(monkeypatch, "look_hidden")
+    desk.analyze()
+    above = [place for places in asked for place in places if "/a" in place]
+    assert sorted(above) == [f"{ROOT}/{place}" for place in ("a", "a/b", "a/b/c")]

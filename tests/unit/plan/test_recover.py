@@ -1,10 +1,13 @@
 import itertools
+import tracemalloc
 
 import pytest
 
+from hivekeeper.names import UnitNumber
 from hivekeeper.plan import recover
 from hivekeeper.plan.recover import Move
-from support.builders import a_directory, a_file
+from hivekeeper.runlog.run_files import PlannedUnit
+from support.builders import ROOT, a_directory, a_file, a_unit
 
 TABLE = {
     # left, incoming, holds
@@ -103,3 +106,15 @@ RUN_ID = "20260101t020304z-1f0c"
 )
 def test_a_run_is_taken_over_under_a_name_never_used(directories, expected):
     assert recover.next_taken_name(RUN_ID, directories) == expected
+
+
+def test_directories_above_deep_partitions_do_not_take_the_drivers_memory():
+    """All above a location of 4,000 characters have 4 MB of names."""
+    lives = {f"dt={number}": f"{ROOT}/{number}{'/a' * 1950}" for number in range(20)}
+    moved = PlannedUnit(UnitNumber(1), a_unit("dt=x", f"{ROOT}/7/a/a"), ())
+    tracemalloc.start()
+    foreign = recover.find_foreign([moved], lives, ())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert foreign == [moved]
+    assert most < 2**25
