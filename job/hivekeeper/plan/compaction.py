@@ -192,7 +192,8 @@ def describe_difference(groups: Sequence[FooterGroup]) -> str:
 def _only_in(schema: str, other: str) -> str:
     """The first line (or word, in a one-line schema) that is missing from the other schema."""
     words, others = (text.splitlines() if "\n" in text.strip() else text.split(",") for text in (schema, other))
-    return next((f"«{word.strip()}»" for word in words if word not in others), "with fewer columns")
+    known = frozenset(others)
+    return next((f"«{word.strip()}»" for word in words if word not in known), "with fewer columns")
 
 
 def plan_compaction(

@@ -35,6 +35,8 @@ _ACID = ("operation", "originaltransaction", "bucket", "rowid", "currenttransact
 _LIBRARIES = {PARQUET: "Parquet", ORC: "ORC"}
 _IS_ACID = "its files are those of a transactional (ACID) table"
 _ORC_PLAIN = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp"])
+# Hive's and Spark's limit; a footer may claim two billion, with which no number can be computed.
+_MOST_DIGITS = 38
 _SURPRISING = re.compile(r"[\x00-\x1f]")
 
 
@@ -200,6 +202,8 @@ def _refuse_leaf(field: ParquetField, spark_version: str) -> Optional[str]:
 
 
 def _refuse_decimal(field: ParquetField, precision: int) -> Optional[str]:
+    if precision > _MOST_DIGITS:
+        return f"the decimal {field.name} has {precision} digits, and Spark writes at most {_MOST_DIGITS}"
     expected = [f"fixed_len_byte_array({decimal_bytes(precision)})"]
     if precision <= 9:
         expected.append("int32")
@@ -269,8 +273,10 @@ def _refuse_plain_binary(form: Form, leaves: Sequence[ParquetField]) -> Optional
 
 def _refuse_dotted_blooms(fields: Sequence[ParquetField], blooms: Sequence[str]) -> Optional[str]:
     """The bloom filter option names a column by its path and treats every dot as a nesting level."""
+    # There may be a million of each.
+    filtered = frozenset(blooms)
     for path in _paths(fields):
-        if ".".join(path) in blooms and any("." in part for part in path):
+        if ".".join(path) in filtered and any("." in part for part in path):
             return f"the column {path[-1]} has a bloom filter and a dot in its name, for which Spark has no option"
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -255,3 +256,12 @@ def test_a_unit_of_more_forms_than_a_driver_can_hold_is_refused(monkeypatch):
 def test_sorted_units_of_several_forms_are_refused():
     planned = plan(a_mixed_candidate([FORM, replace(FORM, codec="gzip")]), settings=SORTED)
     assert [reason.code for _, reason in planned.refused] == [Code.MIXED_FORMS]
+
+
+def test_the_difference_between_schemas_of_very_many_columns_is_found_in_no_time():
+    same = "".join(f"  optional int32 c{number};\n" for number in range(100_000))
+    one, other = (replace(FORM, schema=f"message schema {{\n{same}  optional int32 {last};\n}}") for last in "xy")
+    started = time.monotonic()
+    said = compaction.describe_difference([a_group({"a": 1}, one), a_group({"b": 1}, other)])
+    assert said == "1 and 1 files differ in schema (schema «optional int32 x;» / «optional int32 y;»)"
+    assert time.monotonic() - started < 10

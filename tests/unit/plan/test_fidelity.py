@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import pytest
@@ -175,6 +176,18 @@ def test_footer_keys_that_spark_would_drop_are_refused(key, field, kept):
 )
 def test_codecs_that_spark_cannot_write_are_refused(codec, spark, kept):
     assert (parquet_reason(parquet("int32 x", codec=codec), spark) is None) is kept
+
+
+@pytest.mark.parametrize("digits", [39, 100_000, 2**31 - 1])
+def test_a_decimal_of_more_digits_than_spark_knows_is_refused_before_its_size_is_computed(digits):
+    assert f"has {digits} digits" in parquet_reason(parquet(f"binary x (DECIMAL({digits},2))"))
+
+
+def test_bloom_filters_of_very_many_columns_take_no_time():
+    found = parquet(*(f"int32 c{number}" for number in range(50_000)), blooms=tuple(f"c{number}" for number in range(50_000)))
+    started = time.monotonic()
+    assert parquet_reason(found) is None
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(("digits", "size"), [(1, 1), (2, 1), (3, 2), (9, 4), (10, 5), (18, 8), (19, 9), (38, 16)])
