@@ -153,8 +153,8 @@ class Code(Coded):
     MIXED_FORMS = (
         Topic.FILES,
         None,
-        "more than 1,000 forms in one unit; or, with `sort_columns`: the files differ in physical schema, codec, kind of writer or "
-        "calendar, so no one schema and writer fits them all",
+        "more than 1,000 forms in one unit, or schemas of more than eight million characters; or, with `sort_columns`: the files differ in "
+        "physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
         _WHERE,
     )
     NOT_FAITHFUL = (

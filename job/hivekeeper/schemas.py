@@ -56,7 +56,7 @@ class OrcType:
 _PARQUET_LINE = re.compile(
     r" *(?P<repetition>optional|required|repeated) "
     r"(?P<physical>group|boolean|int32|int64|int96|float|double|binary|fixed_len_byte_array\(\d+\)) "
-    r"(?P<name>[A-Za-z0-9_]+|\"(?:[^\"\\]|\\.)*\")"
+    r"(?P<name>[A-Za-z0-9_]+|\"[^\"\\]*(?:\\.[^\"\\]*)*\")"
     r"(?: \((?P<annotation>[A-Z][A-Z0-9_]*(?:\([^()]*\))?)\))?"
     r"(?: = (?P<id>\d+))?"
     r"(?P<end> \{|;)"
@@ -125,7 +125,7 @@ _ORC_ATTRIBUTE = " /"
 _ORC_TOKEN = re.compile(
     r"timestamp with local time zone"
     r"|[a-zA-Z0-9_]+(?:\(\d+(?:,\d+)?\))?"
-    r"|`(?:[^`]|``)*`"
+    r"|`[^`]*(?:``[^`]*)*`"
     r"|[<>,:]"
 )
 

@@ -35,6 +35,10 @@ from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, OutputForm, P
 
 # A footer of its own for each file costs the driver's memory and time, and its schema goes into the certificate.
 MOST_FORMS = 1000
+# Characters of the schemas of one unit's forms, and of one batch: they go into a certificate, and a recovery reads no longer ones
+# (strict.MOST_TEXT, MOST_LINE, store.MOST_RECORD_BYTES). A schema of ten thousand columns has half a million.
+MOST_SCHEMA = 2**23
+MOST_SCHEMAS_OF_BATCH = 2**25
 
 
 @dataclass(frozen=True)
@@ -174,8 +178,15 @@ def refuse_candidate(candidate: Candidate, rewrite: Rewrite) -> Optional[Reason]
         return Reason(Code.MIXED_FORMS, f"its files do not share one form: {describe_difference(footers.groups)}", leave_out)
     if len(footers.groups) > MOST_FORMS:
         return Reason(Code.MIXED_FORMS, f"its files have {len(footers.groups)} forms; at most {MOST_FORMS} are compacted", leave_out)
+    if _schema_characters(candidate) > MOST_SCHEMA:
+        what = f"the schemas of its files have {_schema_characters(candidate)} characters; units with more than {MOST_SCHEMA} are left out"
+        return Reason(Code.MIXED_FORMS, what, leave_out)
     unfaithful = next(filter(None, (rewrite.refuse(group.form) for group in footers.groups)), None) or candidate.hazard
     return Reason(Code.NOT_FAITHFUL, unfaithful, leave_out) if unfaithful else None
+
+
+def _schema_characters(candidate: Candidate) -> int:
+    return sum(len(group.form.schema) for group in candidate.footers.groups)
 
 
 def describe_difference(groups: Sequence[FooterGroup]) -> str:
@@ -316,8 +327,10 @@ def _group(candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings
     for candidate in candidates:
         key = (candidate.attributes, None if rewrite.is_copied else candidate.footers.groups[0].form)
         batch = open_batches.setdefault(key, [])
-        size = sum(member.analysis.sizes.total_bytes for member in batch) + candidate.analysis.sizes.total_bytes
-        if batch and (size > settings.batch_bytes or len(batch) >= settings.batch_units):
+        size = sum(member.analysis.sizes.total_bytes for member in (*batch, candidate))
+        schemas = sum(map(_schema_characters, (*batch, candidate)))
+        is_full = size > settings.batch_bytes or len(batch) >= settings.batch_units or schemas > MOST_SCHEMAS_OF_BATCH
+        if batch and is_full:
             finished.append(batch)
             open_batches[key] = batch = []
         batch.append(candidate)

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.config.settings import Settings
-from hivekeeper.model import Attributes, UnitFooters
+from hivekeeper.model import Attributes, Digest, UnitFooters
 from hivekeeper.names import RunPaths
 from hivekeeper.plan import analysis, compaction
 from hivekeeper.plan.compaction import Candidate, Rewrite
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code
+from hivekeeper.runlog import run_files, store
+from hivekeeper.runlog.run_files import Certificate, OutputForm
 from support.builders import FORM, a_file, a_group, a_snapshot, a_table, a_unit
 
 MIB = 2**20
@@ -265,3 +267,40 @@ def test_the_difference_between_schemas_of_very_many_columns_is_found_in_no_time
     said = compaction.describe_difference([a_group({"a": 1}, one), a_group({"b": 1}, other)])
     assert said == "1 and 1 files differ in schema (schema «optional int32 x;» / «optional int32 y;»)"
     assert time.monotonic() - started < 10
+
+
+def with_long_schemas(characters, forms=1, name="dt=1"):
+    """A unit with two files of each form. Columns are called by control characters, as Jackson writes them, which JSON makes longer."""
+    column = "\\u0001" * (characters // forms // 6)
+    found = [replace(FORM, schema=f'message schema {{\n  optional int32 "{n}{column}";\n}}', identity=str(n)) for n in range(forms)]
+    made, renamed = a_mixed_candidate(found * 2), a_candidate(name, rows=(1,) * 2 * forms)
+    groups = [replace(group, rows={path.replace("dt=1", name): 1 for path in group.rows}) for group in made.footers.groups]
+    return replace(renamed, footers=UnitFooters(tuple(groups)))
+
+
+def certificates_of(planned):
+    """As a run writes them, a text for each batch."""
+    forms = {number: tuple(OutputForm(group.form.schema, "snappy") for group in groups) for number, groups in planned.sources.items()}
+    return [
+        run_files.certificates_to_text(
+            Certificate(unit.number, planned.unit(unit.number).name, {"f": 1}, 1, Digest(1, 0, 0), 2, 2, forms[unit.number])
+            for unit in batch.units
+        )
+        for batch in planned.batches
+    ]
+
+
+@pytest.mark.parametrize("forms", [1, 2])
+def test_a_unit_whose_certificate_a_recovery_would_refuse_is_not_begun(forms):
+    planned = plan(with_long_schemas(3 * 2**23, forms, "dt=1"), with_long_schemas(2**23 - 1000, forms, "dt=2"))
+    assert [(unit.name, reason.code) for unit, reason in planned.refused] == [("dt=1", Code.MIXED_FORMS)]
+    (text,) = certificates_of(planned)
+    assert [one.partition for one in run_files.certificates_from_lines(text.split("\n"), "certificates-1.jsonl")] == ["dt=2"]
+
+
+def test_a_batch_ends_before_its_certificates_are_too_large_for_a_recovery(monkeypatch):
+    # A character takes four bytes of UTF-8, or becomes two in JSON.
+    assert 4 * compaction.MOST_SCHEMAS_OF_BATCH <= store.MOST_RECORD_BYTES
+    monkeypatch.setattr(compaction, "MOST_SCHEMAS_OF_BATCH", 10_000)
+    texts = certificates_of(plan(*(with_long_schemas(3_000, name=f"dt={number}") for number in range(7))))
+    assert [text.count("\n") for text in texts] == [3, 3, 1]
