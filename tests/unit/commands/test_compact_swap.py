@@ -21,7 +21,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from support.builders import FORM as OTHER_FORM
-from support.builders import MIB, a_table
+from support.builders import MIB, PARQUET, a_partition, a_table
 from support.contexts import a_context
 from support.fakes.files import FakeFiles, Killed
 from support.fakes.metastore import FakeMetastore
@@ -150,6 +150,30 @@ def test_statistics_of_a_table_that_became_another_data_source_meanwhile_are_not
 
     monkeypatch.setattr(FakeMetastore, "update_sizes", update_and_alter)
     assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
+    assert world.metastore.analyzed == []
+
+
+UNFIT_TO_COUNT = {
+    "outside": lambda world: world.catalog.add_partition("sales.events", a_partition("dt=9", "hdfs://nn/warehouse/fin/secret", PARQUET)),
+    "on-many-servers": lambda world: [
+        world.catalog.add_partition("sales.events", a_partition(f"dt={n}", f"hdfs://host{n}/x", PARQUET)) for n in range(100, 130)
+    ],
+    "endless": lambda world: world.files.write_new(f"{live_of(world, 'dt=3')}/part-endless.parquet", "no footer that is accepted"),
+    "hidden-from-us": lambda world: world.files.write_new(f"{live_of(world, 'dt=3')}/_a=b", "Spark reads it"),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT_TO_COUNT)
+def test_rows_are_not_counted_where_spark_would_read_what_was_refused(world, unfit, monkeypatch):
+    """ANALYZE TABLE reads all partitions, not only those that were compacted, and a run that hangs in it does no other table."""
+    update = FakeMetastore.update_sizes
+
+    def update_and_change(self, table, sizes, lives=None):
+        update(self, table, sizes, lives)
+        UNFIT_TO_COUNT[unfit](world)
+
+    monkeypatch.setattr(FakeMetastore, "update_sizes", update_and_change)
+    assert compact(world, replace(QUIET, analyze_stats=True, backup_table=False)).code is Exit.DONE
     assert world.metastore.analyzed == []
 
 
