@@ -258,6 +258,18 @@ def test_a_hostile_orc_tail_costs_its_own_file(rows, tmp_path, claim):
     assert ("its footer takes 1500000000 bytes" in footers.unreadable[0][1]) == (claim == "footer-of-most-of-the-file")
 
 
+def test_full_names_of_orc_columns_are_bounded(rows, tmp_path):
+    """A file of 500 KB, which takes a minute; zlib makes one of 50 KB, and other numbers days."""
+    for name, characters, columns in (("sound", 100, 1000), ("long", 100_000, 40_000)):
+        (tmp_path / name).mkdir()
+        hostile_files.write_orc_of_a_long_name(tmp_path / name / "f", characters, columns)
+    started = time.monotonic()
+    found = rows.footers("orc", {name: listed(tmp_path / name) for name in ("sound", "long")})
+    assert [len(found[name].unreadable) for name in ("sound", "long")] == [0, 1]
+    assert "names of its columns have more than" in found["long"].unreadable[0][1]
+    assert time.monotonic() - started < 30
+
+
 def test_a_page_that_claims_all_memory_fails_its_unit_and_nothing_else(rows, tmp_path):
     """Its footer is valid, so the job that reads it meets the page, in local mode in the driver's own process."""
     (tmp_path / "u").mkdir()

@@ -296,6 +296,30 @@ def write_orc_naming_a_stripe_often(path: Path, times: int) -> None:
     path.write_bytes(with_orc_footer(content, more))
 
 
+def write_orc_of_a_long_name(path: Path, characters: int, columns: int) -> None:
+    """A file without rows, of one struct with a long name whose fields are all called alike: each field's full name is that long."""
+    subtypes = b"".join(varint(number) for number in range(2, columns + 2))
+    fields = message(3, b"a") * columns
+    types = [
+        numbers({1: 12}) + message(2, varint(1)) + message(3, b"x" * characters),
+        numbers({1: 12}) + message(2, subtypes) + fields,
+        *[numbers({1: 3})] * columns,
+    ]
+    footer = numbers({1: 3, 2: 3}) + b"".join(message(4, each) for each in types) + numbers({6: 0})
+    postscript = numbers({1: len(footer), 2: 0, 3: 1 << 18}) + message(4, b"\0\x0c") + numbers({5: 0}) + message(8000, b"ORC")
+    path.write_bytes(b"ORC" + footer + postscript + bytes([len(postscript)]))
+
+
+def numbers(fields: Mapping[int, int]) -> bytes:
+    """Fields of a protobuf message that are numbers."""
+    return b"".join(varint(number << 3) + varint(value) for number, value in fields.items())
+
+
+def message(number: int, content: bytes) -> bytes:
+    """A field of a protobuf message that has a length."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
 ORC_TAILS: Mapping[str, Callable[[Path], None]] = {
     "footer-longer-than-the-file": lambda path: write_orc_tail(path, MOST, 2**18, 1000),
     "footer-of-most-of-the-file": lambda path: write_orc_tail(path, 1_500_000_000, 2**18, 1_500_001_000),

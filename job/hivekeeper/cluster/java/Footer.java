@@ -15,6 +15,8 @@ class Footer {
   static final long MOST_BYTES = 64L << 20;
   /** Deeper columns are not read, because code that handles schemas recurses once for each level. */
   static final int MOST_LEVELS = 100;
+  /** Of all full names of columns together; each repeats those of the structs around it, so a million of them can be terabytes. */
+  private static final long MOST_NAMES = 64L << 20;
   static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
 
   final String path;
@@ -27,6 +29,7 @@ class Footer {
   Map<String, Object> form = new LinkedHashMap<String, Object>();
   /** Whether the file has rows, so that it has a codec, a zone and bloom filters of its own. */
   boolean settled = true;
+  private long namesLength;
 
   Footer(String path, long length) {
     this.path = path;
@@ -53,6 +56,13 @@ class Footer {
   /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
     unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);
+  }
+
+  /** As `dotted`, but no more of them than can be read. */
+  String nameOf(List<String> parts) {
+    for (String part : parts) namesLength += ((String) part).length() + 1;
+    if (namesLength > MOST_NAMES) throw new IllegalStateException("the full names of its columns have more than " + MOST_NAMES + " characters");
+    return dotted(parts);
   }
 
   /** Parts of a nested column's name, joined by dots; a part that contains a dot or a back-quote is back-quoted. */

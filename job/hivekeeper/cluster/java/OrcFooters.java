@@ -64,7 +64,7 @@ class OrcFooters {
     footer.form.put("calendar", !dated ? "none" : reader.writerUsedProlepticGregorian() ? "corrected" : "legacy");
     footer.form.put("zone", zone(meaning));
     footer.form.put("keys", keys(reader));
-    footer.form.put("blooms", blooms(schema, meaning));
+    footer.form.put("blooms", blooms(footer, schema, meaning));
     footer.form.put("undecodable", meaning.undecodable());
     footer.form.put("identity", meaning.identity());
   }
@@ -89,7 +89,7 @@ class OrcFooters {
   }
 
   /** Of the first stripe, or of all. */
-  private static List<String> blooms(TypeDescription schema, OrcMeaning meaning) {
+  private static List<String> blooms(Footer footer, TypeDescription schema, OrcMeaning meaning) {
     Set<Integer> wanted = new TreeSet<Integer>();
     for (Object one : meaning.stripes) {
       OrcProto.StripeFooter stripe = (OrcProto.StripeFooter) one;
@@ -99,18 +99,18 @@ class OrcFooters {
       }
     }
     Set<String> found = new TreeSet<String>();
-    addNames(schema, new ArrayList<String>(), wanted, found);
+    addNames(footer, schema, new ArrayList<String>(), wanted, found);
     return new ArrayList<String>(found);
   }
 
   /** The dotted names of the types with these ids, in one walk: a file may have a million columns and streams. */
-  private static void addNames(TypeDescription type, List<String> parts, Set<Integer> ids, Set<String> found) {
-    if (ids.contains(type.getId())) found.add(Footer.dotted(parts));
+  private static void addNames(Footer footer, TypeDescription type, List<String> parts, Set<Integer> ids, Set<String> found) {
+    if (ids.contains(type.getId())) found.add(footer.nameOf(parts));
     if (type.getChildren() == null) return;
     for (int i = 0; i < type.getChildren().size(); i++) {
       // Only a struct can be asked for names.
       parts.add(type.getCategory() == TypeDescription.Category.STRUCT ? (String) type.getFieldNames().get(i) : "_elem");
-      addNames((TypeDescription) type.getChildren().get(i), parts, ids, found);
+      addNames(footer, (TypeDescription) type.getChildren().get(i), parts, ids, found);
       parts.remove(parts.size() - 1);
     }
   }
@@ -171,7 +171,7 @@ class OrcFooters {
         facts.nullsKnown = entries != null && counted;
         facts.nulls = facts.nullsKnown ? entries.longValue() - present : 0L;
         if (present > 0) addBounds(facts, all[type.getId()]);
-        footer.columns.put(Footer.dotted(parts), facts);
+        footer.columns.put(footer.nameOf(parts), facts);
       }
       if (type.getChildren() == null) return;
       boolean struct = type.getCategory() == TypeDescription.Category.STRUCT;
