@@ -377,12 +377,28 @@ class Parser:
         return re.sub(rf"{quote}{quote}|\\.", undo, token.text[1:-1], flags=re.DOTALL)
 
     def compile_pattern(self, token: Token, text: str) -> re.Pattern[str]:
-        parts = []
+        parts = [""]
         for piece in re.findall(r"\\.|.", text, flags=re.DOTALL):
             if piece[0] == "\\" and piece not in (r"\%", r"\_", "\\\\"):
                 raise self.mistake(token, r"only \%, \_ or \\\\ after a back-slash in a pattern")
-            parts.append({"%": ".*", "_": "."}.get(piece) or re.escape(piece[-1]))
-        return re.compile("".join(parts), re.DOTALL)
+            if piece == "%":
+                parts.append("")
+            else:
+                parts[-1] += "." if piece == "_" else re.escape(piece[-1])
+        return re.compile(_join_parts(parts), re.DOTALL)
+
+
+def _join_parts(parts: Sequence[str]) -> str:
+    """The expression for a pattern, from its parts between the %.
+
+    Each part in the middle is taken where it occurs first (a lookahead is not tried again): whoever chooses the values could otherwise make
+    it try the places of all parts with one another.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    first, *middle, last = parts
+    taken = "".join(f"(?=(?P<p{number}>.*?{part}))(?P=p{number})" for number, part in enumerate(middle) if part)
+    return f"{first}{taken}.*{last}"
 
 
 def find_kind(hive_type: str) -> Optional[Kind]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import operator
 import re
+import time
 from datetime import date, timedelta
 
 import pytest
@@ -362,3 +363,16 @@ def test_any_text_is_either_understood_or_a_usage_error(text):
 @given(value=st.text(min_size=1).filter(lambda text: text != HIVE_NULL))
 def test_every_string_can_be_written_as_a_literal(value):
     assert selects_one(f"c = {quote(value)} and c in ({quote(value)})", value, "string")
+
+
+@given(text=st.text(alphabet="ab%_", max_size=8), value=st.text(alphabet="ab", max_size=8))
+def test_like_finds_what_trying_all_places_finds(text, value):
+    plain = re.compile("".join({"%": ".*", "_": "."}.get(char, char) for char in text))
+    assert parse(f"c like '{text}'", [Column("c", "string")]).matches([value or HIVE_NULL]) is bool(value and plain.fullmatch(value))
+
+
+def test_like_takes_no_time_for_values_chosen_against_it():
+    wanted = parse("c like '%a%b%c%d%e%f%'", [Column("c", "string")])
+    started = time.monotonic()
+    assert not wanted.matches(["".join(letter * 40 for letter in "abcde")])
+    assert time.monotonic() - started < 1
