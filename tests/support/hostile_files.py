@@ -221,6 +221,19 @@ def has_long_bounds(size: int) -> bytes:
     return whole(GOOD, write_struct([*fields, (7, LIST, (STRUCT, 1, [[(1, STRUCT, [])]]))]))
 
 
+def adds_up_to(rows: int, groups: Sequence[int], values: int = 0) -> bytes:
+    """A file of one row whose footer names it in several row groups, whose rows overflow to the sum that it claims."""
+    elements = schema()
+    of_group = [
+        [(1, LIST, (STRUCT, 1, [chunk([b"id"], len(GOOD), UTF8_CODEC_NONE, values or count)])), (2, I64, len(GOOD)), (3, I64, count)]
+        for count in groups
+    ]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, 2, elements)), (3, I64, rows), (4, LIST, (STRUCT, len(groups), of_group))]
+    return whole(GOOD, write_struct(fields))
+
+
+ENDLESS = 2**63 - 1
+
 # Defects that only a reader of the footer meets.
 FOOTERS: Mapping[str, Callable[[], bytes]] = {
     "claims-many-columns": claims_many_columns,
@@ -228,6 +241,10 @@ FOOTERS: Mapping[str, Callable[[], bytes]] = {
     "nests-structs": nests_structs,
     "nests-columns": nests_columns,
     "claims-a-long-chunk": claims_a_long_chunk,
+    "adds-up-to-no-rows": lambda: adds_up_to(0, [1, ENDLESS, ENDLESS, 1]),
+    "adds-up-to-few-rows": lambda: adds_up_to(3, [1, ENDLESS, ENDLESS, 4]),
+    "adds-up-to-less-than-none": lambda: adds_up_to(-ENDLESS - 1, [1, ENDLESS]),
+    "has-less-than-no-values": lambda: adds_up_to(1, [1], values=-1),
 }
 
 
@@ -320,10 +337,22 @@ def message(number: int, content: bytes) -> bytes:
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
+def write_orc_that_adds_up_to_no_rows(path: Path) -> None:
+    """A file of 77 rows, with further stripes without a byte whose rows overflow to none together."""
+    po.write_table(pa.table({"id": range(77)}), str(path), compression="uncompressed")
+    content = path.read_bytes()
+    stripes = [
+        b"".join(varint(number << 3) + varint(value) for number, value in ((1, len(content)), (2, 0), (3, 0), (4, 0), (5, count)))
+        for count in (ENDLESS, ENDLESS - 75)
+    ]
+    path.write_bytes(with_orc_footer(content, b"".join(message(3, stripe) for stripe in stripes) + varint(6 << 3) + varint(0)))
+
+
 ORC_TAILS: Mapping[str, Callable[[Path], None]] = {
     "footer-longer-than-the-file": lambda path: write_orc_tail(path, MOST, 2**18, 1000),
     "footer-of-most-of-the-file": lambda path: write_orc_tail(path, 1_500_000_000, 2**18, 1_500_001_000),
     "footer-claims-no-rows": write_orc_of_no_rows,
+    "stripes-add-up-to-no-rows": write_orc_that_adds_up_to_no_rows,
     "one-stripe-again": lambda path: write_orc_naming_a_stripe_often(path, 1),
     "one-stripe-very-often": lambda path: write_orc_naming_a_stripe_often(path, 20_000),
     "blocks-of-two-gib": lambda path: write_orc_tail(path, 900, MOST, 1000),

@@ -31,7 +31,7 @@ public class ColumnChunks {
     for (BlockMetaData each : metadata.getBlocks()) {
       BlockMetaData block = (BlockMetaData) each;
       if (block.getRowCount() < 0) throw new IllegalStateException("a row group claims " + block.getRowCount() + " rows");
-      counted += block.getRowCount();
+      counted = Footer.sum(counted, block.getRowCount());
       requireLeaves(block, leaves);
     }
     if (counted != rows) throw new IllegalStateException("its footer says " + rows + " rows, its row groups say " + counted);

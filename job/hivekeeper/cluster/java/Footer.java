@@ -42,6 +42,12 @@ class Footer {
     }
   }
 
+  /** A count and the next one. Counts that overflow could add up to any number, such as no rows, or as many as elsewhere in the file. */
+  static long sum(long counted, long next) {
+    if (next < 0 || counted > Long.MAX_VALUE - next) throw new IllegalStateException("it claims " + counted + " and " + next + " rows or values");
+    return counted + next;
+  }
+
   static void requireShallow(int levels) {
     if (levels > MOST_LEVELS) throw new IllegalStateException("its columns are nested deeper than " + MOST_LEVELS + " levels");
   }

@@ -75,7 +75,7 @@ class OrcFooters {
     for (Object each : reader.getStripes()) {
       long rows = ((StripeInformation) each).getNumberOfRows();
       if (rows < 0) throw new IllegalStateException("a stripe claims " + rows + " rows");
-      counted += rows;
+      counted = Footer.sum(counted, rows);
     }
     if (counted != reader.getNumberOfRows()) {
       throw new IllegalStateException("its footer says " + reader.getNumberOfRows() + " rows, its stripes say " + counted);

@@ -91,7 +91,7 @@ class ParquetFooters {
       facts = new ColumnFacts(chunk.getPrimitiveType().comparator(), chunk.getPrimitiveType().stringifier());
       footer.columns.put(name, facts);
     }
-    facts.values += chunk.getValueCount();
+    facts.values = Footer.sum(facts.values, chunk.getValueCount());
     Statistics<?> statistics = chunk.getStatistics();
     boolean counted = statistics != null && statistics.isNumNullsSet();
     facts.nullsKnown = facts.nullsKnown && counted;
