@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import time
 from pathlib import Path
 from typing import Callable, List, Mapping, Sequence
 
@@ -17,6 +18,7 @@ import pytest
 
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
 from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.ports import RowsError
 from support import decoder_bombs, orc_bombs
 from support.data_files import listed
 
@@ -143,3 +145,20 @@ def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp
     source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
     (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(f"file:{tmp_path}/out/a", listed(source), "none")])
     assert re.search(r"copy would become more than \d+", answer.failed)
+
+
+@pytest.mark.thorough
+def test_footers_that_take_all_memory_together_cost_a_minute_and_not_one_each(rows, tmp_path):
+    """Jackson writes six characters for each of the names' ones, so each schema has eight million: 150 fill the heap."""
+    (tmp_path / "u").mkdir()
+    pq.write_table(pa.table({"\x01" * 1_300_000: [1]}), tmp_path / "u" / "0", store_schema=False)
+    for number in range(1, 600):
+        os.link(tmp_path / "u" / "0", tmp_path / "u" / str(number))
+    started = time.monotonic()
+    try:
+        found = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+        assert "more memory than the driver has" in found[0][1]
+    except RowsError as error:
+        assert "out of memory" in str(error)
+    assert time.monotonic() - started < 180
+    assert rows.footers("parquet", {"u": listed(tmp_path / "u")[:1]})["u"].unreadable == ()

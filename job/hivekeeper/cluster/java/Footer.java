@@ -17,7 +17,7 @@ class Footer {
   static final int MOST_LEVELS = 100;
   /** Of all full names of columns together; each repeats those of the structs around it, so a million of them can be terabytes. */
   private static final long MOST_NAMES = 64L << 20;
-  static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
+  private static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
 
   final String path;
   final long length;
@@ -59,9 +59,18 @@ class Footer {
     for (ColumnFacts column : columns.values()) limit.takeValues(((ColumnFacts) column).values);
   }
 
+  /** Without reading it. */
+  void giveUp() {
+    unreadable = STARVED;
+  }
+
   /** The error on one short line; a library's message may quote the file. */
   void refuse(Throwable error) {
     unreadable = error instanceof OutOfMemoryError ? STARVED : Messages.shortReason(error);
+  }
+
+  boolean isStarved() {
+    return STARVED.equals(unreadable);
   }
 
   /** As `dotted`, but no more of them than can be read. */

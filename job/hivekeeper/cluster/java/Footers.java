@@ -5,12 +5,16 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 
 /** Reads the footers of many Parquet or ORC files in one call and merges them per unit and form. Touches nothing. */
 public class Footers {
   /** So many are in memory together, with their columns, before they are merged. */
   private static final int FILES_AT_ONCE = 1000;
+  /** Where the memory is taken, each further file costs a full garbage collection or several: thousands of them would take hours. */
+  private static final int MOST_STARVED = 32;
+  private static final int MOST_STARVED_AGAIN = 4;
 
   private final Configuration conf;
 
@@ -38,7 +42,7 @@ public class Footers {
    * units: {unit: {groups, unreadable: [{path, reason}]}}}; a group holds the files of one form: {form, files, rows, columns: {name: {values,
    * nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's list.
    */
-  public String read(final String format, String units, boolean byIdentity) throws Exception {
+  public String read(String format, String units, boolean byIdentity) throws Exception {
     Map<String, FooterSet> found = new LinkedHashMap<String, FooterSet>();
     List<Object> files = new ArrayList<Object>();
     for (Map.Entry<String, Object> unit : Json.readMap(units).entrySet()) {
@@ -47,43 +51,71 @@ public class Footers {
       List<?> wanted = (List) unit.getValue();
       for (int i = 0; i < wanted.size(); i++) files.add(new Source(set, i, (List) wanted.get(i)));
     }
-    KnownForms known = new KnownForms();
+    Reading reading = new Reading(format, byIdentity);
     for (int start = 0; start < files.size(); start += FILES_AT_ONCE) {
-      readSome(format, files.subList(start, Math.min(start + FILES_AT_ONCE, files.size())), byIdentity, known);
+      reading.readSome(files.subList(start, Math.min(start + FILES_AT_ONCE, files.size())));
     }
     // Nothing compares the bounds that a copy's sources state: old writers' are often wrong.
     return Json.write(describe(found, !byIdentity));
   }
 
-  private void readSome(final String format, List<Object> files, boolean byIdentity, final KnownForms known) throws Exception {
-    List<Object> footers = WorkerPool.map(files, new WorkerPool.Task() {
-      public Object of(Object file) {
-        return readOne(format, (Source) file, known);
-      }
-    });
-    for (int i = 0; i < files.size(); i++) {
-      Source file = (Source) files.get(i);
-      Footer footer = (Footer) footers.get(i);
-      // Alone, because another file that was read at the same time may have taken the memory.
-      if (Footer.STARVED.equals(footer.unreadable)) footer = readOne(format, file, known);
-      if (!byIdentity) footer.form.remove("identity");
-      file.unit.add(footer, file.number);
-    }
-  }
+  /** One call. */
+  private class Reading {
+    private final String format;
+    private final boolean byIdentity;
+    private final KnownForms known = new KnownForms();
+    private final AtomicInteger starved = new AtomicInteger();
+    private int starvedAgain;
 
-  private Footer readOne(String format, Source file, KnownForms known) {
-    Footer footer = new Footer(file.path, file.length);
-    try {
-      if (format.equals("orc")) OrcFooters.read(conf, footer);
-      else ParquetFooters.read(conf, footer, known);
-      footer.requireReadable();
-    } catch (Throwable error) {
-      // A damaged file may make a library throw anything, even for memory or stack. The file is then unreadable; other JVM errors propagate.
-      boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
-      if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
-      footer.refuse(error);
+    Reading(String format, boolean byIdentity) {
+      this.format = format;
+      this.byIdentity = byIdentity;
     }
-    return footer;
+
+    void readSome(List<Object> files) throws Exception {
+      List<Object> footers = WorkerPool.map(files, new WorkerPool.Task() {
+        public Object of(Object file) {
+          return starved.get() < MOST_STARVED ? readOne((Source) file) : givenUp((Source) file);
+        }
+      });
+      for (int i = 0; i < files.size(); i++) {
+        Source file = (Source) files.get(i);
+        Footer footer = readAgain(file, (Footer) footers.get(i));
+        footers.set(i, null);
+        if (!byIdentity) footer.form.remove("identity");
+        file.unit.add(footer, file.number);
+      }
+    }
+
+    /** Alone, because other files that were read at the same time may have taken the memory. */
+    private Footer readAgain(Source file, Footer footer) {
+      if (!footer.isStarved() || starvedAgain >= MOST_STARVED_AGAIN) return footer;
+      Footer again = readOne(file);
+      if (again.isStarved()) starvedAgain++;
+      return again;
+    }
+
+    private Footer givenUp(Source file) {
+      Footer footer = new Footer(file.path, file.length);
+      footer.giveUp();
+      return footer;
+    }
+
+    private Footer readOne(Source file) {
+      Footer footer = new Footer(file.path, file.length);
+      try {
+        if (format.equals("orc")) OrcFooters.read(conf, footer);
+        else ParquetFooters.read(conf, footer, known);
+        footer.requireReadable();
+      } catch (Throwable error) {
+        // A damaged file may make a library throw anything, even for memory or stack. The file is then unreadable; other JVM errors propagate.
+        boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
+        if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
+        footer.refuse(error);
+      }
+      if (footer.isStarved()) starved.incrementAndGet();
+      return footer;
+    }
   }
 
   private static Map<String, Object> describe(Map<String, FooterSet> sets, boolean withBounds) {
