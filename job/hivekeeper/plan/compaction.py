@@ -320,22 +320,39 @@ def _wants_no_compression(settings: Settings) -> bool:
     return SAME_AS.get(settings.compression, settings.compression) == "none"
 
 
+@dataclass
+class _Batch:
+    """A batch while it is filled."""
+
+    members: List[Candidate] = field(default_factory=list)
+    size_bytes: int = 0
+    schema_characters: int = 0
+
+    def has_room_for(self, candidate: Candidate, settings: Settings) -> bool:
+        if not self.members:
+            return True
+        size = self.size_bytes + candidate.analysis.sizes.total_bytes
+        schemas = self.schema_characters + _schema_characters(candidate)
+        return size <= settings.batch_bytes and len(self.members) < settings.batch_units and schemas <= MOST_SCHEMAS_OF_BATCH
+
+    def add(self, candidate: Candidate) -> None:
+        self.members.append(candidate)
+        self.size_bytes += candidate.analysis.sizes.total_bytes
+        self.schema_characters += _schema_characters(candidate)
+
+
 def _group(candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings) -> List[List[Candidate]]:
     """Batches with equal attributes, some of which apply when files are created; where Spark SQL writes, also of one form and codec."""
-    open_batches: Dict[object, List[Candidate]] = {}
-    finished: List[List[Candidate]] = []
+    open_batches: Dict[object, _Batch] = {}
+    finished: List[_Batch] = []
     for candidate in candidates:
         key = (candidate.attributes, None if rewrite.is_copied else candidate.footers.groups[0].form)
-        batch = open_batches.setdefault(key, [])
-        size = sum(member.analysis.sizes.total_bytes for member in (*batch, candidate))
-        schemas = sum(map(_schema_characters, (*batch, candidate)))
-        is_full = size > settings.batch_bytes or len(batch) >= settings.batch_units or schemas > MOST_SCHEMAS_OF_BATCH
-        if batch and is_full:
+        batch = open_batches.setdefault(key, _Batch())
+        if not batch.has_room_for(candidate, settings):
             finished.append(batch)
-            open_batches[key] = batch = []
-        batch.append(candidate)
-    finished.extend(open_batches.values())
-    return finished
+            open_batches[key] = batch = _Batch()
+        batch.add(candidate)
+    return [batch.members for batch in (*finished, *open_batches.values())]
 
 
 def to_run_plan(plan: CompactionPlan, backup_table: str = "", record: str = "") -> RunPlan:
