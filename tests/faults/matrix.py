@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Dict, List, Tuple
+from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
 from faults.scenarios import Point, all_points
 
@@ -61,12 +61,19 @@ class Matrix:
         self.gaps_ms += other.get("gaps_ms", ())
         self.where = self.where or other.get("where", "")
 
-    def as_text(self, day: str) -> str:
-        """The page below its introduction: one line for each change of each subcommand, with all faults at that change."""
+    def as_text(self, day: str, failed: Sequence[str] = ()) -> str:
+        """The page below its introduction: one line for each change of each subcommand, with all faults at that change that were passed.
+
+        `failed` are the names of tests that failed, of faults or others.
+        """
         kinds = Counter(row.kind for row in self.rows)
         seconds = sum(row.seconds for row in self.rows)
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-        lines = [f"{len(self.rows)} faults ({told}) in {seconds:.0f} s of tests, {day}, {self.where}. Not one row was lost or doubled."]
+        lines = [
+            f"{len(self.rows)} faults ({told}) in {seconds:.0f} s of tests, {day}, {self.where}. Not one row was lost or doubled in them."
+        ]
+        if failed:
+            lines += ["", f"**{len(failed)} tests failed**, which are not among these: {', '.join(sorted(failed))}."]
         if self.gaps_ms:
             middle, worst = statistics.median(self.gaps_ms), max(self.gaps_ms)
             gap = f"{middle:.1f} ms (median of {len(self.gaps_ms)} swaps), {worst:.1f} ms at most"

@@ -57,7 +57,8 @@ def start_committer(desk: Desk) -> None:
 
 
 def compact(desk: Desk) -> None:
-    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    done = outcomes(desk.compact())
+    assert set(done.values()) == {"swapped"}, done
 
 
 def compact_and_append_to_backup(desk: Desk) -> None:

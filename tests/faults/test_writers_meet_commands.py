@@ -20,7 +20,8 @@ from support.storage import TEST_FS
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="on HDFS: a local file system keeps other promises to writers")
 
 EVERYTHING = os.environ.get("HKTEST_MATRIX") == "all"
-SCHEDULES = 300 if EVERYTHING else 40
+# In parts, which processes may share.
+PARTS, SCHEDULES = (3, 100) if EVERYTHING else (1, 40)
 # What must have happened in every hundred random schedules: kinds of writers, their moments, outcomes of units.
 OFTEN_ENOUGH = {
     **dict.fromkeys(APPENDERS, 8),
@@ -244,10 +245,11 @@ def choose_writers(chance: random.Random) -> List[str]:
 
 
 @pytest.mark.thorough
-def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk: MakeDesk):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_schedules_of_appending_writers_lose_and_double_nothing(make_desk: MakeDesk, part: int):
     happened: Counter = Counter()
     known = {(command, shape): calls_of(make_desk, command, shape) for command in COMMANDS for shape in SHAPES}
-    for seed in range(SCHEDULES):
+    for seed in range(part * SCHEDULES, (part + 1) * SCHEDULES):
         chance = random.Random(seed)
         command, shape = chance.choices(list(COMMANDS), [6, 2, 1])[0], chance.choice(list(SHAPES))
         desk = begin(make_desk, command, shape)
