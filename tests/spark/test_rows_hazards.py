@@ -238,6 +238,39 @@ def test_labels_of_pandas_are_found_in_a_time_that_grows_with_their_length(rows,
     assert time.monotonic() - started < 60
 
 
+def test_columns_whose_names_have_one_hash_are_not_compared_with_one_another(rows, tmp_path):
+    """A file of 750 KB, which took minutes; one of 64 MB weeks."""
+    for name, columns in (("sound", hostile_files.names_of_one_hash(100)), ("chosen", hostile_files.names_of_one_hash(20_000))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_bytes(hostile_files.has_columns(columns))
+    started = time.monotonic()
+    found = rows.footers("parquet", {name: listed(tmp_path / name) for name in ("sound", "chosen")})
+    assert [len(found[name].unreadable) for name in ("sound", "chosen")] == [0, 1]
+    assert "have names of one hash" in found["chosen"].unreadable[0][1]
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(("columns", "characters"), [(10_001, 10), (3, 500_000)], ids=["many", "long"])
+def test_names_of_columns_do_not_fill_the_memory_for_ever(gateway, rows, tmp_path, columns, characters):
+    """Parquet's library keeps those of all files that a JVM ever reads, also when their table is long done."""
+    (tmp_path / "u").mkdir()
+    for file in range(3):
+        names = [(b"%d_%d_" % (file, column)).ljust(characters, b"c") for column in range(columns)]
+        (tmp_path / "u" / str(file)).write_bytes(hostile_files.has_columns(names))
+    before = kept_paths(gateway)
+    assert rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable == ()
+    assert kept_paths(gateway) < before + columns
+
+
+def kept_paths(gateway):
+    library = gateway.jvm.java.lang.Class.forName("org.apache.parquet.hadoop.metadata.ColumnPath")
+    paths = library.getDeclaredField("paths")
+    paths.setAccessible(True)
+    canonicals = paths.get(None).getClass().getSuperclass().getDeclaredField("canonicals")
+    canonicals.setAccessible(True)
+    return canonicals.get(paths.get(None)).size()
+
+
 @pytest.mark.parametrize(("size", "known"), [(16, True), (4096, True), (4097, False)])
 def test_bounds_that_no_library_writes_count_as_unknown_before_they_become_text(rows, tmp_path, size, known):
     (tmp_path / "u").mkdir()

@@ -5,6 +5,7 @@ Footers and page headers are written here in Thrift's compact protocol, because 
 
 from __future__ import annotations
 
+import itertools
 import struct
 from pathlib import Path
 from typing import Callable, List, Mapping, Sequence, Tuple, Union
@@ -161,6 +162,19 @@ def annotates_unknown(logical: int = 99) -> bytes:
     """A valid file with a later format's annotation and order of values."""
     orders: Field = (7, LIST, (STRUCT, 1, [[(9, STRUCT, [])]]))
     return whole(GOOD, footer(len(GOOD), annotation=[(10, STRUCT, [(logical, STRUCT, [])])], more=[orders]))
+
+
+def has_columns(columns: Sequence[bytes]) -> bytes:
+    """A file without rows, with these columns."""
+    root: List[Field] = [(4, BINARY, b"spark_schema"), (5, I32, len(columns))]
+    leaves: List[List[Field]] = [[(1, I32, INT32), (3, I32, REQUIRED), (4, BINARY, name)] for name in columns]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, len(leaves) + 1, [root, *leaves])), (3, I64, 0), (4, LIST, (STRUCT, 0, []))]
+    return whole(b"", write_struct(fields))
+
+
+def names_of_one_hash(count: int) -> List[bytes]:
+    """Java's hash of "Aa" is that of "BB"."""
+    return [b"".join(pair) for pair in itertools.islice(itertools.product((b"Aa", b"BB"), repeat=(count - 1).bit_length()), count)]
 
 
 # Defects that only a reader of all values meets.

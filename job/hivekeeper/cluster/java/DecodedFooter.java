@@ -44,6 +44,7 @@ public class DecodedFooter {
     List<ThriftStruct> elements = ThriftStruct.list(raw.fields.body(RawFooter.SCHEMA));
     for (int i = 0; i < elements.size(); i++) leaveOutUnknownType(i, (ThriftStruct) elements.get(i));
     List<List<String>> columns = columns();
+    ColumnNames.take(columns);
     for (int i = 0; i < columns.size(); i++) {
       if (leaveOutUnknownOrder(i)) unordered.add((List) columns.get(i));
     }

@@ -113,6 +113,7 @@ public class Footers {
         if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
         footer.refuse(error);
       }
+      ColumnNames.forgetMany();
       if (footer.isStarved()) starved.incrementAndGet();
       return footer;
     }

@@ -1,6 +1,7 @@
 package hivekeeper.copy;
 
 import hivekeeper.ColumnChunks;
+import hivekeeper.ColumnNames;
 import hivekeeper.DecodedFooter;
 import hivekeeper.ParquetTail;
 import hivekeeper.Undecodable;
@@ -67,6 +68,7 @@ class ParquetSource {
       sound = true;
     } finally {
       if (!sound) reader.close();
+      ColumnNames.forgetMany();
     }
     return new ParquetSource(path, length, content, footer, codecs, input, reader);
   }
