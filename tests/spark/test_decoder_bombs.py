@@ -18,7 +18,10 @@ import pytest
 
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
 from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.plan.verify import Proof
 from hivekeeper.ports import RowsError
+from hivekeeper.reasons import Code
+from hivekeeper.steps.verify import ROWS, Prover
 from support import decoder_bombs, orc_bombs
 from support.data_files import listed
 
@@ -84,6 +87,16 @@ def test_a_value_that_is_long_and_often_repeated_is_bounded(copier, tmp_path):
     source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
     (answer,) = copy_all(copier, [source])
     assert re.search(r"a batch of rows takes \d+ bytes of memory", answer.failed)
+
+
+def test_rows_are_compared_only_if_our_own_reader_can_read_them(rows, tmp_path):
+    """Spark SQL knows none of the bounds: each of these would end the comparison of the whole table, or the executor."""
+    places = write_each(tmp_path, {"sound": decoder_bombs.SOUND["plain"], **decoder_bombs.BOMBS})
+    sides = {place.name: tuple(listed(place)) for place in places}
+    found = Prover(rows, "parquet", ROWS).compare({name: Proof(files, (), files) for name, files in sides.items()})
+    assert (found["sound"].why, found["sound"].rows) == (None, 3)
+    for name in decoder_bombs.BOMBS:
+        assert (name, found[name].why.code) == (name, Code.UNREADABLE_FILE)
 
 
 def test_a_list_of_many_pages_is_bounded(copier, tmp_path):

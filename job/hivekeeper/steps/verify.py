@@ -57,14 +57,22 @@ class Prover:
         if proofs and self._level != COUNT:
             # Spark starts while footers are read, where any are needed.
             self._rows.warm_up()
-        digested = {files for proof in proofs.values() if self._level != COUNT and not self._by_rows(proof) for files in _sides(proof)}
+        # By rows, too: Spark's own readers would read a value of megabytes that a few bytes repeat for weeks. Ours knows bounds.
+        digested = {files for proof in proofs.values() if self._level != COUNT for files in self._read_whole(proof)}
         # Whoever digests a file reads its footer, too. What its values mean is asked only where other files than a run's are compared.
-        counted = {files for proof in proofs.values() for files in self._sets(proof) if proof.broken or files not in digested}
+        counted = {files for proof in proofs.values() for files in self._sets(proof) if self._needs_forms(proof) or files not in digested}
         measured = self._measure(list(counted), digested)
         return {name: self._judge(proof, measured) for name, proof in proofs.items()}
 
     def _by_rows(self, proof: Proof) -> bool:
         return self._level == ROWS and proof.base is not None and proof.has_all_rows
+
+    def _needs_forms(self, proof: Proof) -> bool:
+        return proof.broken is not None or self._by_rows(proof)
+
+    def _read_whole(self, proof: Proof) -> Sequence[Files]:
+        """The sets of files whose rows are read."""
+        return self._sets(proof) if self._by_rows(proof) else _sides(proof)
 
     def _sets(self, proof: Proof) -> List[Files]:
         """The sets of files whose footers are needed."""
