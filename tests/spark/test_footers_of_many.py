@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import ColumnFacts
+from support import hostile_files
 from support.data_files import listed
 
 # Footers.FILES_AT_ONCE is 1000.
@@ -48,3 +50,19 @@ def test_forms_rows_and_statistics_are_merged_over_all_files_of_a_unit(gateway, 
     assert [names.base(path) for path, _ in both["all"].unreadable] == [f"{MANY + 1:05d}"]
     (last,) = both["last"].groups
     assert (last.form, sorted(last.rows.values())) == (gzip.form, [0, 3, 3, 3, 3, 3])
+
+
+@pytest.mark.parametrize("by_identity", [False, True])
+def test_forms_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path, by_identity):
+    """Of a hundred thousand files it would take hours."""
+    chosen = hostile_files.names_of_one_hash(8000)
+    seconds = []
+    for kind, columns in {"plain": [b"c%031d" % number for number in range(8000)], "chosen": chosen}.items():
+        (tmp_path / kind).mkdir()
+        for number, column in enumerate(columns):
+            (tmp_path / kind / str(number)).write_bytes(hostile_files.has_columns([column]))
+        started = time.monotonic()
+        found = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / kind)}, by_identity=by_identity)["u"]
+        seconds.append(time.monotonic() - started)
+        assert len(found.groups) == 8000
+    assert seconds[1] < 5 + 2 * seconds[0]

@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -7,30 +8,32 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /** The footers of one unit, merged by form as they come. */
 class FooterSet {
-  private final Map<Object, FooterGroup> settled = new LinkedHashMap<Object, FooterGroup>();
-  private final Map<Object, FooterGroup> open = new LinkedHashMap<Object, FooterGroup>();
+  /** By the texts of their forms, as in Numbered. */
+  private final Map<String, FooterGroup> settled = new LinkedHashMap<String, FooterGroup>();
+  private final Map<String, FooterGroup> open = new LinkedHashMap<String, FooterGroup>();
   private final List<Object> unreadable = new ArrayList<Object>();
 
   /** `number` says which of the unit's files this is; they come in their order. */
-  void add(Footer footer, int number) {
+  void add(Footer footer, int number) throws IOException {
     if (footer.unreadable != null) {
       unreadable.add(reason(footer));
       return;
     }
-    Map<Object, FooterGroup> groups = footer.settled ? settled : open;
-    if (!groups.containsKey(footer.form)) groups.put(footer.form, new FooterGroup(footer.form));
-    ((FooterGroup) groups.get(footer.form)).add(footer, number);
+    Map<String, FooterGroup> groups = footer.settled ? settled : open;
+    String text = text(footer.form);
+    if (!groups.containsKey(text)) groups.put(text, new FooterGroup(footer.form));
+    ((FooterGroup) groups.get(text)).add(footer, number);
   }
 
   /** {groups, unreadable}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are added. */
-  Map<String, Object> describe(Map<Object, Integer> forms, boolean withBounds) {
+  Map<String, Object> describe(Numbered forms, boolean withBounds) throws IOException {
     List<Object> groups = new ArrayList<Object>();
     for (FooterGroup group : settle()) {
-      if (!forms.containsKey(group.form)) forms.put(group.form, forms.size());
-      groups.add(group.describe((Integer) forms.get(group.form), withBounds));
+      groups.add(group.describe(forms.of(group.form), withBounds));
     }
     Map<String, Object> answer = new LinkedHashMap<String, Object>();
     answer.put("groups", groups);
@@ -39,12 +42,12 @@ class FooterSet {
   }
 
   /** Files without rows take the form of the first settled ones that differ in nothing else. */
-  private List<FooterGroup> settle() {
-    Map<Object, FooterGroup> known = new HashMap<Object, FooterGroup>();
-    for (FooterGroup group : settled.values()) known.putIfAbsent(withoutRows(group.form), group);
+  private List<FooterGroup> settle() throws IOException {
+    Map<String, FooterGroup> known = new HashMap<String, FooterGroup>();
+    for (FooterGroup group : settled.values()) known.putIfAbsent(text(withoutRows(group.form)), group);
     List<FooterGroup> all = new ArrayList<FooterGroup>(settled.values());
     for (FooterGroup group : open.values()) {
-      FooterGroup like = (FooterGroup) known.get(withoutRows(group.form));
+      FooterGroup like = (FooterGroup) known.get(text(withoutRows(group.form)));
       if (like == null) all.add(group);
       else like.merge(group);
     }
@@ -61,6 +64,13 @@ class FooterSet {
     Map<String, Object> rest = new HashMap<String, Object>(form);
     for (String borrowed : new String[] {"codec", "zone", "blooms"}) rest.remove(borrowed);
     return rest;
+  }
+
+  /** The same for equal forms only. The identity is a hash of bytes that the schema is made from, too. */
+  private static String text(Map<String, Object> form) throws IOException {
+    Map<String, Object> telling = new TreeMap<String, Object>(form);
+    if (form.containsKey("identity")) telling.remove("schema");
+    return Json.write(telling);
   }
 
   private static Map<String, String> reason(Footer footer) {

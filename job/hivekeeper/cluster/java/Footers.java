@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -119,14 +120,14 @@ public class Footers {
     }
   }
 
-  private static Map<String, Object> describe(Map<String, FooterSet> sets, boolean withBounds) {
-    Map<Object, Integer> forms = new LinkedHashMap<Object, Integer>();
+  private static Map<String, Object> describe(Map<String, FooterSet> sets, boolean withBounds) throws IOException {
+    Numbered forms = new Numbered();
     Map<String, Object> units = new LinkedHashMap<String, Object>();
     for (Map.Entry<String, FooterSet> set : sets.entrySet()) {
       units.put((String) set.getKey(), ((FooterSet) set.getValue()).describe(forms, withBounds));
     }
     Map<String, Object> answer = new HashMap<String, Object>();
-    answer.put("forms", new ArrayList<Object>(forms.keySet()));
+    answer.put("forms", forms.all);
     answer.put("units", units);
     return answer;
   }

@@ -79,7 +79,7 @@ public class MetastoreReader {
   public String partitions(String database, String table, String names) throws Exception {
     List<String> wanted = names == null ? connection.client.listPartitionNames(database, table, (short) -1) : Json.readStrings(names);
     List<FieldSchema> keys = wanted.isEmpty() ? null : connection.client.getTable(database, table).getPartitionKeys();
-    Map<Object, Integer> storages = new LinkedHashMap<Object, Integer>();
+    Numbered storages = new Numbered();
     List<PartitionRow> rows = new ArrayList<PartitionRow>();
     for (List<String> batch : MetastoreConnection.batches(wanted, MetastoreConnection.PARTITIONS_AT_ONCE)) {
       for (Partition partition : connection.client.getPartitionsByNames(database, table, batch)) {
@@ -87,19 +87,17 @@ public class MetastoreReader {
       }
     }
     Map<String, Object> found = new LinkedHashMap<String, Object>();
-    found.put("storages", storages.keySet());
+    found.put("storages", storages.all);
     found.put("partitions", rows);
     return Json.write(found);
   }
 
-  private static PartitionRow row(Partition partition, List<FieldSchema> keys, Map<Object, Integer> storages) throws Exception {
-    Object storage = storage(partition.getSd());
-    if (!storages.containsKey(storage)) storages.put(storage, storages.size());
+  private static PartitionRow row(Partition partition, List<FieldSchema> keys, Numbered storages) throws Exception {
     PartitionRow row = new PartitionRow();
     row.name = Warehouse.makePartName(keys, partition.getValues());
     row.values = partition.getValues();
     row.location = text(partition.getSd().getLocation());
-    row.storage = (Integer) storages.get(storage);
+    row.storage = storages.of(storage(partition.getSd()));
     row.parameters = parameters(partition.getParameters());
     return row;
   }
