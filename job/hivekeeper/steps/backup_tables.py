@@ -26,6 +26,9 @@ from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
+# Each is a request of its own, and whoever may write to a backup table may have added a million partitions: a later run drops the rest.
+MOST_TRIMMED = 10_000
+
 
 def name_table(table: Table, settings: Settings, run: RunId) -> str:
     """`sales.__bkp_events_20260101_020304`, in the metastore's spelling, or "" if backup tables are off."""
@@ -129,7 +132,9 @@ def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wan
     if point:
         metastore.point_backup_table(name, _marks(table), point)
     if trim:
-        metastore.trim_backup_table(name, _marks(table), trim)
+        metastore.trim_backup_table(name, _marks(table), trim[:MOST_TRIMMED])
+    if len(trim) > MOST_TRIMMED:
+        log.warning("table=%s step=correct-backup-table backup_table=%s left=%d", table.full_name, name, len(trim) - MOST_TRIMMED)
 
 
 def drop_table(run: Run, table: str) -> bool:
