@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.names import RunId
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.runlog.run_files import ROLLBACK, RunPlan
 from support.builders import a_table
@@ -100,6 +101,56 @@ def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_th
     once_before(desk, ["rename_exact", at], take_over)
     assert desk.compact().code is Exit.LOCKED
     assert desk.recover().code is Exit.DONE
+
+
+def test_what_a_run_stages_after_it_was_taken_over_is_swept_away(desk):
+    """It re-creates its directory, without a plan, and comes as far as its certificates."""
+    for nth in range(2):
+        desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
+    desk.world.files.namespace.advance(3_600_000)
+    other, finished = desk.world.another_process(), len(desk.runs)
+
+    def take_over():
+        desk.world.files.expire_locks()
+        assert desk.compact(cluster=other, where="dt = '2'").code is Exit.DONE
+
+    once_before(desk, ["make_directory", "/stage/b00001"], take_over)
+    assert desk.compact().code is Exit.UNUSABLE
+    sleeper = desk.control.run(desk.runs[finished])
+    assert {sleeper.certificates(1), sleeper.plan} & desk.world.picture().keys() == {sleeper.certificates(1)}
+    assert desk.recover().code is Exit.DONE
+    assert not [path for path in desk.world.picture() if path.startswith(sleeper.top)]
+
+
+def test_a_directory_without_a_plan_that_holds_more_than_a_stage_keeps_every_file(desk):
+    strange = desk.control.run(RunId("20250101t000000z-0000"))
+    held = [
+        strange.certificates(1),
+        names.join(strange.staged(1, 1), "part-0.parquet"),
+        names.join(strange.unit("retired", 1), "a.parquet"),
+    ]
+    for path in held:
+        desk.world.files.writer.add(path, DataFile(("row",)))
+    (outcome,) = desk.recover().tables
+    assert outcome.code is Exit.INVESTIGATE
+    kept = [path.rpartition("/")[2] for path in desk.world.picture() if "20250101t000000z-0000" in path]
+    assert sorted(kept) == ["a.parquet", "certificates-1.jsonl", "part-0.parquet"]
+
+
+def test_a_stage_that_another_run_swept_away_is_no_failed_proof(desk):
+    for nth in range(2):
+        desk.world.add_file(f"{desk.live('dt=1')}/more{nth}.parquet", [f"more{nth}"])
+    desk.world.files.namespace.advance(3_600_000)
+    read_stage = desk.world.rows.read_stage
+
+    def swept_after(batch):
+        written = read_stage(batch)
+        desk.world.files.expire_locks()
+        desk.world.files.writer.delete(batch.target)
+        return written
+
+    desk.world.rows.read_stage = swept_after
+    assert desk.compact().code is Exit.LOCKED
 
 
 def test_a_late_file_reaches_live_although_somebody_removed_the_marker_meanwhile(desk):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Dict, Iterable, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, recover
@@ -110,16 +111,22 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
 def remove_unplanned(files: Files, paths: RunPaths) -> bool:
     """Remove the directory of a run that died before its plan, which changed nothing; False, and no file is touched, if it holds more.
 
+    Or of one that was taken over while it staged: it has re-created its directory, for copies and their certificates, and went no further.
     Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here.
     """
     entries = files.look([paths.top])[paths.top].entries
-    ours = {paths.stages, paths.clock, paths.plan + ".part"}
+    ours = {paths.stages, paths.clock, paths.plan + ".part"} | {entry.path for entry in entries if _is_certificates(entry)}
     others = [entry for entry in entries if entry.path not in ours]
     if not all(entry.is_dir and _remove_empty_or_gone(files, entry.path) for entry in others):
         return False
-    for path in ours:
+    for path in sorted(ours):
         files.delete_tree(path)
     return _remove_empty_or_gone(files, paths.top)
+
+
+def _is_certificates(entry: FileInfo) -> bool:
+    name = entry.name[: -len(".part")] if entry.name.endswith(".part") else entry.name
+    return not entry.is_dir and names.CERTIFICATES.fullmatch(name) is not None
 
 
 def _remove_empty_or_gone(files: Files, path: str) -> bool:

@@ -19,7 +19,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
-from hivekeeper.steps.run_directory import Run, require_own_directory
+from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
 from hivekeeper.steps.timing import Step, timed
 
 # Halving a batch of a thousand units down to one bad unit takes twenty jobs, half of which succeed.
@@ -123,7 +123,8 @@ class Stager:
             content = written[unit.number]
             differences = proof.compare_unit(sources, output, listed, unit.outputs, read[unit.number], content)
             if differences:
-                require_own_directory(self.run)
+                # Whoever took this run over deletes its stage.
+                require_lock(self.run)
                 staged.differing[unit.number] = Reason(Code.PROOF_FAILED, "; ".join(differences[:3]))
                 continue
             directory = _staged_directory(batch, unit.number)
