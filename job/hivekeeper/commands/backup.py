@@ -20,6 +20,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
 from hivekeeper.steps import backup_tables, identity, run_directory, table_lock
 from hivekeeper.steps.observe import observe_table
+from hivekeeper.steps.timing import Step, timed
 
 
 def back_up(context: Context) -> CommandResult:
@@ -52,7 +53,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
     plan = RunPlan(name, BACKUP, table, units, backup_tables.name_table(table, settings, name), name)
     group_reads = all(ownership.is_seen_by_group(judged.snapshot) for judged in there)
     run = run_directory.open_run(cluster, table, observed.control, lock, name, BACKUP, settings, group_reads)
-    with run_directory.told_if_taken(run):
+    with run_directory.told_if_taken(run), timed(cluster, Step.RECORD):
         run_directory.write_plan(run, plan)
         plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)

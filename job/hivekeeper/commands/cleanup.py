@@ -22,6 +22,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock
 from hivekeeper.steps.observe import find_lives
+from hivekeeper.steps.timing import Step, timed
 
 
 def clean_up(context: Context) -> CommandResult:
@@ -42,7 +43,8 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
-        verdicts, lives = judge(cluster, table, control, history, settings)
+        with timed(cluster, Step.PLAN):
+            verdicts, lives = judge(cluster, table, control, history, settings)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups)
@@ -84,12 +86,15 @@ def carry_out(
     begin = LogEntry(context.run, run.directory, CLEANUP, cluster.clock.now_ms(), finished=False, discarding=places)
     parameters = parameters_of(context.settings_for(table.full_name), plan)
     with run_directory.told_if_taken(run):
-        run_directory.write_plan(run, plan)
-        run_directory.commit(run, begin, parameters)
-        units = cleanup.discard_units(run, plan, lives)
+        with timed(cluster, Step.RECORD):
+            run_directory.write_plan(run, plan)
+            run_directory.commit(run, begin, parameters)
+        with timed(cluster, Step.DISCARD):
+            units = cleanup.discard_units(run, plan, lives)
         finish.finish_units(run, units)
-    version = finish.record_run(run, plan, units, parameters)
-    finish.tidy_up(cluster, table, control)
+    with timed(cluster, Step.RECORD):
+        version = finish.record_run(run, plan, units, parameters)
+        finish.tidy_up(cluster, table, control)
     return units, version
 
 

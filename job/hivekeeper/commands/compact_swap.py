@@ -75,8 +75,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed, plan)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        with timed(cluster, Step.SETTLE):
-            recovered = settle_table(cluster, table, control, lock, context.run)
+        recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
         if observed is None or history.runs:
             observed = observe_lifted(cluster, table, history, settings, wanted)

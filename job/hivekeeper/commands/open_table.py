@@ -18,6 +18,7 @@ from hivekeeper.steps import identity, ownership
 from hivekeeper.steps.observe import find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
+from hivekeeper.steps.timing import Step, timed
 
 Recovered = Tuple[Tuple[str, Dict[Outcome, int]], ...]
 
@@ -56,7 +57,8 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
     """Finish or undo interrupted runs; every writing command does this first."""
-    settled = settle_runs(cluster, table, control, lock, run)
+    with timed(cluster, Step.SETTLE):
+        settled = settle_runs(cluster, table, control, lock, run)
     _refuse_misplaced(table, settled)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 

@@ -23,6 +23,7 @@ from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan
 from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.rollback import roll_back_units
+from hivekeeper.steps.timing import Step, timed
 
 KEEP = "its old files stay in the backup until cleanup"
 CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since", KEEP)
@@ -47,7 +48,8 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         require_own_place(cluster, table, control)
-        undoing = plan_rollback(context, table, control, undo)
+        with timed(cluster, Step.PLAN):
+            undoing = plan_rollback(context, table, control, undo)
         if not undoing.units:
             return TableOutcome(table.full_name, None, _refusals(undoing), recovered=recovered)
         per_table.require_time(cluster, table)
@@ -136,13 +138,16 @@ def carry_out(
     settings = context.settings_for(table.full_name)
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings)
     with run_directory.told_if_taken(run):
-        run_directory.write_plan(run, plan)
-        units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
+        with timed(cluster, Step.RECORD):
+            run_directory.write_plan(run, plan)
+        with timed(cluster, Step.EXCHANGE):
+            units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
         finish.finish_units(run, units)
         units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
-    version = finish.record_run(run, plan, units, parameters)
-    finish.tidy_up(cluster, table, control)
+    with timed(cluster, Step.RECORD):
+        version = finish.record_run(run, plan, units, parameters)
+        finish.tidy_up(cluster, table, control)
     return units, version
 
 

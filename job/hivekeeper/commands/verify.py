@@ -27,6 +27,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, absolute
 from hivekeeper.steps import identity
 from hivekeeper.steps.observe import find_units, look_at
+from hivekeeper.steps.timing import Step, timed
 from hivekeeper.steps.verify import DIGEST, Compared, Prover
 
 CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since")
@@ -59,14 +60,16 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
         return TableOutcome(table.full_name)
     refuse_unfinished(cluster, table, control, history)
     history = identity.know_history(cluster, table, history)
-    subjects = find_subjects(context, table, control, history, against)
-    units = {unit.name: unit for unit in find_units(cluster, table)}
+    with timed(cluster, Step.PLAN):
+        subjects = find_subjects(context, table, control, history, against)
+        units = {unit.name: unit for unit in find_units(cluster, table)}
     outcomes, comparable = [], []
     for subject in subjects:
         outcome = _incomparable(subject, units.get(subject.partition), table)
         outcomes += [outcome] if outcome else []
         comparable += [] if outcome else [subject]
-    outcomes += compare(cluster, table, control, comparable, units, level)
+    with timed(cluster, Step.COMPARE):
+        outcomes += compare(cluster, table, control, comparable, units, level)
     return TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
 
 

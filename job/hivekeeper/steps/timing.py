@@ -23,6 +23,8 @@ class Step(Enum):
     COPY = "copy"
     PROVE = "prove"
     EXCHANGE = "exchange"
+    COMPARE = "compare"
+    DISCARD = "discard"
 
 
 @contextmanager
