@@ -115,7 +115,7 @@ def test_what_a_run_stages_after_it_was_taken_over_is_swept_away(desk):
         assert desk.compact(cluster=other, where="dt = '2'").code is Exit.DONE
 
     once_before(desk, ["make_directory", "/stage/b00001"], take_over)
-    assert desk.compact().code is Exit.UNUSABLE
+    assert desk.compact().code is Exit.LOCKED
     sleeper = desk.control.run(desk.runs[finished])
     assert {sleeper.certificates(1), sleeper.plan} & desk.world.picture().keys() == {sleeper.certificates(1)}
     assert desk.recover().code is Exit.DONE

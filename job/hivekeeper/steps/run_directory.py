@@ -141,16 +141,23 @@ def require_lock(run: Run) -> None:
 
 @contextmanager
 def told_if_taken(run: Run) -> Iterator[None]:
-    """Raise Fenced if a call fails because another run has taken the directory.
+    """Raise Fenced if a call fails because another run has taken the directory, even if this one has re-created it since.
 
     For everything a run does before its log entry.
     """
     try:
         yield
     except FilesError as error:
-        if _is_gone(run, run.paths.top):
+        if _is_gone(run, run.paths.top) or _is_lost(run.lock):
             raise fenced(run) from error
         raise
+
+
+def _is_lost(lock: Lock) -> bool:
+    try:
+        return not lock.check()
+    except FilesError:
+        return False
 
 
 def _is_gone(run: Run, path: str) -> bool:
