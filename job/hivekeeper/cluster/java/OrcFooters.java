@@ -33,7 +33,8 @@ class OrcFooters {
   static void read(Configuration conf, Footer footer) throws Exception {
     Path path = new Path(footer.path);
     if (footer.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(conf, path, footer.length));
-    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf));
+    // With its length, as listed: without one the library asks the NameNode for each file again.
+    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).maxLength(footer.length));
     try {
       describe(reader, footer);
     } finally {
