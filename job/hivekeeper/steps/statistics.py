@@ -30,14 +30,21 @@ def recompute(run: Run, units: Sequence[UnitResult]) -> None:
         return
     try:
         table, why = places.find_table(run)
-        why = why or (_find_unfit(run.cluster, table) if table else None)
+        if table is not None and why is None:
+            why = _refuse_renamed(run, table) or _find_unfit(run.cluster, table)
         if table is None or why:
             log.warning("table=%s step=analyze-stats skipped reason=%r", run.table.full_name, why.what if why else "")
             return
-        # The one that was judged: it may have been renamed, and another may have its name.
         run.cluster.metastore.analyze(table, [name for name in swapped if name])
     except (MetastoreUnavailable, FilesError, RowsError, Refused) as error:
         log.warning("table=%s step=analyze-stats failed reason=%r", run.table.full_name, str(error))
+
+
+def _refuse_renamed(run: Run, table: Table) -> Optional[Reason]:
+    """A run changes no table of another name than its own."""
+    if table.full_name == run.table.full_name:
+        return None
+    return Reason(Code.MOVED, f"it was renamed to {table.full_name} meanwhile")
 
 
 def _find_unfit(cluster: Cluster, table: Table) -> Optional[Reason]:

@@ -177,6 +177,27 @@ def test_rows_are_not_counted_where_spark_would_read_what_was_refused(world, unf
     assert world.metastore.analyzed == []
 
 
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_table_that_is_renamed_while_the_log_is_written_keeps_its_statistics(world, taken):
+    """Its name is free, or belongs to another table, which its tenant may not be allowed to read."""
+    world.catalog.put_table(replace(world.table("sales.events"), create_time=1_700_000_000))
+
+    def rename(step):
+        if "rename_exact" not in step or "/log/" not in step or "sales.archive" in world.catalog.tables:
+            return
+        own = world.table("sales.events")
+        partitions = world.metastore.partitions(own)
+        world.catalog.drop_table("sales.events")
+        world.catalog.add_table(replace(own, name="archive"), partitions)
+        if taken:
+            world.catalog.add_table(replace(own, location="hdfs://nn/warehouse/fin/secret", create_time=own.create_time + 60))
+
+    world.files.before_step = rename
+    assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
+    assert "sales.archive" in world.catalog.tables
+    assert world.metastore.analyzed == []
+
+
 def test_sorted_rows_are_the_same_rows(world):
     before = world.rows_of("sales.events")
     assert compact(world, replace(QUIET, sort_columns=("row",))).code is Exit.DONE
