@@ -91,6 +91,10 @@ def measure(gateway: Gateway, home: Path, asked: argparse.Namespace) -> None:
     assert not why, why
     meter.measure("write it", lambda: store.write_durably(files, paths.plan, plan_pieces(known, 1), OWNER_ONLY))
     print(f"plan.json: {Path(paths.plan[len('file:') :]).stat().st_size // MIB} MiB", flush=True)
+    del observed, plan, known
+    read = meter.measure("read it", lambda: store.read_plan(cluster, table, paths))
+    assert read is not None
+    assert len(read.units) == asked.units
 
 
 def main() -> None:

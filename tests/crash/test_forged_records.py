@@ -37,7 +37,7 @@ def forge(desk: Desk, path: str, change: Callable[[Any], None]) -> None:
 def forge_plan(desk: Desk, change: Callable[[Desk, Dict[str, Any]], None]) -> None:
     """Change every unit of the newest run's plan."""
     newest = desk.run_directories()[-1]
-    forge(desk, desk.control.run(newest).plan, lambda plan: [change(desk, unit) for unit in plan["units"]])
+    forge(desk, desk.control.run(newest).plan, lambda line: change(desk, line) if "unit" in line else None)
 
 
 def set_live(desk: Desk, unit: Dict[str, Any]) -> None:

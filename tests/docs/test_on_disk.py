@@ -13,6 +13,7 @@ from hivekeeper import names
 from hivekeeper.plan.recover import KNOWN_FILES, STATES
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk
+from support.records import plan_from_json_lines
 from support.world import World
 
 TEXT = (Path(__file__).parents[2] / "docs" / "on-disk.md").read_text("utf-8")
@@ -74,7 +75,7 @@ def written(desk) -> Dict[str, str]:
 
 
 def plans(written: Mapping[str, str]) -> List[Dict[str, Any]]:
-    return [json.loads(text) for path, text in written.items() if path.endswith("/plan.json")]
+    return [plan_from_json_lines(text) for path, text in written.items() if path.endswith("/plan.json")]
 
 
 def actions(written: Mapping[str, str]) -> List[Dict[str, Any]]:

@@ -37,17 +37,34 @@ def plan_to_text(plan, created_ms=1):
     return "".join(run_files.plan_pieces(plan, created_ms))
 
 
+def plan_from_json_lines(text):
+    """A plan as one value, with its units in `units`."""
+    run, *units = map(json.loads, text.splitlines())
+    assert run["units"] == len(units)
+    return {**run, "units": units}
+
+
+def plan_to_lines(plan):
+    """The values on the lines of such a plan, which may be a damaged one."""
+    units = plan.get("units")
+    return [{**plan, "units": len(units)}, *units] if isinstance(units, list) else [plan]
+
+
+def plan_to_json_lines(plan):
+    return lines(plan_to_lines(plan))
+
+
 def compaction_plan():
-    return json.loads(plan_to_text(_COMPACTION, created_ms=1))
+    return plan_from_json_lines(plan_to_text(_COMPACTION, created_ms=1))
 
 
 def rollback_plan():
-    return json.loads(plan_to_text(replace(_COMPACTION, operation="rollback", units=(_UNDONE,), record=""), created_ms=1))
+    return plan_from_json_lines(plan_to_text(replace(_COMPACTION, operation="rollback", units=(_UNDONE,), record=""), created_ms=1))
 
 
 def cleanup_plan():
     plan = replace(_COMPACTION, operation="cleanup", units=(_UNDONE,), record="", discard="trash", records=(f"{LATER}.t2",))
-    return json.loads(plan_to_text(plan, created_ms=1))
+    return plan_from_json_lines(plan_to_text(plan, created_ms=1))
 
 
 def certificate():
@@ -77,11 +94,12 @@ def pin_entry():
 
 
 PLANS = {make.__name__: make for make in (compaction_plan, rollback_plan, cleanup_plan)}
+PLAN_LINES = {name: (lambda make=make: plan_to_lines(make())) for name, make in PLANS.items()}
 ENTRIES = {make.__name__: make for make in (compaction_entry, rollback_entry, cleanup_entry, pin_entry)}
 
 
 def read_plan(text):
-    return run_files.plan_from_text(text, ROOT, "plan.json", RUN)
+    return run_files.plan_from_lines(text.split("\n"), ROOT, "plan.json", RUN)
 
 
 def read_certificates(text):

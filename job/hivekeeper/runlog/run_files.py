@@ -155,8 +155,8 @@ def absolute(path: str, root: str) -> str:
 
 
 def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
-    """The text of plan.json, unit by unit: a run may have a million files."""
-    document = {
+    """The text of plan.json, line by line: the run, then each unit. A run may have a million files."""
+    run = {
         "version": PLAN_VERSION,
         "run": plan.run,
         "operation": plan.operation,
@@ -168,16 +168,11 @@ def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
         "record": plan.record,
         "discard": plan.discard,
         "records": list(plan.records),
-        "units": [],
+        "units": len(plan.units),
     }
-    yield json.dumps(document, ensure_ascii=False)[: -len("]}")]
-    for index, unit in enumerate(plan.units):
-        yield (", " if index else "") + _unit_to_text(unit, plan.table.location)
-    yield "]}"
-
-
-def _unit_to_text(unit: PlannedUnit, root: str) -> str:
-    return json.dumps(_unit_to_dict(unit, root), ensure_ascii=False)
+    yield json.dumps(run, ensure_ascii=False) + "\n"
+    for unit in plan.units:
+        yield json.dumps(_unit_to_dict(unit, plan.table.location), ensure_ascii=False) + "\n"
 
 
 def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
@@ -200,50 +195,59 @@ def files_to_lists(files: Iterable[ManifestFile]) -> Any:
     return [[file.name, file.length, file.mtime_ms, file.file_id] for file in files]
 
 
-_PLAN_KEYS = frozenset(
+_RUN_KEYS = frozenset(
     ["version", "run", "operation", "created", "table", "location", "definition", "backupTable", "record", "discard", "records", "units"]
 )
 _UNIT_KEYS = frozenset(["unit", "partition", "values", "live", "storage", "parameters", "markers", "files", "backup", "expected", "digest"])
 
 
-def plan_from_text(text: str, root: str, where: str, run: RunId) -> RunPlan:
+def plan_from_lines(lines: Iterable[str], root: str, where: str, run: RunId) -> RunPlan:
     """Read the plan of `run` for the table at `root`; `where` names the file. Raises UnreadableRecord."""
-    document = Node(strict.parse(text, where), where)
-    version = document["version"].whole(1)
-    if version > PLAN_VERSION:
-        raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {version})")
-    document.only(_PLAN_KEYS)
-    document["run"].refuse_where(document["run"].value != run, f"it is not {run}, the run whose directory holds it")
-    document["created"].whole()
-    operation = document["operation"].one_of(PLANNED_OPERATIONS)
-    table = _table_from(document["definition"], root)
-    document["table"].refuse_where(document["table"].value != table.full_name, f"it is not {table.full_name}, as in `definition`")
-    stored = document["definition"]["location"].value
-    document["location"].refuse_where(document["location"].value != stored, "it is not that of `definition`")
-    discard = document["discard"].one_of([DELETE, TRASH] if operation == CLEANUP else [""])
-    return RunPlan(
-        run,
-        operation,
-        table,
-        tuple(map(_Units(table, operation).take, document["units"].each(MOST_UNITS))),
-        table_name_from(document["backupTable"]),
-        run_id_from(document["record"]) if document["record"].value != "" else "",
-        discard,
-        tuple(directory_from(item) for item in document["records"].each()),
-    )
+    plan, units = _open_plan(iter(lines), root, where, run)
+    return replace(plan, units=tuple(units))
 
 
 def check_plan(plan: RunPlan, created_ms: int, where: str, run: RunId) -> None:
-    """Raise UnreadableRecord unless plan_from_text accepts what plan_pieces writes; unit by unit, without a copy of the whole."""
-    head = plan_from_text("".join(plan_pieces(replace(plan, units=()), created_ms)), plan.table.location, where, run)
-    units, above = _Units(head.table, head.operation), Node(None, where, None, "units")
-    above.refuse_where(len(plan.units) > MOST_UNITS, f"it has {len(plan.units)} items, more than {MOST_UNITS}")
-    for index, unit in enumerate(plan.units):
-        units.take(Node(strict.parse(_unit_to_text(unit, plan.table.location), where), where, above, index))
+    """Raise UnreadableRecord unless plan_from_lines accepts what plan_pieces writes; unit by unit, without a copy of the whole."""
+    _, units = _open_plan(plan_pieces(plan, created_ms), plan.table.location, where, run)
+    for _ in units:
+        pass
+
+
+def _open_plan(lines: Iterator[str], root: str, where: str, run: RunId) -> Tuple[RunPlan, Iterator[PlannedUnit]]:
+    """The plan without its units, and the units as they are read."""
+    head = Node(strict.parse(next(lines, ""), where), where)
+    version = head["version"].whole(1)
+    if version > PLAN_VERSION:
+        raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {version})")
+    head.only(_RUN_KEYS)
+    head["run"].refuse_where(head["run"].value != run, f"it is not {run}, the run whose directory holds it")
+    head["created"].whole()
+    operation = head["operation"].one_of(PLANNED_OPERATIONS)
+    table = _table_from(head["definition"], root)
+    head["table"].refuse_where(head["table"].value != table.full_name, f"it is not {table.full_name}, as in `definition`")
+    stored = head["definition"]["location"].value
+    head["location"].refuse_where(head["location"].value != stored, "it is not that of `definition`")
+    discard = head["discard"].one_of([DELETE, TRASH] if operation == CLEANUP else [""])
+    plan = RunPlan(
+        run,
+        operation,
+        table,
+        (),
+        table_name_from(head["backupTable"]),
+        run_id_from(head["record"]) if head["record"].value != "" else "",
+        discard,
+        tuple(directory_from(item) for item in head["records"].each()),
+    )
+    return plan, _Units(table, operation).read(lines, head["units"])
+
+
+# The parent of each unit's line, for the names of fields in messages.
+_LINES = Node(None, "", None, "units")
 
 
 class _Units:
-    """Reads the units of a plan one after the other."""
+    """Reads the units of a plan, each on a line of its own."""
 
     def __init__(self, table: Table, operation: str) -> None:
         self._table, self._operation = table, operation
@@ -251,7 +255,17 @@ class _Units:
         self._partitions: Set[str] = set()
         self._files = 0
 
-    def take(self, item: Node) -> PlannedUnit:
+    def read(self, lines: Iterable[str], number: Node) -> Iterator[PlannedUnit]:
+        """`number` says how many there must be: a text cut off at the end of a line is no shorter plan."""
+        promised = number.whole(0, MOST_UNITS)
+        found = 0
+        for line in filter(None, lines):
+            number.refuse_where(found == promised, "more units follow")
+            yield self._take(Node(strict.parse(line, number.where), number.where, _LINES, found))
+            found += 1
+        number.refuse_where(found < promised, f"only {found} units follow")
+
+    def _take(self, item: Node) -> PlannedUnit:
         unit = _unit_from(item.only(_UNIT_KEYS), self._table, self._operation)
         item["unit"].refuse_where(unit.number in self._numbers, "another unit has this number")
         # Only rollback and cleanup, whose units are backups, may have several units of one partition.

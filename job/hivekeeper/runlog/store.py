@@ -19,11 +19,11 @@ from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.history import History, LoggedRun, reconcile
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.replay import FileSet, files_at
-from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_text, plan_pieces
+from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_lines, plan_pieces
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 
-# A record is held in memory while it is read. A run has at most a million files, at 256 bytes each: name, length, time and id take about
-# 110, or 330 with the longest name that HDFS allows.
+# What a record says is held in memory. A run has at most a million files, at 256 bytes each: name, length, time and id take about 110, or
+# 330 with the longest name that HDFS allows.
 MOST_RECORD_BYTES = 256 * 1_000_000
 # For each file an entry has two lines of up to about a kilobyte, one for the old file and one for the new.
 MOST_ENTRY_BYTES = 2 * 1024 * 1_000_000
@@ -189,8 +189,8 @@ def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPl
         _refuse_large(file)
         _require_trusted(cluster, file)
         try:
-            text = "".join(cluster.files.read_pieces(file))
-            return plan_from_text(text, table.location, paths.plan, run_of(names.base(paths.top)))
+            lines = strict.lines_of(cluster.files.read_pieces(file), paths.plan)
+            return plan_from_lines(lines, table.location, paths.plan, run_of(names.base(paths.top)))
         except SourceMissing:
             return None
         except NewerRecord as error:

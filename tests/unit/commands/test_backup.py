@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from hivekeeper.runlog import store
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
+from support.records import plan_from_json_lines
 from support.world import World
 
 
@@ -35,7 +35,7 @@ def desk(world):
 
 
 def plan_of(desk, run):
-    return json.loads(desk.world.files.content(desk.control.run(run).plan))
+    return plan_from_json_lines(desk.world.files.content(desk.control.run(run).plan))
 
 
 def record_used(desk):

@@ -18,7 +18,7 @@ from hivekeeper.runlog import store
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk
-from support.records import changed
+from support.records import changed, plan_from_json_lines, plan_to_json_lines
 from support.world import World
 
 VICTIM = "../../salaries/dt=1"
@@ -66,7 +66,7 @@ def rewrite(world, path, change):
 
 
 def forge(world, path, way, value):
-    rewrite(world, path, lambda text: json.dumps(changed(json.loads(text), way, value)))
+    rewrite(world, path, lambda text: plan_to_json_lines(changed(plan_from_json_lines(text), way, value)))
 
 
 def run_on_all(desk):
@@ -169,7 +169,7 @@ def test_a_unit_at_its_own_place_in_the_metastore_is_recovered_wherever_that_is(
     partitions = world.catalog.partitions["sales.events"]
     partitions["dt=1"] = replace(partitions["dt=1"], location=elsewhere)
     run = swap(desk)
-    assert json.loads(world.picture()[run.plan])["units"][0]["live"] == "somewhere/else"
+    assert plan_from_json_lines(world.picture()[run.plan])["units"][0]["live"] == "somewhere/else"
     assert desk.recover().code is Exit.DONE
 
 

@@ -9,7 +9,7 @@ import pytest
 from hivekeeper.runlog.strict import ForeignRecord, UnreadableRecord
 from support import records
 from support.builders import ROOT
-from support.records import GONE, LATER, PLACE, RUN, changed, lines
+from support.records import GONE, LATER, PLACE, RUN, changed, lines, plan_to_json_lines
 
 ELSEWHERE = [
     "../../../fin/salaries/dt=1",
@@ -206,20 +206,20 @@ def names_of(rows):
 @pytest.mark.parametrize(("way", "value"), PLAN, ids=names_of(PLAN))
 def test_a_forged_plan_is_known_for_one(way, value):
     with pytest.raises(ForeignRecord, match=r"plan\.json is not what Hivekeeper writes: "):
-        records.read_plan(json.dumps(changed(records.compaction_plan(), way, value)))
+        records.read_plan(plan_to_json_lines(changed(records.compaction_plan(), way, value)))
 
 
 @pytest.mark.parametrize("good", [records.rollback_plan, records.cleanup_plan])
 @pytest.mark.parametrize(("way", "value"), PLAN_OF_A_BACKUP, ids=names_of(PLAN_OF_A_BACKUP))
 def test_a_forged_plan_about_a_backup_is_known_for_one(way, value, good):
     with pytest.raises(ForeignRecord, match=r"units\[0\]"):
-        records.read_plan(json.dumps(changed(good(), way, value)))
+        records.read_plan(plan_to_json_lines(changed(good(), way, value)))
 
 
 @pytest.mark.parametrize("discard", ["", "keep", None, 1])
 def test_a_cleanup_says_how_it_discards(discard):
     with pytest.raises(ForeignRecord, match="discard"):
-        records.read_plan(json.dumps(changed(records.cleanup_plan(), ["discard"], discard)))
+        records.read_plan(plan_to_json_lines(changed(records.cleanup_plan(), ["discard"], discard)))
 
 
 @pytest.mark.parametrize(("way", "value"), CERTIFICATE, ids=names_of(CERTIFICATE))
@@ -257,7 +257,7 @@ def test_what_a_rollback_undoes_is_a_unit_of_a_run(key, value):
 def test_a_message_names_the_file_the_field_and_why():
     forged = changed(records.rollback_plan(), [*UNIT, "backup", "place"], "../../../fin/salaries/dt=1")
     with pytest.raises(ForeignRecord) as raised:
-        records.read_plan(json.dumps(forged))
+        records.read_plan(plan_to_json_lines(forged))
     assert str(raised.value) == (
         "plan.json is not what Hivekeeper writes: units[0].backup.place: '../../../fin/salaries/dt=1' is no place of a backup of unit 1 "
         f"of run {RUN}"
@@ -288,12 +288,12 @@ def test_what_json_allows_and_we_never_write_ends_nothing_but_its_table(text, wh
 
 def test_a_name_that_looks_like_half_a_character_is_a_name():
     plan = changed(records.compaction_plan(), [*UNIT, "files", 0, 0], "a\\ud800")
-    assert records.read_plan(json.dumps(plan)).units[0].manifest[0].name == "a\\ud800"
+    assert records.read_plan(plan_to_json_lines(plan)).units[0].manifest[0].name == "a\\ud800"
 
 
 @pytest.mark.parametrize("good", records.PLANS.values(), ids=list(records.PLANS))
 def test_a_plan_that_we_wrote_is_taken(good):
-    plan = records.read_plan(json.dumps(good()))
+    plan = records.read_plan(plan_to_json_lines(good()))
     assert plan.units[0].live == f"{ROOT}/dt=2026-01-01/ref=F R"
     assert plan.operation == good()["operation"]
 
@@ -322,7 +322,7 @@ def test_an_action_that_stands_twice_is_not_ours(again):
 def test_a_value_that_is_empty_in_the_metastore_is_null_in_the_partitions_name():
     plan = changed(records.compaction_plan(), [*UNIT, "values"], ["2026-01-01", ""])
     plan = changed(plan, [*UNIT, "partition"], "dt=2026-01-01/ref=__HIVE_DEFAULT_PARTITION__")
-    assert records.read_plan(json.dumps(plan)).units[0].unit.values == ("2026-01-01", "")
+    assert records.read_plan(plan_to_json_lines(plan)).units[0].unit.values == ("2026-01-01", "")
 
 
 OF_FORMER = {"partition": "region=eu", "values": ["eu"], "expected": []}
@@ -344,10 +344,10 @@ def test_only_a_cleanup_that_leaves_live_alone_may_be_about_partitions_of_a_form
     plan = good()
     plan["units"][0].update({**OF_FORMER, **fields})
     if taken:
-        assert records.read_plan(json.dumps(plan)).units[0].name == "region=eu"
+        assert records.read_plan(plan_to_json_lines(plan)).units[0].name == "region=eu"
     else:
         with pytest.raises(ForeignRecord):
-            records.read_plan(json.dumps(plan))
+            records.read_plan(plan_to_json_lines(plan))
 
 
 @pytest.mark.parametrize("good", records.ENTRIES.values(), ids=list(records.ENTRIES))

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import pytest
@@ -9,9 +8,9 @@ from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.runlog import run_files
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
-from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
+from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
-from support.records import plan_to_text
+from support.records import plan_from_json_lines, plan_to_json_lines, plan_to_text, read_plan
 
 MANIFEST = (ManifestFile.of(a_file("a b%2F'.parquet")), ManifestFile.of(a_file("_SUCCESS", length=0)))
 PLANNED = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, ("_SUCCESS",))
@@ -26,31 +25,41 @@ CERTIFICATE = compaction.certify(
 
 def test_a_plan_is_read_back_as_it_was():
     text = plan_to_text(RECORDED, created_ms=1)
-    assert run_files.plan_from_text(text, ROOT, "plan.json", RUN) == RECORDED
+    assert read_plan(text) == RECORDED
 
 
 def test_a_plan_stays_true_when_the_nameservice_is_renamed():
     text = plan_to_text(RECORDED, created_ms=1)
-    read = run_files.plan_from_text(text, "hdfs://ha/warehouse/sales/events", "plan.json", RUN)
+    read = run_files.plan_from_lines(text.split("\n"), "hdfs://ha/warehouse/sales/events", "plan.json", RUN)
     assert read.units[0].unit.live == "hdfs://ha/warehouse/sales/events/dt=2026-01-01"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "run": 1, "operation": 2, "table": 3, "units": [{}]}'])
 def test_a_plan_that_cannot_be_read_says_which(text):
     with pytest.raises(UnreadableRecord, match="runs/R/plan.json"):
-        run_files.plan_from_text(text, ROOT, "runs/R/plan.json", RUN)
+        run_files.plan_from_lines(text.split("\n"), ROOT, "runs/R/plan.json", RUN)
 
 
 def test_a_plan_of_a_newer_version_is_refused():
-    newer = json.dumps({**json.loads(plan_to_text(RECORDED, 1)), "version": 2})
+    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 2})
     with pytest.raises(NewerRecord, match="newer Hivekeeper"):
-        run_files.plan_from_text(newer, ROOT, "plan.json", RUN)
+        read_plan(newer)
 
 
 def test_a_plan_of_a_cleanup_is_read_back_with_what_it_discards():
     unit = PlannedUnit(1, a_unit("dt=2026-01-01"), MANIFEST, (), BackupPlace(RUN, 3, f"runs/{RUN}.t1/retired/u00003"), MANIFEST[:1])
     plan = replace(RECORDED, operation="cleanup", units=(unit,), records=(RUN,), discard="trash")
-    assert run_files.plan_from_text(plan_to_text(plan, 1), ROOT, "plan.json", RUN) == plan
+    assert read_plan(plan_to_text(plan)) == plan
+
+
+def test_a_plan_that_is_cut_off_between_two_lines_is_not_a_shorter_plan():
+    text = plan_to_text(replace(RECORDED, units=(PLANNED, replace(PLANNED, number=2, unit=a_unit("dt=2026-01-02")))))
+    first, second, third = text.splitlines(keepends=True)
+    assert len(read_plan(first + second + third).units) == 2
+    with pytest.raises(ForeignRecord, match="units: only 1 units follow"):
+        read_plan(first + second)
+    with pytest.raises(ForeignRecord, match="units: more units follow"):
+        read_plan(first + second + third + third)
 
 
 TWICE = (RECORDED.units[0], RECORDED.units[0])
@@ -67,7 +76,7 @@ TWICE = (RECORDED.units[0], RECORDED.units[0])
 def test_what_could_not_be_read_back_is_found_before_it_is_written(plan, what):
     for read in (
         lambda: run_files.check_plan(plan, 1, "plan.json", RUN),
-        lambda: run_files.plan_from_text(plan_to_text(plan), ROOT, "plan.json", RUN),
+        lambda: read_plan(plan_to_text(plan)),
     ):
         with pytest.raises(UnreadableRecord, match=what):
             read()
