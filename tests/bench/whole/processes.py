@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 class Failed(Exception):
-    """A program ended with an error; the message holds the end of its log."""
+    """A program ended with an error; the first line of the message names no place of this machine, the others are the end of its log."""
 
 
 def run(command: Sequence[str], environ: Mapping[str, str], home: Path) -> Run:
@@ -49,7 +49,7 @@ def run(command: Sequence[str], environ: Mapping[str, str], home: Path) -> Run:
     output = stdout.read_text(errors="replace")
     if process.returncode != 0:
         log = output[-1500:] + stderr.read_text(errors="replace")[-2500:]
-        raise Failed(f"{' '.join(map(str, command[:6]))} …: exit {process.returncode}\n{log}")
+        raise Failed(f"{Path(command[0]).name}: exit {process.returncode}\n{log}")
     found = _SESSION.search(output)
     there = int(found[1] or found[2]) / 1000 if found else begun
     before = watch.cpu_at(there)
