@@ -17,8 +17,8 @@ class HivekeeperError(Exception):
     usual_code = Code.BUG
 
     def __init__(self, what: str, *, state: str = "nothing was changed", next: str, code: Optional[Code] = None) -> None:
-        super().__init__(what)
         self.reason = Reason(code or self.usual_code, what, next, state)
+        super().__init__(self.reason.what)
 
     def __str__(self) -> str:
         return self.reason.what

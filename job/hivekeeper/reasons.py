@@ -560,6 +560,18 @@ class Code(Coded):
         self.advice = advice
 
 
+# Of one text of a reason. Tenants choose the names in it, and a run may have to keep and to log one for each of a hundred thousand units.
+MOST_CHARACTERS = 1000
+
+
+def shorten(text: str, most: int = MOST_CHARACTERS) -> str:
+    """The text, or its beginning and its end if it is long."""
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end - 3]}...{text[-end:]}"
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why something was not done, or not as planned: what happened, what to do next, and for an error the state of the table."""
@@ -568,6 +580,10 @@ class Reason:
     what: str
     next: str = ""
     state: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("what", "next", "state"):
+            object.__setattr__(self, name, shorten(getattr(self, name)))
 
     @property
     def exit(self) -> Exit:

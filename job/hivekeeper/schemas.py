@@ -11,11 +11,19 @@ import re
 from dataclasses import dataclass
 from typing import Iterable, Iterator, List, Optional, Tuple
 
+from hivekeeper.reasons import shorten
+
+# Of what was not understood; the rest of a schema may have megabytes.
+MOST_QUOTED = 100
+
 PARQUET, ORC = "parquet", "orc"
 
 
 class SchemaTextError(Exception):
-    """A schema text is not in the form that the format's library prints."""
+    """A schema text is not in the form that the format's library prints; the message is the part that is not."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(shorten(part, MOST_QUOTED))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Iterator, List, Tuple
 import pytest
 
 from hivekeeper.codes import Exit
-from hivekeeper.reasons import Code, Reason, Topic
+from hivekeeper.errors import NeedsInvestigation
+from hivekeeper.reasons import MOST_CHARACTERS, Code, Reason, Topic
 
 JOB = Path(__file__).parents[2] / "job" / "hivekeeper"
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in JOB.rglob("*.py") if path.name != "reasons.py"}
@@ -24,6 +25,15 @@ def codes_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Code":
             yield node.attr
+
+
+def test_a_text_with_what_a_tenant_wrote_is_shortened_in_the_middle():
+    what = "begin" + "x" * 8_000_000 + "end"
+    for reason in (Reason(Code.PROOF_FAILED, what), NeedsInvestigation(what, next=what, state=what, code=Code.PROOF_FAILED).reason):
+        assert len(reason.what) == MOST_CHARACTERS
+        assert (reason.what[:5], reason.what[-3:]) == ("begin", "end")
+        assert max(len(reason.next), len(reason.state)) <= MOST_CHARACTERS
+        assert len(reason.about(what).what) == MOST_CHARACTERS
 
 
 def test_every_code_of_the_catalogue_is_given_by_something_and_every_given_one_is_in_it():

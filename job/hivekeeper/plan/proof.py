@@ -8,6 +8,11 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Sequence, Tuple
 
 from hivekeeper.model import ColumnFacts, Content, FileInfo, FooterGroup, Form, StageOutput, UnitFooters
+from hivekeeper.reasons import shorten
+
+# What is said of a unit: a file may have a hundred thousand columns, with names of megabytes.
+MOST_DIFFERENCES = 10
+MOST_QUOTED = 100
 
 # How readers understand the values (`Form.identity`), and the codec.
 Kind = Tuple[str, str]
@@ -86,7 +91,7 @@ def _compare_form(source: Form, written: Form, codec: str) -> List[str]:
 def _first_change(before: str, after: str) -> str:
     for old, new in zip(before.splitlines(), after.splitlines()):
         if old != new:
-            return f"«{old.strip()}» became «{new.strip()}»"
+            return f"«{shorten(old.strip(), MOST_QUOTED)}» became «{shorten(new.strip(), MOST_QUOTED)}»"
     return "a column more or less"
 
 
@@ -95,12 +100,13 @@ def _compare_facts(source: Sequence[FooterGroup], written: Sequence[FooterGroup]
     differences = [f"{rows} rows in the source's footers, {rows_written} in the output's"] if rows != rows_written else []
     before, after = _add_columns(source), _add_columns(written)
     if set(before) != set(after):
-        return [*differences, f"the columns differ: {', '.join(sorted(set(before) ^ set(after)))}"]
+        return [*differences, f"the columns differ (first: {shorten(min(set(before) ^ set(after)), MOST_QUOTED)})"]
     for name, facts in before.items():
         for what in ("values", "nulls", "low", "high"):
             old, new = getattr(facts, what), getattr(after[name], what)
-            if old is not None and new is not None and old != new:
-                differences.append(f"column {name}: {what} was {old}, is {new}")
+            if old is not None and new is not None and old != new and len(differences) < MOST_DIFFERENCES:
+                quoted = [shorten(str(text), MOST_QUOTED) for text in (name, old, new)]
+                differences.append("column {}: {what} was {}, is {}".format(*quoted, what=what))
     return differences
 
 

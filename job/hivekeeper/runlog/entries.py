@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Table
@@ -16,6 +16,7 @@ from hivekeeper.reasons import Reason
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan, relative
+from hivekeeper.runlog.strict import MOST_TEXT
 
 READER_VERSION = 1
 WRITER_VERSION = 1
@@ -103,7 +104,11 @@ def entry_to_text(record: LogEntry, table: Table, actor: Actor, parameters: Mapp
 
 def entry_lines(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> Iterator[str]:
     """One log entry, one action per line; lazily, because each file has two lines."""
-    return (json.dumps(action, ensure_ascii=False) + "\n" for action in _actions(record, table, actor, parameters, first))
+    return (_json_text(action) + "\n" for action in _actions(record, table, actor, parameters, first))
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> Iterator[Dict[str, Any]]:
@@ -122,6 +127,18 @@ def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[s
         elif unit.exchanged:
             yield from _removes(record, unit, table)
             yield from _adds(record, unit, table)
+
+
+# The characters of all reasons and names of late files in an entry together. Anyone who may write to the table chooses how many there are
+# and how long, and every later command reads them; reason codes are always there.
+MOST_NOTES = 2**21
+# The size of one unit's outcome without its name, its directory and these notes: keys, numbers and punctuation.
+_CHARACTERS_OF_OUTCOME = 600
+
+
+def longest_line(plan: RunPlan) -> int:
+    """An upper estimate of the characters in the longest line of this run's entry, the one about its units."""
+    return MOST_NOTES + sum(_CHARACTERS_OF_OUTCOME + len(_json_text([unit.name, unit.live])) for unit in plan.units)
 
 
 # The size of one file's action without its names and values: keys, numbers and punctuation.
@@ -145,11 +162,13 @@ def table_id(table: Table) -> str:
 
 
 def _table_to_dict(table: Table) -> Dict[str, Any]:
+    """The definition may have grown since the run was planned, so a schema that no entry should hold is left out."""
+    schema = json.dumps([asdict(column) for column in table.columns])
     return {
         "id": table_id(table),
         "name": table.full_name,
         "format": {"provider": table.storage.serde},
-        "schemaString": json.dumps([asdict(column) for column in table.columns]),
+        "schemaString": schema if len(schema) <= MOST_TEXT else "",
         "partitionColumns": [column.name for column in table.partition_columns],
         "configuration": {"kind": table.kind, "location": table.location},
         "createdTime": table.create_time * 1000,
@@ -170,11 +189,31 @@ def _commit_info(record: LogEntry, actor: Actor, parameters: Mapping[str, Any], 
         "host": actor.host,
         "applicationId": actor.application_id,
         "engineInfo": f"Hivekeeper/{actor.version}",
-        "units": [_unit_outcome(record, unit, table) for unit in record.units],
+        "units": _unit_outcomes(record, table),
     }
 
 
-def _unit_outcome(record: LogEntry, unit: UnitResult, table: Table) -> Dict[str, Any]:
+def _unit_outcomes(record: LogEntry, table: Table) -> List[Dict[str, Any]]:
+    room = _Room(MOST_NOTES)
+    return [_unit_outcome(record, unit, table, room) for unit in record.units]
+
+
+class _Room:
+    """How many characters there still are for texts that an entry can do without."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def fits(self, text: str) -> bool:
+        """Whether the text fits; if so, its room is taken."""
+        needed = len(_json_text(text))
+        if needed > self._left:
+            return False
+        self._left -= needed
+        return True
+
+
+def _unit_outcome(record: LogEntry, unit: UnitResult, table: Table, room: _Room) -> Dict[str, Any]:
     backup = unit.planned.backup
     digest = unit.certificate.digest if unit.certificate else unit.planned.digest
     return {
@@ -182,10 +221,10 @@ def _unit_outcome(record: LogEntry, unit: UnitResult, table: Table) -> Dict[str,
         "partition": unit.planned.name,
         "live": relative(unit.planned.live, table.location),
         "outcome": unit.outcome.code,
-        "reason": unit.reason,
+        "reason": unit.reason if room.fits(unit.reason) else "",
         "reasonCode": unit.why.code.code if unit.why else "",
         "gapMs": unit.gap_ms,
-        "lateFiles": list(unit.late_files),
+        "lateFiles": [name for name in unit.late_files if room.fits(name)],
         "place": place_of(record.directory, unit.planned) if unit.exchanged else None,
         "backup": {"run": backup.run, "unit": backup.number} if backup else None,
         "rows": digest.rows if digest else None,

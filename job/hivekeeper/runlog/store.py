@@ -15,6 +15,7 @@ from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
+from hivekeeper.runlog.entries import longest_line
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.history import History, LoggedRun, reconcile
 from hivekeeper.runlog.keeper import Keeper
@@ -204,6 +205,8 @@ def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_byte
         return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
     if entry_bytes > MOST_ENTRY_BYTES:
         return f"its log entry could have more than {MOST_ENTRY_BYTES} bytes"
+    if longest_line(plan) > strict.MOST_LINE:
+        return f"its log entry could have a line of more than {strict.MOST_LINE} characters"
     try:
         check_plan(plan, created_ms, paths.plan, run_of(names.base(paths.top)))
         return ""

@@ -291,6 +291,26 @@ def test_a_copy_takes_what_spark_would_change(form):
     assert refuse_copy(form, "parquet", "snappy", "3.5.9") is None
 
 
+LONG = "x" * 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("format", "schema"),
+    [
+        ("parquet", f"message schema {{\n  optional int32 {LONG} = -1;\n}}"),
+        ("parquet", LONG),
+        ("orc", f"struct<a:varchar(-5),{LONG}:int>"),
+        ("orc", f"struct<a:int>{LONG}"),
+    ],
+    ids=["negative id", "no message", "negative length", "more than a struct"],
+)
+def test_a_schema_that_is_not_understood_is_quoted_in_short(format, schema):
+    """A footer of a few kilobytes may have it, in each of a hundred thousand partitions."""
+    why = refuse_copy(Form(schema, "none", "x"), format, "snappy", "3.5.9")
+    assert "not understood" in why
+    assert len(why) < 200
+
+
 @pytest.mark.parametrize(
     ("form", "codec", "says"),
     [

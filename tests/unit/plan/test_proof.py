@@ -47,7 +47,7 @@ def test_the_same_content_is_proved():
         (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, nulls=3)})), "column id: nulls was 2, is 3"),
         (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, values=31)})), "column id: values was 30, is 31"),
         (dict(output=replace(OUTPUT, columns={"id": replace(COLUMN, high="8")})), "column id: high was 9, is 8"),
-        (dict(output=replace(OUTPUT, columns={})), "the columns differ: id"),
+        (dict(output=replace(OUTPUT, columns={})), "the columns differ (first: id)"),
         (dict(listed=(NEW, a_file("stray"))), "other files than were read back"),
         (dict(outputs=2), "instead of the planned 2"),
         (dict(output=(OUTPUT, replace(OUTPUT, form=replace(FORM, codec="gzip")))), "2 forms, which are not the 1 of the sources"),
@@ -57,6 +57,22 @@ def test_the_same_content_is_proved():
 )
 def test_each_difference_is_found_and_said(changed, says):
     assert says in "; ".join(differences(**changed))
+
+
+def test_differences_are_few_and_short_however_many_columns_there_are_and_however_long_their_names():
+    """They go into the table's log. A footer of two kilobytes can have a name of two million characters."""
+    columns = {f"{number}{'x' * 2_000_000}": replace(COLUMN, high="9" * 1_000_000) for number in range(20)}
+    written = {name: replace(facts, values=31, high="8" * 1_000_000) for name, facts in columns.items()}
+    sources = (replace(SOURCE, columns=columns),)
+    schema = f"message schema {{\n  optional int32 {'x' * 2_000_000};\n}}"
+    for output in (
+        replace(OUTPUT, columns=written),
+        replace(OUTPUT, columns={}),
+        replace(OUTPUT, columns=columns, form=replace(FORM, schema=schema)),
+    ):
+        found = differences(output, sources=sources)
+        assert found
+        assert len("; ".join(found)) < 5000
 
 
 def test_statistics_that_one_side_lacks_are_not_compared():

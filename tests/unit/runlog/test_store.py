@@ -10,7 +10,7 @@ from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import store
+from hivekeeper.runlog import store, strict
 from hivekeeper.runlog.history import History
 from support.builders import a_table
 from support.contexts import a_context
@@ -125,7 +125,7 @@ def test_an_entry_is_read_once_per_table_and_let_go_with_it(desk, monkeypatch):
     assert world.cluster.log_entries == {}
 
 
-@pytest.mark.parametrize("limit", ["MOST_RECORD_BYTES", "MOST_ENTRY_BYTES"])
+@pytest.mark.parametrize("limit", ["MOST_RECORD_BYTES", "MOST_ENTRY_BYTES", "MOST_LINE"])
 @pytest.mark.parametrize("command", ["compact", "rollback", "cleanup", "backup"])
 def test_a_run_whose_records_could_not_be_read_again_is_not_begun(desk, monkeypatch, limit, command):
     if command in ("rollback", "cleanup"):
@@ -147,7 +147,7 @@ def _with(monkeypatch, limit):
 
     def why(*arguments):
         with monkeypatch.context() as small:
-            small.setattr(store, limit, 10)
+            small.setattr(strict if limit == "MOST_LINE" else store, limit, 10)
             return check(*arguments)
 
     return why
