@@ -57,6 +57,19 @@ setup() {
   [ ! -e "$LOGS/hivekeeper-verify-20200102T000000Z-4194399.log" ]
 }
 
+@test "log: a directory in which everyone may exchange files is refused, one with the sticky bit is not" {
+  stub_spark
+  mkdir -m 0777 "$LOGS"
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: everyone may write to it and exchange files in it" ]]
+  [ ! -e "$ARGV" ]
+  [ -z "$(ls -A "$LOGS")" ]
+  chmod +t "$LOGS"
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 0 ]
+}
+
 @test "log: a directory that cannot be made is one clear error, and nothing is started" {
   stub_spark
   touch "$WORLD/file"
