@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Mapping, NamedTuple, Optional, Tuple
+from urllib.parse import quote
 
 from hivekeeper.names import RunId, UnitNumber
 
@@ -201,6 +202,11 @@ class Unit:
     @property
     def label(self) -> str:
         return f"{self.table}/{self.name}" if self.name else self.table
+
+    @property
+    def log_field(self) -> str:
+        """The label without blanks, which separate the fields of a log line; escaped like the characters that Hive escapes."""
+        return "".join(quote(character) if character.isspace() else character for character in self.label)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,12 @@ def test_examples_show_nested_values_as_json_to_the_microsecond(compare):
     assert ".000001" in found.examples_of_one[0]["when"]
 
 
+def test_examples_leave_the_executors_in_short(compare):
+    """Twenty of them go to the driver for each unit that differs, and values may have gigabytes."""
+    found = compare([pa.table({"long": ["x" * 3_000_000], "other": [["y" * 3_000_000]]})], [])
+    assert [len(found.examples_of_one[0][name]) for name in ("long", "other")] == [500_000, 500_000]
+
+
 def test_any_column_name_is_compared_and_shown(compare):
     names = ["a.b", "a`b", "a b", "ü-日", "one", "other", "it's", "select", "a,b;c", "x0"]
     one, other = ({name: [f"{side} {name}"] for name in names} for side in "xy")

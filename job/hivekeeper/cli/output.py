@@ -36,9 +36,14 @@ def print_result(parsed: argparse.Namespace, result: CommandResult) -> None:
         print_answer(screen.render(result, partitions=getattr(parsed, "partitions", False), width=_width()))
 
 
-def print_answer(text: str, end: str = "\n") -> None:
+def print_answer(answer: str, end: str = "\n") -> None:
+    """In an encoding that lacks characters of a name, these become escapes: the work is done, and its answer must not be lost."""
+    try:
+        answer.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        answer = text.escape_for_json(answer, sys.stdout.encoding)
     with despite_closed_stdout():
-        print(text, end=end, flush=True)
+        print(answer, end=end, flush=True)
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from hivekeeper.quoting import identifier, literal
 
 _SIDE, _HASH = f"{names.UNIT_COLUMN}_side", f"{names.UNIT_COLUMN}_hash"
 _ONE, _OTHER = "one", "other"
+# The characters of an example in all its columns together, which leave the executors, and of a value however many columns there are.
+MOST_SHOWN, LEAST_SHOWN = 1_000_000, 20
 # NULL fields are omitted, like fields missing from a file. Spark's default format has only milliseconds.
 _JSON = {
     "ignoreNullFields": "true",
@@ -113,8 +115,9 @@ def _surplus_hashes(counts: DataFrame, limit: int) -> Tuple[List[int], List[int]
 
 
 def _texts(hashed: DataFrame, columns: Sequence[Mapping[str, Any]], hashes: Sequence[int]) -> Dict[int, Example]:
-    """One row for each hash, its values as text."""
-    texts = [F.expr(_text(field)).alias(f"c{at}") for at, field in enumerate(columns)]
+    """One row for each hash, its values as text, of which long ones are cut off."""
+    most = max(LEAST_SHOWN, MOST_SHOWN // max(1, len(columns)))
+    texts = [F.substring(F.expr(_text(field)), 1, most).alias(f"c{at}") for at, field in enumerate(columns)]
     found = hashed.where(F.col(_HASH).isin(list(hashes))).select(_HASH, *texts).dropDuplicates([_HASH]).collect()
     return {row[0]: dict(zip((field["name"] for field in columns), row[1:])) for row in found}
 

@@ -265,7 +265,7 @@ def swap_batch(run: Run, batch: StageBatch, known: RunPlan, certificates: Dict[i
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
         result = swap.swap_unit(run, unit, certificates[unit.number])
-        log.info("run=%s unit=%s step=swap done %s", known.run, unit.label, result.for_log)
+        log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
         return result
 
     hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)

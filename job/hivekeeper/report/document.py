@@ -18,6 +18,7 @@ from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.text import escape_for_json
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.replay import FileSet
@@ -28,7 +29,8 @@ Json = Dict[str, Any]
 
 
 def to_json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=2)
+    """The text, in which names can neither control a terminal nor change the direction of a line."""
+    return escape_for_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _head(command: Optional[str]) -> Json:

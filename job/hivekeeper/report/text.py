@@ -6,6 +6,8 @@ cleaned, so that a partition value cannot control a terminal; colour is used onl
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -73,6 +75,19 @@ def factor_text(before: float, after: float) -> str:
         return "-"
     factor = before / after
     return f"{factor:.0f}x" if factor >= 9.95 else f"{factor:.1f}x"
+
+
+def escape_for_json(text: str, encoding: str = "utf-8") -> str:
+    """A JSON text with escapes for what cannot be printed, or not in this encoding. For any other text they are as good as others."""
+    return re.sub(r"[^\n -~]", lambda match: _escape_for_json(match[0], encoding), text)
+
+
+def _escape_for_json(character: str, encoding: str) -> str:
+    try:
+        character.encode(encoding)
+        return character if character.isprintable() else json.dumps(character)[1:-1]
+    except UnicodeEncodeError:
+        return json.dumps(character)[1:-1]
 
 
 def clean_text(text: str) -> str:

@@ -73,6 +73,10 @@ class PlannedUnit:
         return self.unit.label
 
     @property
+    def log_field(self) -> str:
+        return self.unit.log_field
+
+    @property
     def data_files(self) -> int:
         """How many files of the manifest hold rows."""
         return sum(1 for file in self.manifest if file.holds_rows)

@@ -72,7 +72,7 @@ def _discard_one(run: Run, plan: RunPlan, shown: _Shown, unit: PlannedUnit) -> U
     backup = unit.backup.place if unit.backup else ""
     why = shown.why_kept(backup)
     result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH)
-    log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.label, backup, result.for_log)
+    log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.log_field, backup, result.for_log)
     return result
 
 

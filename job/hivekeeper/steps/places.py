@@ -161,7 +161,7 @@ def _confirmed(run: Run, unit: UnitResult, found: Places) -> UnitResult:
     result = replace(unit, outcome=_outcome_of(found.changed[number]), has_backup=unit.exchanged)
     result = replace(result, why=explain(run, result, found.changed[number]))
     level = logging.ERROR if result.outcome is Outcome.MISPLACED else logging.WARNING
-    log.log(level, "run=%s unit=%s step=confirm-places done %s", run.directory, unit.planned.label, result.for_log)
+    log.log(level, "run=%s unit=%s step=confirm-places done %s", run.directory, unit.planned.log_field, result.for_log)
     return result
 
 
@@ -202,7 +202,7 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNu
     back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
     for planned in back:
         if run.cluster.metastore.add_partition(run.table, planned.partition):
-            log.warning("unit=%s step=restore-partition done reason='discovery had dropped it'", planned.label)
+            log.warning("unit=%s step=restore-partition done reason='discovery had dropped it'", planned.log_field)
     return {planned.number for planned in back}
 
 

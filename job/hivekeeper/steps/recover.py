@@ -180,7 +180,7 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
             _require_time(run, plan, len(done))
         run_directory.require_lock(run)
         done[unit.number] = settle(unit)
-        log.info("run=%s unit=%s step=recover done %s", plan.run, unit.label, done[unit.number].for_log)
+        log.info("run=%s unit=%s step=recover done %s", plan.run, unit.log_field, done[unit.number].for_log)
     return [done[unit.number] for unit in plan.units]
 
 
@@ -274,5 +274,5 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
     ]
     for unit in found:
         directory_exchange.lift_nested(files, unit.live)
-        log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.label)
+        log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.log_field)
     return tuple(unit.label for unit in found)

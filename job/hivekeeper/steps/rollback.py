@@ -38,7 +38,7 @@ def roll_back_units(run: Run, units: Sequence[PlannedUnit], hold: Hold = nullcon
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
         result = exchange.carry_out(describe_rollback(run, unit))
-        log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.label, result.for_log)
+        log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.name)
         return result

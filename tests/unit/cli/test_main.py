@@ -207,6 +207,16 @@ def ask(monkeypatch, capsys, stdin, *words):
     return answer, captured.err
 
 
+def test_an_answer_is_not_lost_where_the_terminal_lacks_a_character(monkeypatch):
+    """The table is done by then, and exit code 1 would have an operator look for a bug."""
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", shown)
+    output.print_answer('{"partition": "région=\U0001f41d"}')
+    text = shown.buffer.getvalue().decode("latin-1")
+    assert text == '{"partition": "région=\\ud83d\\udc1d"}\n'
+    assert json.loads(text) == {"partition": "région=\U0001f41d"}
+
+
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [("y\n", True), ("yes\n", True), (" Yes \n", True), ("n\n", False), ("\n", False), ("", False), ("yeah\n", False)],

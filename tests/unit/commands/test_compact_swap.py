@@ -210,6 +210,17 @@ def test_batches_are_bounded_and_all_of_them_are_done(world):
     assert len([path for path in world.picture() if "/certificates-" in path]) == 2
 
 
+def test_a_partitions_value_adds_no_field_to_a_line_of_the_log(caplog):
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1 step=swap\u3000outcome=put-back gap_ms=0.1": [1000] * 3})
+    with caplog.at_level("INFO"):
+        compact(world)
+    (line,) = [record.getMessage() for record in caplog.records if "step=swap" in record.getMessage()]
+    fields = line.split()
+    assert [field.partition("=")[0] for field in fields] == ["run", "unit", "step", "done", "outcome", "gap_ms"]
+    assert fields[1] == "unit=sales.events/dt=1%20step=swap%E3%80%80outcome=put-back%20gap_ms=0.1"
+
+
 # -- dry run ------------------------------------------------------------------------------------------------
 
 

@@ -241,3 +241,10 @@ def test_the_text_is_json_and_keeps_letters_beyond_ascii():
     text = document.to_json({"partition": "région=é"})
     assert "région=é" in text
     assert json.loads(text) == {"partition": "région=é"}
+
+
+def test_names_cannot_control_the_terminal_that_shows_the_document():
+    names = "line\u2028end \x9b31m \x7f \u202egnp.exe \u200b \U000e0001"
+    text = document.to_json({"partition": names})
+    assert text.replace("\n", "").isprintable()
+    assert json.loads(text) == {"partition": names}
