@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,7 +27,7 @@ from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import OWNER_ONLY, Partition, Table
-from hivekeeper.names import RunId
+from hivekeeper.names import RunId, RunPaths
 from hivekeeper.plan import compaction
 from hivekeeper.ports import Cluster
 from hivekeeper.runlog import store
@@ -68,7 +68,15 @@ def fill(table: Table, files: int, units: int, seeds: List[Path]) -> List[Partit
     return partitions
 
 
-def measure(gateway: Gateway, home: Path, asked: argparse.Namespace) -> None:
+class Written(NamedTuple):
+    """Where a plan was written."""
+
+    cluster: Cluster
+    table: Table
+    paths: RunPaths
+
+
+def measure(meter: Meter, gateway: Gateway, home: Path, asked: argparse.Namespace) -> Written:
     table = a_table(["dt"], create_time=5, location=f"file:{home}/events")
     in_memory = FakeFiles()
     metastore = FakeMetastore(in_memory)
@@ -77,7 +85,7 @@ def measure(gateway: Gateway, home: Path, asked: argparse.Namespace) -> None:
     clock: Any = TestClock(in_memory)
     clock.now_ms = lambda: 4_000_000_000_000
     cluster = Cluster(files, metastore, SparkRows(gateway), clock, "etl", "edge1", lambda: "app-1", "3.5.9", "UTC")
-    settings, meter = Settings(), Meter(gateway)
+    settings = Settings()
     print(f"{asked.files} files of {asked.columns} columns in {asked.units} partitions", flush=True)
     observed = meter.measure("observe", lambda: observe_table(cluster, table, settings))
     assert observed.reason is None, observed.reason
@@ -91,8 +99,12 @@ def measure(gateway: Gateway, home: Path, asked: argparse.Namespace) -> None:
     assert not why, why
     meter.measure("write it", lambda: store.write_durably(files, paths.plan, plan_pieces(known, 1), OWNER_ONLY))
     print(f"plan.json: {Path(paths.plan[len('file:') :]).stat().st_size // MIB} MiB", flush=True)
-    del observed, plan, known
-    read = meter.measure("read it", lambda: store.read_plan(cluster, table, paths))
+    return Written(cluster, table, paths)
+
+
+def measure_recovery(meter: Meter, written: Written, asked: argparse.Namespace) -> None:
+    """What a run holds that finds this one interrupted."""
+    read = meter.measure("read it", lambda: store.read_plan(*written))
     assert read is not None
     assert len(read.units) == asked.units
 
@@ -109,7 +121,9 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     driver = Driver({"spark.master": "local[2]", "spark.ui.enabled": "false", "spark.driver.memory": asked.memory}, "ERROR")
     try:
-        measure(Gateway(driver), home, asked)
+        gateway = Gateway(driver)
+        meter = Meter(gateway)
+        measure_recovery(meter, measure(meter, gateway, home, asked), asked)
     finally:
         driver.stop()
         shutil.rmtree(home)
