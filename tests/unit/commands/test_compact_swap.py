@@ -163,6 +163,38 @@ UNFIT_TO_COUNT = {
 }
 
 
+def table_of_spark(world, partitions="catalog", **serde):
+    table = world.table("sales.events")
+    parameters = {"spark.sql.sources.provider": "parquet", "spark.sql.partitionProvider": partitions}
+    storage = replace(table.storage, serde_parameters={"serialization.format": "1", "path": table.location, **serde})
+    world.catalog.put_table(replace(table, parameters=parameters, storage=storage))
+
+
+@pytest.mark.parametrize(
+    ("definition", "counted"),
+    [
+        ({}, True),
+        ({"path": "hdfs://nn/warehouse/fin/secret"}, False),
+        ({"Path": "hdfs://nn/warehouse/fin/secret"}, False),
+        ({"recursiveFileLookup": "true"}, False),
+        ({"partitions": ""}, False),
+    ],
+    ids=str,
+)
+def test_rows_are_not_counted_where_spark_reads_other_places_than_the_metastore_names(world, definition, counted):
+    table_of_spark(world, **definition)
+    assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
+    assert world.metastore.analyzed == ([("sales.events", ("dt=1", "dt=2", "dt=3"))] if counted else [])
+
+
+def test_rows_are_not_counted_where_spark_takes_a_location_for_a_pattern():
+    """Escaped dots lead out of the directory: `{x}/\\.\\./\\.\\./fin/secret`."""
+    world = World()
+    world.add_table(a_table(location="hdfs://nn/warehouse/sales/events/{x}"), {"": [1000] * 3})
+    assert outcomes(compact(world, replace(QUIET, analyze_stats=True))) == {"": "swapped"}
+    assert world.metastore.analyzed == []
+
+
 @pytest.mark.parametrize("unfit", UNFIT_TO_COUNT)
 def test_rows_are_not_counted_where_spark_would_read_what_was_refused(world, unfit, monkeypatch):
     """ANALYZE TABLE reads all partitions, not only those that were compacted, and a run that hangs in it does no other table."""
