@@ -154,7 +154,7 @@ def is_place_below(path: str) -> bool:
 
 
 def is_in_control(path: str) -> bool:
-    """Whether a path below a table's location, relative to it, is a control directory or inside one."""
+    """Whether a path is a control directory or inside one."""
     return any(_is_control(part) for part in path.split("/"))
 
 

@@ -123,9 +123,9 @@ class Code(Coded):
     IN_CONTROL_DIRECTORY = (
         Topic.UNITS,
         Exit.REFUSED,
-        "the partition lies in a control directory (`.hivekeeper`), where only backups and records belong; "
-        "`cleanup` keeps the backup that it shows",
-        "give the partition a directory of its own, or " + _WHERE,
+        "the partition, or the table, lies in a control directory (`.hivekeeper`), where only backups and records belong; "
+        "`cleanup` keeps the backup that a partition shows",
+        "give it a directory of its own, or " + _WHERE,
     )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"
     NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"

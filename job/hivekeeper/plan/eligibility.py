@@ -52,7 +52,18 @@ def refuse_kind(table: Table) -> Optional[Reason]:
         return Reason(Code.NO_LOCATION, "it has no location", "leave it out of the selection")
     if names.BACKUP_OF in table.parameters:
         return Reason(Code.BACKUP_TABLE, f"it is a backup table of {table.parameters[names.BACKUP_OF]}", "name that table instead")
+    if names.is_in_control(table.location):
+        # An unpartitioned table's control directory lies beside it, so no table's directory is around it.
+        return _refuse_control(table.location, "the table")
     return None
+
+
+def _refuse_control(location: str, what: str) -> Reason:
+    return Reason(
+        Code.IN_CONTROL_DIRECTORY,
+        f"it lies in a control directory of Hivekeeper, among backups and records ({location})",
+        f"give {what} a directory of its own, or leave it out",
+    )
 
 
 def refuse_table(table: Table) -> Optional[Reason]:
@@ -102,11 +113,7 @@ def refuse_unit(table: Table, unit: Unit) -> Optional[Reason]:
     if not is_below(unit.live, table.location):
         return Reason(Code.OUTSIDE_TABLE, f"it lies outside the table's directory ({unit.live})", "leave it out with --where")
     if names.is_in_control(unit.live[len(table.location.rstrip("/")) + 1 :]):
-        return Reason(
-            Code.IN_CONTROL_DIRECTORY,
-            f"it lies in a control directory of Hivekeeper, among backups and records ({unit.live})",
-            "give the partition a directory of its own, or leave it out with --where",
-        )
+        return _refuse_control(unit.live, "the partition")
     return None
 
 

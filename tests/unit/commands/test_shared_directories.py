@@ -116,3 +116,34 @@ def test_a_backup_table_of_a_table_that_is_there_is_another_tables(desk):
     desk.world.catalog.add_table(marked, [])
     desk.world.files.namespace.advance(3_600_001)
     assert desk.rollback().tables[0].problem.code is Code.SHARED_DIRECTORY
+
+
+def desk_of_evil(desk):
+    """CREATE EXTERNAL TABLE evil … LOCATION 'a backup of this table'."""
+    backup = f"{desk.control.runs}/{desk.run_directories()[0]}/retired/u00001"
+    desk.world.catalog.add_table(a_table(name="evil", location=backup, create_time=6), [])
+    desk.world.files.namespace.advance(3_600_001)
+    return Desk(desk.world, "sales.evil", backup_table=False)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "backup", "dry run"])
+def test_a_table_in_the_control_directory_of_another_one_is_refused(desk, command):
+    """That of an unpartitioned table lies beside it, so their locations do not touch; without a backup table nothing shows the backup."""
+    desk.settings = replace(desk.settings, backup_table=False)
+    desk.compact()
+    rows = desk.world.rows_of(desk.table)
+    evil = desk_of_evil(desk)
+    before = desk.world.picture()
+    do = {
+        **COMMANDS,
+        "pin": lambda desk: desk.pin("20260101t020304z-0000"),
+        "backup": Desk.backup,
+        "dry run": lambda d: d.compact(dry_run=True),
+    }
+    (outcome,) = do[command](evil).tables
+    assert (outcome.problem.code, outcome.code) == (Code.IN_CONTROL_DIRECTORY, Exit.REFUSED)
+    assert desk.world.picture() == before
+    desk.world.catalog.drop_table("sales.evil")
+    desk.world.files.namespace.advance(3_600_001)
+    assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
+    assert desk.world.rows_of(desk.table) == rows
