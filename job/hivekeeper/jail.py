@@ -109,6 +109,9 @@ class JailedFiles:
     def qualify(self, path: str) -> str:
         return self.inner.qualify(path)
 
+    def is_foreign(self, location: str) -> bool:
+        return self.inner.is_foreign(location)
+
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         return self.inner.look(directories)
 

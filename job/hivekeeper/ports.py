@@ -102,6 +102,11 @@ class Files(Protocol):
     def qualify(self, path: str) -> str:
         """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash."""
 
+    def is_foreign(self, location: str) -> bool:
+        """Whether a location, which is qualified, is on a server that no configuration names: no other method may be called for it, as
+        that may never return. Neither this nor `qualify` calls a server.
+        """
+
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         """Snapshot of each directory in bulk: own file id and time first, then the raw listing, hidden names included.
 

@@ -355,6 +355,14 @@ class Code(Coded):
         "run as the owner or superuser, or set `owner: try`",
     )
     NO_LOCK = Topic.COMMAND, Exit.REFUSED, "the file system has no lock that ends with its holder", "only tables on HDFS can be compacted"
+    FOREIGN_SERVER = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "the table's location is on a server or file system that the configuration of Hadoop does not name; it is not called, because it "
+        "may never answer",
+        "leave the table out, and find out who gave it this location; a server that you trust can be named in "
+        "`spark.kerberos.access.hadoopFileSystems` (under `spark.extra_conf`)",
+    )
     LOCAL_TABLE = (
         Topic.COMMAND,
         Exit.REFUSED,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any, Callable
 from urllib.parse import urlsplit
 
@@ -19,6 +21,8 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Guard, Snapshot, Ties
 from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
+from hivekeeper.steps.observe import qualify_table
+from support.builders import a_table
 from support.fakes.files import TRASH, FakeFiles, Killed
 
 NASTY = ["a b", "p%20q", "it's", 'q"t', "[x]*?{}", "k=v", "ü-日本", ".hidden", "_hidden", "#h", "a+b&c;d,e", "~!$()@"]
@@ -97,6 +101,118 @@ def test_a_namenode_that_is_named_by_its_address_is_spelled_as_its_nameservice(g
     ):
         assert files.qualify(spelled) == "hdfs://home/w/t"
     assert files.qualify("hdfs://127.0.0.1:8021/w/t") == "hdfs://127.0.0.1:8021/w/t"
+
+
+@pytest.fixture
+def silent_port():
+    """The port of a server that accepts connections and never says anything; nothing may connect."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def soon(act):
+    """The result of a call that must not wait for a server; what still waits ends with the process."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(act()), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found, "it waits for a server"
+    return found[0]
+
+
+FOREIGN = [
+    "ftp://127.0.0.1:{0}/x",
+    "hdfs://127.0.0.1:{0}/x",
+    "webhdfs://127.0.0.1:{0}/x",
+    "har://hdfs-127.0.0.1:{0}/x.har/y",
+    "viewfs://v/x",
+]
+
+
+@pytest.mark.parametrize("location", FOREIGN)
+def test_a_server_that_nobody_configured_is_known_without_a_call(files_world, silent_port, location):
+    location = location.format(silent_port)
+    assert soon(lambda: files_world.files.qualify(f"{location}//a/./b/")) == f"{location}/a/b"
+    assert soon(lambda: files_world.files.is_foreign(f"{location}/a/b"))
+    with pytest.raises(Refused) as refused:
+        qualify_table(files_world.files, a_table(location=location))
+    assert refused.value.reason.code is Code.FOREIGN_SERVER
+
+
+def test_the_clusters_own_file_system_is_not_foreign(files_world):
+    assert not files_world.files.is_foreign(files_world.root)
+    assert not files_world.files.is_foreign(files_world.path("a", "b"))
+    assert not files_world.files.is_foreign(files_world.files.qualify("/"))
+
+
+def configured(gateway, named="", **conf):
+    """The files of another configuration; `named` are the file systems that Spark may use besides."""
+    elsewhere = Gateway(gateway.driver)
+    elsewhere.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    for key, value in conf.items():
+        elsewhere.hadoop_conf.set(key, value)
+    elsewhere.driver = SimpleNamespace(conf={"spark.kerberos.access.hadoopFileSystems": named})
+    return HadoopFiles(elsewhere)
+
+
+def test_servers_that_a_site_configures_are_not_foreign(gateway):
+    conf = {
+        "fs.defaultFS": "hdfs://home",
+        "dfs.nameservices": "home,away",
+        "dfs.internal.nameservices": "home,inner",
+        "dfs.ha.namenodes.home": "nn1,nn2",
+        "dfs.namenode.rpc-address.home.nn1": "127.0.0.1:8020",
+        "dfs.namenode.rpc-address.home.nn2": "127.0.0.2:9820",
+        "dfs.namenode.rpc-address.away": "127.0.0.3:8020",
+        "dfs.client.failover.proxy.provider.home": "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
+        "fs.viewfs.mounttable.ours.link./w": "hdfs://home/w",
+    }
+    files = configured(gateway, named="hdfs://third:8020, hdfs://fourth,s3a://ours", **conf)
+    for known in (
+        *(
+            "/w",
+            "hdfs:///w",
+            "hdfs://home/w",
+            "hdfs://HOME/w",
+            "hdfs://127.0.0.2:9820/w",
+            "hdfs://away/w",
+            "hdfs://AWAY/w",
+            "hdfs://inner/w",
+        ),
+        *(
+            "hdfs://127.0.0.3/w",
+            "hdfs://third/w",
+            "hdfs://u@third:8020/w",
+            "hdfs://FOURTH:8020/w",
+            "s3a://ours/w",
+            "viewfs://ours/w",
+            "file:/w",
+        ),
+    ):
+        assert not files.is_foreign(files.qualify(known)), known
+    for unknown in (
+        *(
+            "hdfs://127.0.0.2:8020/w",
+            "hdfs://home:8021/w",
+            "hdfs://third:8021/w",
+            "hdfs://home.evil/w",
+            "hdfs://home@evil/w",
+            "hdfs://evil",
+        ),
+        *("s3a://theirs/w", "viewfs://theirs/w", "viewfs:/w", "viewfs://our/w", "file://home/w", "hftp://home/w", "webhdfs://home/w"),
+        *("ftp://home/w", "har:/w/x.har", "har://hdfs-home/w/x.har", "swift://a.b/w", "http://home/w", "abc:/w", "alluxio://zk@home/w"),
+    ):
+        assert files.is_foreign(files.qualify(unknown)), unknown
+
+
+def test_a_namenode_without_a_nameservice_is_not_foreign(gateway):
+    files = configured(gateway, **{"fs.defaultFS": "hdfs://127.0.0.1:8020", "dfs.namenode.rpc-address": "127.0.0.2:8020"})
+    for known in ("/w", "hdfs://127.0.0.1/w", "HDFS://localhost:8020/w", "hdfs://127.0.0.2/w"):
+        assert not files.is_foreign(files.qualify(known)), known
+    assert files.is_foreign(files.qualify("hdfs://127.0.0.1:8021/w"))
 
 
 def test_nothing_is_locked_or_made_on_this_machine_for_a_table_of_a_cluster(gateway, tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
+import threading
 import time
 from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
@@ -689,6 +691,45 @@ def test_a_table_of_another_database_on_the_same_directory_is_named(world):
     world.add_table("copy", location=f"{world.root}/x", database=other)
     (found,) = world.metastore.locations_below([f"{world.root}/x"]).values()
     assert set(found) == {f"{world.database}.events", f"{other}.copy"}
+
+
+def test_the_locations_of_tables_are_compared_without_calling_their_servers(world):
+    world.add_table("events", location=f"{world.root}/x")
+    found = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        asked = [f"{scheme}://{server}/x" for scheme in ("ftp", "hdfs", "webhdfs", "swebhdfs")] + [f"har://hdfs-{server}/x.har/y"]
+        # As a daemon, what waits for a server ends with the process.
+        thread = threading.Thread(target=lambda: found.append(world.metastore.locations_below(asked)), daemon=True)
+        thread.start()
+        thread.join(20)
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    assert found == [dict.fromkeys(asked, ())]
+
+
+def test_one_broken_location_does_not_make_the_others_unreadable(real):
+    table = real.add_table("events")
+    schemes = ("", "hdfs:", "ftp:", "har:", "viewfs:", "file:", "s3a:", "nothing:", ":", "a b:", "1:")
+    rests = (
+        "//",
+        "//:",
+        "//:8020/x",
+        "//a:b:c/x",
+        "//[::1]:8020/x",
+        "//[/x",
+        "//a b/x",
+        "//%zz/x",
+        "x",
+        "",
+        "//@/x",
+        "//./x",
+        "//a:99999999999/x",
+    )
+    broken = [f"{scheme}{rest}" for scheme in schemes for rest in rests] + ["/x\0", "/x\n", "hdfs://" + "a." * 2000 + "/x", "/.." * 1000]
+    found = real.metastore.locations_below([*broken, table.location])
+    assert found[table.location] == (table.full_name,)
 
 
 def test_the_directories_of_databases_are_told_in_their_one_spelling(world):

@@ -103,6 +103,9 @@ class SteppedFiles:
     def qualify(self, path: str) -> str:
         return path
 
+    def is_foreign(self, location: str) -> bool:  # noqa: ARG002
+        return False
+
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         return {directory: self._look_at(directory) for directory in directories}
 

@@ -24,7 +24,7 @@ from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Q
 from hivekeeper.ports import FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
-AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?(?=/)")
+AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*(?=/)|(?=/(?!/)))")
 NEEDS_HADOOP = re.compile(r"/\.{1,2}(?:/|$)")
 
 # The size of one call when a long text is read or written. Py4J holds several copies of it, as text and in its own lines.
@@ -32,6 +32,13 @@ PIECE_BYTES = 4 * 2**20
 PIECE_CHARACTERS = 2**20
 # How much of the end of a lock file is read; its last line is about a hundred bytes long.
 LAST_BYTES = 4096
+
+# Where Spark's documentation has sites name the other file systems that a job may use.
+TRUSTED_FILE_SYSTEMS = (
+    "spark.kerberos.access.hadoopFileSystems",
+    "spark.yarn.access.hadoopFileSystems",
+    "spark.yarn.access.namenodes",
+)
 
 # As Java names a user id, which in a container may have no name.
 try:
@@ -56,6 +63,8 @@ class HadoopFiles:
         # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
+        self._trusted = json.dumps(_trusted_file_systems(gateway))
+        self._foreign: Dict[str, bool] = {}
 
     def qualify(self, path: str) -> str:
         """Qualify a path, calling Hadoop once per scheme and authority: a table may have a hundred thousand locations."""
@@ -65,6 +74,12 @@ class HadoopFiles:
         if prefix[0] not in self._spelling:
             self._spelling[prefix[0]] = str(_ask(self._locations.qualify, prefix[0] + "/")).rstrip("/")
         return self._spelling[prefix[0]] + (re.sub("/+", "/", path[prefix.end() :]).rstrip("/") or "/")
+
+    def is_foreign(self, location: str) -> bool:
+        server = names.server_of(location)
+        if server not in self._foreign:
+            self._foreign[server] = bool(_ask(self._locations.isForeign, f"{server}/", self._trusted))
+        return self._foreign[server]
 
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         if not directories:
@@ -263,6 +278,11 @@ def _end_of_local(path: str) -> str:
     with open(path, "rb") as file:
         file.seek(-min(LAST_BYTES, os.fstat(file.fileno()).st_size), os.SEEK_END)
         return last_line(file.read())
+
+
+def _trusted_file_systems(gateway: Gateway) -> List[str]:
+    values = (str(gateway.driver.conf.get(key, "")) for key in TRUSTED_FILE_SYSTEMS)
+    return [place.strip() for value in values for place in value.split(",") if place.strip()]
 
 
 def _pieces_of(texts: Iterable[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
 from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.report.results import CommandResult
-from hivekeeper.steps.observe import find_tied, find_units, qualify_table
+from hivekeeper.steps.observe import find_tied, find_units, is_inside, qualify_table
 
 # Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
 MOST_UNITS = 2000
@@ -158,10 +158,23 @@ def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterato
     yield from _ask("table", find)
     yield from (Check("table", FIX, "no such table", "look at the spelling; SHOW TABLES lists them", MACHINE, name) for name in missing)
     for table in tables:
-        yield from _examine_table(probes, qualify_table(probes.cluster().files, table), subject)
+        yield from _examine_table(probes, table, subject)
 
 
 def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[Check]:
+    name = table.full_name
+    located: List[Table] = []
+
+    def locate() -> List[Check]:
+        located.append(qualify_table(probes.cluster().files, table))
+        return []
+
+    yield from _ask("table", locate, name)
+    for found in located:
+        yield from _examine_located(probes, found, subject)
+
+
+def _examine_located(probes: Probes, table: Table, subject: Subject) -> Iterator[Check]:
     name = table.full_name
     if not table.location:
         yield Check("table", WARN, "it has no directory: a view, which is never compacted", "leave it out", table=name)
@@ -180,7 +193,8 @@ def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[C
 
 def _examine_units(cluster: Cluster, table: Table, control: names.ControlPaths) -> Check:
     units = find_units(cluster, table)
-    asked = units[:MOST_UNITS]
+    # Others are refused, and may be on servers that do not answer.
+    asked = [unit for unit in units if is_inside(table, unit)][:MOST_UNITS]
     return doctor.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
 
 

@@ -19,7 +19,7 @@ from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.rollback import roll_back_units
@@ -79,7 +79,9 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     refused = {name: _why_not(history, table, target, name) for name in chosen if undo and name not in chains}
     units = {unit.name: unit for unit in find_units(cluster, table) if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
-    seen = look_at(cluster.files.look, [*(unit.live for unit in units.values()), *places])
+    # What was moved meanwhile is refused, and may be on a server that does not answer.
+    unmoved = [unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])]
+    seen = look_at(cluster.files.look, [*unmoved, *places])
     undoing = plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})

@@ -33,7 +33,20 @@ Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
 
 
 def qualify_table(files: Files, table: Table) -> Table:
-    return replace(table, location=files.qualify(table.location) if table.location else "")
+    """The table with its location in the canonical spelling; every command begins with this.
+
+    Raises Refused if the location is on a server that no configuration names: a call to it might never return, and hold up all tables.
+    """
+    location = files.qualify(table.location) if table.location else ""
+    if location and files.is_foreign(location):
+        raise Refused(
+            f"{table.full_name}: its location ({location}) is on a server that is not configured here",
+            code=Code.FOREIGN_SERVER,
+            state="its server was not called",
+            next="leave this table out, and find out who gave it this location; a server that you trust can be named in "
+            "spark.kerberos.access.hadoopFileSystems",
+        )
+    return replace(table, location=location)
 
 
 def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> ObservedTable:
@@ -97,9 +110,14 @@ def _look_at_units(files: Files, table: Table, units: Sequence[Unit]) -> Tuple[M
     """As look_where_allowed. Directories outside the table are not listed: they are refused whatever they hold, may be on servers that do
     not answer, and thousands of partitions may have one large directory.
     """
-    inside = [unit.live for unit in units if unit.live == table.location or eligibility.is_below(unit.live, table.location)]
+    inside = [unit.live for unit in units if is_inside(table, unit)]
     seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)))
     return {**{unit.live: Snapshot(exists=True) for unit in units}, **seen}, denied
+
+
+def is_inside(table: Table, unit: Unit) -> bool:
+    """Whether a unit is in its table's directory, so that its own may be asked for."""
+    return unit.live == table.location or eligibility.is_below(unit.live, table.location)
 
 
 def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:

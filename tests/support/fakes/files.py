@@ -286,7 +286,11 @@ class FakeFiles:
 
     def qualify(self, path: str) -> str:
         self._require_alive()
-        return "/".join([ROOT, *parts(path)])
+        server = names.server_of(path)
+        return "/".join([server if is_foreign(path) else ROOT, *parts(path[len(server) :])])
+
+    def is_foreign(self, location: str) -> bool:
+        return is_foreign(location)
 
     def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
         self._require_alive()
@@ -653,7 +657,13 @@ class Writer:
 
 
 @lru_cache(maxsize=100_000)
+def is_foreign(path: str) -> bool:
+    return names.server_of(path) not in ("", "hdfs:", "hdfs://", ROOT)
+
+
 def parts(path: str) -> Tuple[str, ...]:
+    # A real one might never answer.
+    assert not is_foreign(path), f"a foreign server is called: {path}"
     for prefix in (ROOT, "hdfs:"):
         if path.startswith(prefix + "/") or path == prefix:
             path = path[len(prefix) :]

@@ -18,7 +18,7 @@ from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SK
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.report import document, screen
 from hivekeeper.report.results import CommandResult
-from support.builders import a_table
+from support.builders import a_partition, a_table
 from support.contexts import PREFIX, QUIET
 from support.world import World
 
@@ -99,6 +99,22 @@ def test_where_all_is_well_every_check_is_made_and_is_ok(world):
     assert [check.name for check in result.checks] == [*CLUSTER_CHECKS, *TABLE_CHECKS]
     assert set(levels_of(result).values()) == {OK}
     assert result.code is Exit.DONE
+
+
+def test_a_table_on_a_foreign_server_is_a_finding_and_nothing_is_tried_there(world):
+    world.add_table(a_table(name="gone", location="ftp://silent/x"), {})
+    probes = HealthyProbes(world)
+    result = examine(probes, "sales.gone", "sales.events")
+    (finding,) = [check for check in result.checks if check.table == "sales.gone"]
+    assert (finding.name, finding.level, finding.cause) == ("table", FIX, "foreign-server")
+    assert "ftp" not in str(probes.asked)
+    assert len([check for check in result.checks if check.table == "sales.events"]) == len(TABLE_CHECKS)
+
+
+def test_partitions_on_foreign_servers_are_not_called(world):
+    world.catalog.add_partition("sales.events", a_partition("dt=3", "ftp://silent/x"))
+    (units,) = [check for check in examine(HealthyProbes(world), "sales.events").checks if check.name == "units"]
+    assert (units.level, units.what) == (OK, "2 directories of 3 can be renamed, and lose nothing by it")
 
 
 def test_a_session_that_does_not_start_is_a_finding_and_the_rest_is_skipped():

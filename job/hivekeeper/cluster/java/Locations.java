@@ -5,10 +5,14 @@ import java.net.InetAddress;
 import java.net.URI;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -37,35 +41,117 @@ public class Locations {
    * The canonical spelling: that of the default file system, even if the URI uses another name or port for it; that of the nameservice
    * if the URI has the address of one of its NameNodes. A user's name in the URI, which HDFS ignores, is left out. Two spellings of one
    * directory would hide that two tables share it.
+   *
+   * The location of any other file system is only text here: to make a client for it may connect to its server (ftp), or read files there
+   * (har), and anybody may give a table such a location.
    */
   static String qualify(Configuration conf, String text) throws IOException {
-    Path path = new Path(text);
-    URI uri = path.toUri();
-    if ("hdfs".equalsIgnoreCase(uri.getScheme()) && uri.getAuthority() != null) {
-      String server = uri.getAuthority().substring(uri.getAuthority().lastIndexOf('@') + 1).replaceFirst("\\.(:\\d+)?$", "$1");
-      path = new Path("hdfs", knownAs(conf, server), uri.getPath());
-    }
+    Path path = spelled(conf, new Path(text));
+    FileSystem home = FileSystem.get(conf);
+    String scheme = path.toUri().getScheme();
+    if (scheme != null && !scheme.equalsIgnoreCase(home.getUri().getScheme())) return path.toString();
     try {
-      FileSystem home = FileSystem.get(conf);
       Path absolute = home.makeQualified(path);
       return new Path(home.getUri().getScheme(), home.getUri().getAuthority(), absolute.toUri().getPath()).toString();
-    } catch (IllegalArgumentException anotherFileSystem) {
-      return path.getFileSystem(conf).makeQualified(path).toString();
+    } catch (IllegalArgumentException anotherServer) {
+      return path.toString();
     }
   }
 
-  /** The configured nameservice with a NameNode at this server, the default file system if it is there, or the same. */
+  /** The scheme in small letters, and the name under which a server of HDFS is configured. */
+  private static Path spelled(Configuration conf, Path path) {
+    URI uri = path.toUri();
+    if (uri.getScheme() == null) return path;
+    String scheme = uri.getScheme().toLowerCase(Locale.ROOT);
+    String server = uri.getAuthority();
+    if (server != null && scheme.equals("hdfs")) {
+      server = knownAs(conf, server.substring(server.lastIndexOf('@') + 1).replaceFirst("\\.(:\\d+)?$", "$1"));
+    }
+    return new Path(scheme, server, uri.getPath().isEmpty() ? "/" : uri.getPath());
+  }
+
+  /**
+   * Whether no configuration names the server of a location (qualified): it must not be called. A server that is silent, but accepts
+   * connections, keeps a client of HDFS waiting for ever. `named` are more file systems that the site trusts.
+   *
+   * Only the text counts, because what a foreign name leads to may change between two questions.
+   */
+  public boolean isForeign(String text, String named) throws IOException {
+    URI uri = new Path(text).toUri();
+    URI home = FileSystem.getDefaultUri(conf);
+    if (uri.getScheme() == null || isOneFileSystem(uri, home)) return false;
+    for (String each : Json.readStrings(named)) {
+      if (isOneFileSystem(uri, new Path(each).toUri())) return false;
+    }
+    if ("file".equals(uri.getScheme())) return uri.getAuthority() != null;
+    if ("viewfs".equals(uri.getScheme())) return !hasMounts(uri.getAuthority());
+    if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null) return !isNameNode(uri.getAuthority());
+    return true;
+  }
+
+  private static boolean isOneFileSystem(URI one, URI other) {
+    if (other.getScheme() == null || !one.getScheme().equalsIgnoreCase(other.getScheme())) return false;
+    if (one.getAuthority() == null || other.getAuthority() == null) return one.getAuthority() == null && other.getAuthority() == null;
+    return "hdfs".equals(one.getScheme())
+        ? withPort(one.getAuthority()).equals(withPort(other.getAuthority()))
+        : one.getAuthority().equals(other.getAuthority());
+  }
+
+  /** ViewFs takes all that it mounts from the configuration. */
+  private boolean hasMounts(String authority) {
+    String name = authority == null ? conf.get("fs.viewfs.mounttable.default.name.key", "default") : authority;
+    for (Map.Entry<String, String> entry : conf) {
+      if (((String) entry.getKey()).startsWith("fs.viewfs.mounttable." + name + ".")) return true;
+    }
+    return false;
+  }
+
+  private boolean isNameNode(String server) {
+    Set<String> known = new HashSet<String>();
+    known.add(conf.getTrimmed("dfs.namenode.rpc-address", ""));
+    for (String nameservice : nameservices(conf)) {
+      if (nameservice.equals(server)) return true;
+      known.addAll(addresses(conf, nameservice));
+    }
+    known.remove("");
+    for (String address : known) {
+      if (withPort(address).equals(withPort(server))) return true;
+    }
+    return false;
+  }
+
+  /** All that this client may speak to: the cluster's own are `internal` where others are configured for distcp. */
+  private static Set<String> nameservices(Configuration conf) {
+    Set<String> found = new LinkedHashSet<String>(Arrays.asList(conf.getTrimmedStrings("dfs.nameservices")));
+    found.addAll(Arrays.asList(conf.getTrimmedStrings("dfs.internal.nameservices")));
+    return found;
+  }
+
+  /** The configured nameservice of this name or with a NameNode at this server, the default file system if it is there, or the same. */
   private static String knownAs(Configuration conf, String server) {
     Map<String, String> known = new LinkedHashMap<String, String>();
-    for (String nameservice : conf.getTrimmedStrings("dfs.nameservices")) {
+    for (String nameservice : nameservices(conf)) {
+      if (nameservice.equalsIgnoreCase(server)) return nameservice;
       for (String address : addresses(conf, nameservice)) known.put(withPort(address), nameservice);
     }
     URI home = FileSystem.getDefaultUri(conf);
     if ("hdfs".equals(home.getScheme()) && home.getPort() >= 0) known.put(withPort(home.getAuthority()), home.getAuthority());
     String named = (String) known.get(withPort(server));
-    if (named != null) return named;
+    return named != null ? named : knownByAddress(known, server);
+  }
+
+  /** The value of the first name that leads to the same address with the same port, or the server itself. It is looked for once. */
+  private static String knownByAddress(Map<String, String> known, String server) {
+    InetAddress address = null;
     for (Map.Entry<String, String> one : known.entrySet()) {
-      if (isOneServer((String) one.getKey(), withPort(server))) return (String) one.getValue();
+      String name = (String) one.getKey();
+      if (!portOf(name).equals(portOf(withPort(server)))) continue;
+      try {
+        if (address == null) address = addressOf(withPort(server));
+      } catch (UnknownHostException unknown) {
+        return server;
+      }
+      if (isAt(name, address)) return (String) one.getValue();
     }
     return server;
   }
@@ -74,24 +160,29 @@ public class Locations {
     return (server.matches(".*:\\d+") ? server : server + ":" + DEFAULT_PORT).toLowerCase(Locale.ROOT);
   }
 
-  /** Whether two names of hosts, or an address, with equal ports, lead to one address. */
-  private static boolean isOneServer(String one, String other) {
-    int port = one.lastIndexOf(':');
-    int otherPort = other.lastIndexOf(':');
-    if (!one.substring(port).equals(other.substring(otherPort))) return false;
+  private static String portOf(String server) {
+    return server.substring(server.lastIndexOf(':'));
+  }
+
+  private static InetAddress addressOf(String server) throws UnknownHostException {
+    return InetAddress.getByName(server.substring(0, server.lastIndexOf(':')));
+  }
+
+  private static boolean isAt(String server, InetAddress address) {
     try {
-      return InetAddress.getByName(one.substring(0, port)).equals(InetAddress.getByName(other.substring(0, otherPort)));
+      return addressOf(server).equals(address);
     } catch (UnknownHostException unknown) {
       return false;
     }
   }
 
   private static List<String> addresses(Configuration conf, String nameservice) {
-    List<String> found = new ArrayList<String>();
+    Set<String> found = new LinkedHashSet<String>();
     String key = "dfs.namenode.rpc-address." + nameservice;
     found.add(conf.getTrimmed(key, ""));
     for (String namenode : conf.getTrimmedStrings("dfs.ha.namenodes." + nameservice)) found.add(conf.getTrimmed(key + "." + namenode, ""));
-    return found;
+    found.remove("");
+    return new ArrayList<String>(found);
   }
 
   /** The scheme of the actual file system ("hdfs", "file", …) of the path, or of its nearest parent if it does not exist yet. */
