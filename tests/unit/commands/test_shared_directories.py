@@ -8,7 +8,7 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
-from support.builders import a_table
+from support.builders import a_partition, a_table
 from support.desk import Desk, outcomes
 from support.hive_statements import Hive
 from support.world import World
@@ -126,7 +126,10 @@ def desk_of_evil(desk):
     return Desk(desk.world, "sales.evil", backup_table=False)
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "backup", "dry run"])
+READING = ["analyze", "backup", "history", "verify"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *READING, "dry run"])
 def test_a_table_in_the_control_directory_of_another_one_is_refused(desk, command):
     """That of an unpartitioned table lies beside it, so their locations do not touch; without a backup table nothing shows the backup."""
     desk.settings = replace(desk.settings, backup_table=False)
@@ -137,7 +140,7 @@ def test_a_table_in_the_control_directory_of_another_one_is_refused(desk, comman
     do = {
         **COMMANDS,
         "pin": lambda desk: desk.pin("20260101t020304z-0000"),
-        "backup": Desk.backup,
+        **{name: getattr(Desk, name) for name in READING},
         "dry run": lambda d: d.compact(dry_run=True),
     }
     (outcome,) = do[command](evil).tables
@@ -147,3 +150,21 @@ def test_a_table_in_the_control_directory_of_another_one_is_refused(desk, comman
     desk.world.files.namespace.advance(3_600_001)
     assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
     assert desk.world.rows_of(desk.table) == rows
+
+
+@pytest.mark.parametrize(("place", "code"), [("in", Code.IN_CONTROL_DIRECTORY), ("x", Code.OUTSIDE_TABLE)], ids=["around", "beside"])
+def test_a_partition_in_the_control_directory_of_another_table_is_refused_and_the_others_are_done(place, code):
+    """That table was moved meanwhile, so that this one's directory may lie around its records."""
+    world = World()
+    world.add_table(a_table(name="orders", location="hdfs://nn/warehouse/sales/in/orders"), {"": [1000] * 3})
+    orders = Desk(world, "sales.orders", backup_table=False)
+    orders.compact()
+    backup = f"{orders.control.runs}/{orders.run_directories()[0]}/retired/u00001"
+    world.catalog.tables["sales.orders"] = replace(world.table("sales.orders"), location="hdfs://nn/warehouse/sales/orders")
+    evil = a_table(["dt"], name="evil", location=f"hdfs://nn/warehouse/sales/{place}")
+    world.add_table(evil, {"dt=1": [1000] * 3})
+    world.catalog.add_partition("sales.evil", a_partition("dt=2", backup, evil.storage))
+    before = world.rows_below(backup)
+    found = {unit.name: unit for unit in Desk(world, "sales.evil").compact().tables[0].units}
+    assert (found["dt=1"].outcome.code, found["dt=2"].outcome.code, found["dt=2"].why.code) == ("swapped", "refused", code)
+    assert world.rows_below(backup) == before
