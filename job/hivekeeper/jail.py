@@ -163,6 +163,9 @@ class JailedFiles:
         self.jail.require(path)
         self.inner.write_new(path, text, mode)
 
+    def require_lockable(self, path: str) -> None:
+        self.inner.require_lockable(path)
+
     def hold(self, path: str, holder: str) -> Lock:
         self.jail.require(path)
         return self.inner.hold(path, holder)

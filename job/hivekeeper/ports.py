@@ -176,8 +176,12 @@ class Files(Protocol):
         (FileSystem.createNonRecursive).
         """
 
+    def require_lockable(self, path: str) -> None:
+        """Raise Refused where `hold` would, because of the file system that the path is on. Changes nothing."""
+
     def hold(self, path: str, holder: str) -> Lock:
-        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. Raises LockHeld.
+        """Take the lock file and keep it; creates it and its parent, if missing, for this user alone. Raises LockHeld, and Refused on file
+        systems without a lock that dies with its holder, and on this machine's own if the cluster's is another.
 
         Never breaks a living holder's lock.
         """

@@ -544,7 +544,7 @@ class Code(Coded):
         "correct `spark.queue`, or have it allowed",
     )
     CHECK_METASTORE = Topic.DOCTOR, None, "the metastore does not answer, or speaks another version", "use a Spark whose Hive client fits"
-    CHECK_TABLE = Topic.DOCTOR, None, "the table does not exist, or is a view", "look at the spelling"
+    CHECK_TABLE = Topic.DOCTOR, None, "the table does not exist, or its location cannot be checked", "look at the spelling, or at the location"
     CHECK_CONTROL = Topic.DOCTOR, None, "the control directory cannot be made or written to", "rights on the table's root, or on its parent"
     CHECK_WRITE = Topic.DOCTOR, None, "a file cannot be written below the table", "space, quota, encryption keys"
     CHECK_RENAME = Topic.DOCTOR, None, "a directory cannot be renamed below the table", "rights on the table's root"

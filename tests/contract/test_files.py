@@ -219,9 +219,11 @@ def test_nothing_is_locked_or_made_on_this_machine_for_a_table_of_a_cluster(gate
     elsewhere = Gateway(gateway.driver)
     elsewhere.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
     elsewhere.hadoop_conf.set("fs.defaultFS", "hdfs://127.0.0.1:9")
-    with pytest.raises(Refused) as refused:
-        HadoopFiles(elsewhere).hold(f"file:{tmp_path}/.hivekeeper-t/lock", "run one")
-    assert refused.value.reason.code is Code.LOCAL_TABLE
+    files, lock = HadoopFiles(elsewhere), f"file:{tmp_path}/.hivekeeper-t/lock"
+    for ask in (lambda: files.hold(lock, "run one"), lambda: files.require_lockable(lock)):
+        with pytest.raises(Refused) as refused:
+            ask()
+        assert refused.value.reason.code is Code.LOCAL_TABLE
     assert list(tmp_path.iterdir()) == []
 
 

@@ -155,13 +155,24 @@ class HadoopFiles:
                 self._texts.abandon(number)
         _ask(self._texts.finish, number)
 
+    def require_lockable(self, path: str) -> None:
+        self._lockable_scheme(path)
+
     def hold(self, path: str, holder: str) -> Lock:
         """Take the lock. HDFS: keep the file open for append. Local files: flock, which also dies with the process.
 
         Other file systems have no lock that dies with its holder, so tables there are refused.
         """
-        directory = names.parent(path)
-        scheme = str(_ask(self._locations.schemeBehind, directory))
+        scheme, directory = self._lockable_scheme(path), names.parent(path)
+        self.make_directory(directory)
+        line = " ".join(holder.split())
+        if scheme == "file":
+            return _LocalLock(_local(self.qualify(path)), line)
+        return self._hold_hdfs(directory, path, line)
+
+    def _lockable_scheme(self, path: str) -> str:
+        """The scheme behind the path, hdfs or file."""
+        scheme = str(_ask(self._locations.schemeBehind, names.parent(path)))
         if scheme == "file" and str(self._locations.defaultScheme()) != "file":
             raise Refused(
                 f"{path}: it is on the local file system of this machine, and the tables of this cluster are not",
@@ -174,11 +185,7 @@ class HadoopFiles:
                 code=Code.NO_LOCK,
                 next="leave this table out: only tables on HDFS can be compacted",
             )
-        self.make_directory(directory)
-        line = " ".join(holder.split())
-        if scheme == "file":
-            return _LocalLock(_local(self.qualify(path)), line)
-        return self._hold_hdfs(directory, path, line)
+        return scheme
 
     def _hold_hdfs(self, directory: str, path: str, line: str) -> Lock:
         give_up = time.monotonic() + RECOVERY_S

@@ -8,14 +8,18 @@ from typing import Callable, ContextManager, Iterator, List, Optional, Protocol,
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import selection
+from hivekeeper.commands.open_table import require_own_place
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError
+from hivekeeper.jail import Jail
 from hivekeeper.model import Selection, Table
-from hivekeeper.names import RunId
-from hivekeeper.plan import doctor
+from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.plan import doctor, eligibility
 from hivekeeper.plan.doctor import CLUSTER, FIX, MACHINE, OK, SKIP, WARN, Check, ProbeFailed
 from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult
+from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_tied, find_units, is_inside, qualify_table
 
 # Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
@@ -162,25 +166,40 @@ def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterato
 
 
 def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[Check]:
-    name = table.full_name
-    located: List[Table] = []
-
-    def locate() -> List[Check]:
-        located.append(qualify_table(probes.cluster().files, table))
-        return []
-
-    yield from _ask("table", locate, name)
-    for found in located:
-        yield from _examine_located(probes, found, subject)
-
-
-def _examine_located(probes: Probes, table: Table, subject: Subject) -> Iterator[Check]:
-    name = table.full_name
-    if not table.location:
-        yield Check("table", WARN, "it has no directory: a view, which is never compacted", "leave it out", table=name)
+    """Everything about a table is a finding of that table alone: whoever may change its definition chooses its location."""
+    unfit = eligibility.refuse_kind(table)
+    if unfit:
+        level = FIX if unfit.code is Code.IN_CONTROL_DIRECTORY else WARN
+        yield Check("table", level, unfit.what, unfit.next, table=table.full_name, cause=unfit.code.code)
         return
-    yield Check("table", OK, table.location, table=name)
-    control = names.ControlPaths.of(table.location, table.partitioned)
+    fit: List[Tuple[Table, ControlPaths]] = []
+
+    def find() -> List[Check]:
+        fit.append(_find_place(probes.cluster(), table, subject.settings_for(table.full_name)))
+        return [Check("table", OK, fit[0][0].location, table=table.full_name)]
+
+    yield from _ask("table", find, table.full_name)
+    for qualified, control in fit:
+        yield from _examine_place(probes, qualified, control, subject)
+
+
+def _find_place(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Table, ControlPaths]:
+    """The table with its location qualified, and its control directory. Changes nothing.
+
+    Raises as a run would before it makes anything there: on this machine's own files, among another table's or a database's, below names
+    that lead out of the table, or in a control directory of somebody else. Trials make, rename and remove directories too.
+    """
+    table = qualify_table(cluster.files, table)
+    control = ControlPaths.of(table.location, table.partitioned)
+    cluster.files.require_lockable(control.lock)
+    Jail.of(cluster.files, table).require(control.top)
+    require_own_place(cluster, table, control)
+    ownership.require_own_control(cluster, table, control, settings.trusted_owners)
+    return table, control
+
+
+def _examine_place(probes: Probes, table: Table, control: ControlPaths, subject: Subject) -> Iterator[Check]:
+    name = table.full_name
 
     def try_rights() -> List[Check]:
         facts = probes.try_rights(table.location, control.top, names.trial_directory(subject.run))
@@ -191,7 +210,7 @@ def _examine_located(probes: Probes, table: Table, subject: Subject) -> Iterator
     yield from _ask("room", lambda: [doctor.judge_room(name, probes.room(table.location))], name)
 
 
-def _examine_units(cluster: Cluster, table: Table, control: names.ControlPaths) -> Check:
+def _examine_units(cluster: Cluster, table: Table, control: ControlPaths) -> Check:
     units = find_units(cluster, table)
     # Others are refused, and may be on servers that do not answer.
     asked = [unit for unit in units if is_inside(table, unit)][:MOST_UNITS]

@@ -365,6 +365,9 @@ class FakeFiles:
         self._fitting(text, size(text) - size(half))
         self._change("write_new.close", [path], lambda: self._complete(path, text))
 
+    def require_lockable(self, path: str) -> None:
+        """Everything is on one HDFS."""
+
     def hold(self, path: str, holder: str) -> FakeLock:
         path = self.qualify(path)
         lock: FakeLock = self._change("hold", [path], lambda: self._hold(path, " ".join(holder.split())))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Dict, Optional, Tuple
 
 import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.commands.doctor import Subject, check_up
-from hivekeeper.errors import Unusable, UsageError
+from hivekeeper.errors import Refused, Unusable, UsageError
 from hivekeeper.model import Selection, Ties
 from hivekeeper.plan import doctor
 from hivekeeper.plan.doctor import CLUSTER, CLUSTER_CHECKS, FIX, MACHINE, OK, SKIP, TABLE_CHECKS, WARN, Check, ProbeFailed
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
+from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.report.results import CommandResult
 from support.builders import a_partition, a_table
@@ -197,6 +198,48 @@ def test_a_view_has_nothing_to_be_tried(world):
     world.add_table(a_table(name="view", kind="VIRTUAL_VIEW", location=""), {})
     result = examine(HealthyProbes(world), "sales.view")
     assert [check.level for check in result.checks if check.table == "sales.view"] == [WARN]
+
+
+def test_a_location_that_cannot_be_asked_about_costs_only_its_own_table(world):
+    world.add_table(a_table(name="evil", location="hdfs://nn/warehouse/sales/evil"), {})
+
+    def fail(path):
+        if "evil" in path:
+            raise FilesUnavailable("No FileSystem for scheme nosuch")
+
+    world.files.require_lockable = fail
+    result = examine(HealthyProbes(world), "sales.evil", "sales.events")
+    assert [(check.table, check.name) for check in result.checks if check.level is FIX] == [("sales.evil", "table")]
+    assert [check.name for check in result.checks if check.table == "sales.events"] == list(TABLE_CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("location", "code"),
+    [
+        ("/events/x", Code.SHARED_DIRECTORY),
+        ("", Code.SHARED_DIRECTORY),
+        ("/.hivekeeper-orders/runs/20260101t020304z-0000/retired/u00001", Code.IN_CONTROL_DIRECTORY),
+        ("/.reserved/.inodes/16392", Code.NOT_OUR_OWN),
+        ("/local", Code.LOCAL_TABLE),
+        ("/stolen", Code.RECORDS_OF_ANOTHER),
+    ],
+)
+def test_nothing_is_tried_where_a_run_would_make_nothing(world, location, code):
+    sales = world.table("sales.events").location.rpartition("/")[0]
+    world.add_table(a_table(["dt"], name="evil", location=f"{sales}{location}"), {})
+    world.files.writer.make_directory(f"{sales}/stolen/.hivekeeper")
+    stolen = world.files.namespace.find(f"{sales}/stolen/.hivekeeper")
+    stolen.attributes = replace(stolen.attributes, owner="tenant")
+
+    def refuse(path):
+        if "/local/" in path:
+            raise Refused("it is on the local file system", code=Code.LOCAL_TABLE, next="leave it out")
+
+    world.files.require_lockable = refuse
+    probes = HealthyProbes(world)
+    found = [check for check in examine(probes, "sales.evil").checks if check.table]
+    assert [(check.name, check.level, check.code) for check in found] == [("table", FIX, code.code)]
+    assert not {"try_rights", "room"} & set(probes.asked)
 
 
 def test_rights_are_tried_below_the_control_directory(world):
