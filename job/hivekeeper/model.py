@@ -151,7 +151,10 @@ class Storage:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …"""
+    """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …
+
+    `unreadable`: why its definition could not be read; then only its name is right, and kind and creation time if they are known.
+    """
 
     database: str
     name: str
@@ -167,6 +170,11 @@ class Table:
     skewed_columns: Tuple[str, ...] = ()
     owner: str = ""
     create_time: int = 0
+    unreadable: str = ""
+
+    @classmethod
+    def without_definition(cls, database: str, name: str, why: str, kind: str = "", create_time: int = 0) -> Table:
+        return cls(database, name, kind, "", Storage("", "", ""), (), create_time=create_time, unreadable=why)
 
     @property
     def full_name(self) -> str:

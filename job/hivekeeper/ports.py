@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
+from hivekeeper.errors import Refused
 from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
@@ -218,6 +219,12 @@ class Files(Protocol):
         """
 
 
+# Of a table's own properties, columns and SerDe properties; and of the properties of all its partitions. A hundred thousand partitions
+# with a kilobyte of them each take 0.4 GB here. A character counts as the bytes that it takes on its way here: one if it is ASCII.
+MOST_OF_TABLE = 2**24
+MOST_OF_PARTITIONS = 2**27
+
+
 class MetastoreUnavailable(Exception):
     """The metastore did not answer, or speaks another protocol version."""
 
@@ -234,6 +241,21 @@ class MetastoreRefused(MetastoreUnavailable):
     """The metastore answered and refused: missing permission, or the table is gone."""
 
 
+def heavy_partitions(table: Table) -> Refused:
+    return Refused(
+        f"{table.full_name}: the properties of its partitions have more than {MOST_OF_PARTITIONS} characters together",
+        code=Code.UNREADABLE_DEFINITION,
+        next="find out who gave its partitions such properties, and remove them",
+    )
+
+
+def require_readable(table: Optional[Table]) -> Optional[Table]:
+    """The table, None if there is none. Raises MetastoreRefused if its definition could not be read, which says nothing about it."""
+    if table is not None and table.unreadable:
+        raise MetastoreRefused(f"{table.full_name}: {table.unreadable}")
+    return table
+
+
 class Metastore(Protocol):
     """The Hive Metastore through its own client. Names are returned in the metastore's spelling.
 
@@ -246,13 +268,16 @@ class Metastore(Protocol):
         """The names of a database's tables; raises KeyError if the database does not exist."""
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them."""
+        """Tables in bulk; a missing one is left out. Locations are as stored: qualify them.
+
+        One that cannot be read, or is larger than MOST_OF_TABLE, is `unreadable` and does not fail the others.
+        """
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
-        """All partitions, ordered by name; locations as stored."""
+        """All partitions, ordered by name; locations as stored. Raises Refused above MOST_OF_PARTITIONS."""
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
-        """The named partitions that exist, in bulk."""
+        """The named partitions that exist, in bulk. Raises Refused like partitions."""
 
     def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
         """Set numFiles and totalSize, by partition name ("" for an unpartitioned table).

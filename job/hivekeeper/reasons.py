@@ -41,6 +41,13 @@ class Code(Coded):
 
     VIEW = Topic.TABLES, Exit.REFUSED, "a view has no files", "name the table behind it"
     UNKNOWN_TABLE_TYPE = Topic.TABLES, Exit.REFUSED, "neither an external nor a managed table", _LEAVE_OUT
+    UNREADABLE_DEFINITION = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "the metastore cannot give the table's definition, or its properties and columns have more than 2²⁴ characters, or the properties "
+        "of its partitions more than 2²⁷ together",
+        "find out who gave the table such properties, and remove them",
+    )
     NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT
     BACKUP_TABLE = Topic.TABLES, Exit.REFUSED, "its files are another table's backup (`hivekeeper.backup-of`)", "name that table"
     SKIP_PROPERTY = Topic.TABLES, Exit.REFUSED, "the owner set `hivekeeper.skip=true`", "unset the property to have the table compacted"

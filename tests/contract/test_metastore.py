@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hivekeeper import quoting
+from hivekeeper import ports, quoting
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import Cause, metastore_error
 from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements
 from hivekeeper.cluster.session import guard_session
-from hivekeeper.errors import Unusable
+from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Column, Partition, Table
 from hivekeeper.ports import Metastore, MetastoreRefused, MetastoreUnavailable
+from hivekeeper.reasons import Code
 from support.fakes.files import FakeFiles, Killed
 from support.fakes.metastore import PARQUET, FakeMetastore
 from support.hive_statements import Hive
@@ -254,6 +255,94 @@ def add_partitions(world: Any, table: Table, values: Sequence[str]) -> None:
 
 def without_time(parameters: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in parameters.items() if key != "transient_lastDdlTime"}
+
+
+# ---- definitions that are too large
+
+
+RICH = {"EXTERNAL": "TRUE", "x": "v" * 4000, "y": "\N{GRINNING FACE}" * 100}
+
+
+def test_a_table_with_a_huge_definition_is_unreadable_and_the_others_are_read(world, monkeypatch):
+    for name in ("before", "huge", "rest"):
+        world.add_table(name)
+    table = world.metastore.tables(world.database, ["huge"])["huge"]
+    world.set_parameters(table, "", RICH)
+    assert world.metastore.tables(world.database, ["huge"])["huge"].parameters["y"] == RICH["y"]
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 3000)
+    found = world.metastore.tables(world.database, ["before", "huge", "rest"])
+    assert {name: bool(one.unreadable) for name, one in found.items()} == {"before": False, "huge": True, "rest": False}
+    assert (found["huge"].kind, found["huge"].create_time, found["huge"].parameters) == (table.kind, table.create_time, {})
+    assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+
+
+def test_partitions_with_huge_properties_are_refused(world, monkeypatch):
+    table, other = world.add_table("huge"), world.add_table("other")
+    for one in (table, other):
+        add_partitions(world, one, ["1", "2"])
+    world.set_parameters(table, "dt=1", RICH)
+    assert world.metastore.partitions_named(table, ["dt=1"])["dt=1"].parameters["y"] == RICH["y"]
+    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", 4000)
+    for read in (lambda: world.metastore.partitions(table), lambda: world.metastore.partitions_named(table, ["dt=1"])):
+        with pytest.raises(Refused) as refused:
+            read()
+        assert refused.value.reason.code is Code.UNREADABLE_DEFINITION
+    assert list(world.metastore.partitions_named(table, ["dt=2"])) == ["dt=2"]
+    assert len(world.metastore.partitions(other)) == 2
+
+
+class FailingClient:
+    """Hive's client, which fails at each request that reads a certain table, or at all of them."""
+
+    def __init__(self, client: Any, fails: Any) -> None:
+        self._client, self._fails = client, fails
+
+    def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
+        if method.getName() == "getTableObjectsByName" and self._fails(list(arguments[1])):
+            raise RuntimeError("too large for this metastore")
+        return method.invoke(self._client, arguments)
+
+    class Java:
+        implements = ["java.lang.reflect.InvocationHandler"]
+
+
+def let_fail(world: RealWorld, fails: Any) -> None:
+    """Exchange the client behind the metastore of a world."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(world.gateway.java_gateway)
+    reader = world.metastore._reader
+    of_reader = reader.getClass().getDeclaredField("connection")
+    of_reader.setAccessible(True)
+    connection = of_reader.get(reader)
+    of_connection = connection.getClass().getDeclaredField("client")
+    of_connection.setAccessible(True)
+    client = of_connection.get(connection)
+    jvm = world.gateway.jvm
+    kind = jvm.java.lang.Class.forName("org.apache.hadoop.hive.metastore.IMetaStoreClient", True, client.getClass().getClassLoader())
+    kinds = world.gateway.java_gateway.new_array(jvm.java.lang.Class, 1)
+    kinds[0] = kind
+    made = jvm.java.lang.reflect.Proxy.newProxyInstance(client.getClass().getClassLoader(), kinds, FailingClient(client, fails))
+    of_connection.set(connection, made)
+
+
+def test_a_table_that_fails_every_request_for_it_fails_no_other_table(real):
+    tables = {name: real.add_table(name) for name in ("a", "b", "bad", "c", "d")}
+    let_fail(real, lambda names: "bad" in names)
+    found = real.metastore.tables(real.database, list(tables))
+    assert {name for name, one in found.items() if one.unreadable} == {"bad"}
+    assert found["bad"].unreadable.startswith("the metastore cannot give its definition: ")
+    assert found["d"].columns == COLUMNS
+    below = real.metastore.locations_below([table.location for table in tables.values()])
+    assert [name for names in below.values() for name in names] == [tables[name].full_name for name in ("a", "b", "c", "d")]
+
+
+def test_a_metastore_that_fails_at_every_request_is_not_asked_for_each_table(real):
+    asked = []
+    let_fail(real, lambda names: not asked.append(names))
+    with pytest.raises(Exception, match="too large for this metastore"):
+        real.metastore.tables(real.database, ["a", "b", "c", "d"])
+    assert len(asked) == 2
 
 
 # ---- tables

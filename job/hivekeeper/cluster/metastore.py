@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names, quoting
+from hivekeeper import names, ports, quoting
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, java_causes, metastore_error
 from hivekeeper.cluster.session import guard_session
@@ -72,8 +72,16 @@ class HiveMetastore:
         return tuple(sorted(found))
 
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        found = json.loads(_ask(self._reader.tables, database, json.dumps(list(names)))) if names else []
-        return {entry["name"]: _read_table(entry) for entry in sorted(found, key=lambda entry: str(entry["name"]))}
+        if not names:
+            return {}
+        found = json.loads(_ask(self._reader.tables, database, json.dumps(list(names)), ports.MOST_OF_TABLE))
+        tables = {entry["name"]: _read_table(entry) for entry in found["tables"]}
+        for name, known in found["heavy"].items():
+            what = f"its properties and columns have {known['weight']} characters, more than {ports.MOST_OF_TABLE}"
+            tables[name] = Table.without_definition(database, name, what, known["kind"], known["create_time"])
+        for name, why in found["unreadable"].items():
+            tables[name] = Table.without_definition(database, name, f"the metastore cannot give its definition: {why}")
+        return dict(sorted(tables.items()))
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         return self._find_partitions(table, None) if table.partitioned else ()
@@ -82,7 +90,9 @@ class HiveMetastore:
         return {partition.name: partition for partition in self._find_partitions(table, json.dumps(list(names)))} if names else {}
 
     def _find_partitions(self, table: Table, wanted: Optional[str]) -> Tuple[Partition, ...]:
-        found = json.loads(_ask(self._reader.partitions, table.database, table.name, wanted))
+        found = json.loads(_ask(self._reader.partitions, table.database, table.name, wanted, ports.MOST_OF_PARTITIONS))
+        if found is None:
+            raise ports.heavy_partitions(table)
         storages = [Storage(**storage) for storage in found["storages"]]
         partitions = (
             Partition(**{**row, "values": tuple(row["values"]), "storage": storages[row["storage"]]}) for row in found["partitions"]
@@ -141,11 +151,17 @@ class HiveMetastore:
     def _read_roots(self) -> Roots:
         if self._roots is None or time.monotonic() - self._read_at > KEEP_ROOTS_S:
             databases = self.databases()
-            stored = {name: json.loads(_ask(self._reader.locations, name)) for name in databases}
+            stored = {name: self._read_locations(name) for name in databases}
             self._roots = Roots({f"{name}.{table}": place for name, tables in stored.items() for table, place in tables.items()})
             self._homes = json.loads(_ask(self._reader.databaseLocations, json.dumps(databases)))
             self._read_at = time.monotonic()
         return self._roots
+
+    def _read_locations(self, database: str) -> Mapping[str, str]:
+        found = json.loads(_ask(self._reader.locations, database))
+        for name, why in found["unreadable"].items():
+            log.warning("table=%s.%s step=read-locations failed reason=%r", database, name, why)
+        return dict(found["locations"])
 
     def analyze(self, table: Table, partitions: Iterable[str]) -> None:
         # In a session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.

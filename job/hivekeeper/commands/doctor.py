@@ -169,7 +169,7 @@ def _examine_table(probes: Probes, table: Table, subject: Subject) -> Iterator[C
     """Everything about a table is a finding of that table alone: whoever may change its definition chooses its location."""
     unfit = eligibility.refuse_kind(table)
     if unfit:
-        level = FIX if unfit.code is Code.IN_CONTROL_DIRECTORY else WARN
+        level = FIX if unfit.code in (Code.IN_CONTROL_DIRECTORY, Code.UNREADABLE_DEFINITION) else WARN
         yield Check("table", level, unfit.what, unfit.next, table=table.full_name, cause=unfit.code.code)
         return
     fit: List[Tuple[Table, ControlPaths]] = []

@@ -44,6 +44,8 @@ def format_of(storage: Storage) -> Optional[str]:
 
 def refuse_kind(table: Table) -> Optional[Reason]:
     """Why a table cannot have our log. A table that became unfit in any other way can still be rolled back."""
+    if table.unreadable:
+        return Reason(Code.UNREADABLE_DEFINITION, table.unreadable, "find out who gave it such properties, or leave it out")
     if "VIEW" in table.kind:
         return Reason(Code.VIEW, "it is a view", "name the table behind it")
     if table.kind not in ("EXTERNAL_TABLE", "MANAGED_TABLE"):

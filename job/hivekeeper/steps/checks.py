@@ -11,7 +11,7 @@ from typing import Callable, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import MetastoreRefused
+from hivekeeper.ports import MetastoreRefused, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -91,7 +91,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
 def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Why the metastore no longer has the unit at this place; None if it has."""
     table, metastore = run.table, run.cluster.metastore
-    found = None if unit.name else metastore.tables(table.database, [table.name]).get(table.name)
+    found = None if unit.name else require_readable(metastore.tables(table.database, [table.name]).get(table.name))
     if found is not None and found.create_time != table.create_time:
         return Reason(Code.TABLE_CREATED_AGAIN, "its table was dropped and created again meanwhile")
     location = found.location if found else ""

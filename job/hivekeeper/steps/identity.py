@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.ports import Cluster, NoPermission
+from hivekeeper.ports import Cluster, NoPermission, require_readable
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
@@ -31,7 +31,7 @@ def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool
     if name == table.full_name:
         return create_time == table.create_time
     database, _, base = name.partition(".")
-    former = cluster.metastore.tables(database, [base]).get(base)
+    former = require_readable(cluster.metastore.tables(database, [base]).get(base))
     if former is not None and former.create_time == create_time:
         raise NeedsInvestigation(
             f"{table.full_name}: its control directory holds the records of {name}, which is still there",

@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -46,7 +46,7 @@ def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
 def find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
     """The run's table as it is now, under another name if it was renamed; and why it is not at its place."""
     own = run.table
-    found = run.cluster.metastore.tables(own.database, [own.name]).get(own.name) or _find_renamed(run)
+    found = require_readable(run.cluster.metastore.tables(own.database, [own.name]).get(own.name)) or _find_renamed(run)
     if found is None:
         return None, Reason(Code.TABLE_GONE, "the table is not in the metastore any more: it was dropped, or renamed into another database")
     if found.create_time != own.create_time:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from hivekeeper import quoting
+from hivekeeper import ports, quoting
 from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.ports import FilesError, MetastoreRefused, MetastoreUnavailable
 from support.fakes.files import FakeFiles
@@ -41,6 +41,8 @@ class Catalog:
     events: List[Tuple[str, str, str]] = field(default_factory=list)
     locked: Set[str] = field(default_factory=set)
     has_locks: bool = True
+    # Tables that make each request fail that reads them.
+    unreadable: Set[str] = field(default_factory=set)
     # The directories of databases, if a test sets them.
     homes: Dict[str, str] = field(default_factory=dict)
 
@@ -107,18 +109,18 @@ class FakeMetastore:
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         self._read("tables")
         found = (self.catalog.tables.get(f"{database}.{name}".lower()) for name in sorted(names))
-        return {table.name: table for table in found if table is not None}
+        return {table.name: self._readable(table) for table in found if table is not None}
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         self._read("partitions")
-        return tuple(partition for _, partition in sorted(self._partitions(table).items())) if table.partitioned else ()
+        return tuple(_light(table, [partition for _, partition in sorted(self._partitions(table).items())])) if table.partitioned else ()
 
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         self._read("partitions_named")
         if not names:
             return {}
         stored = self._partitions(table)
-        return {name: stored[name] for name in sorted(names) if name in stored}
+        return {one.name: one for one in _light(table, [stored[name] for name in sorted(names) if name in stored])}
 
     def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
         self._change("update_sizes", table.full_name, lambda: self._update_sizes(table, sizes, lives or {}))
@@ -174,6 +176,14 @@ class FakeMetastore:
         self._change("analyze", table.full_name, lambda: self.analyzed.append((table.full_name, tuple(partitions))))
 
     # ---- inside
+
+    def _readable(self, table: Table) -> Table:
+        weight = _weight(table.parameters) + sum(len(column.name) + len(column.type) for column in table.columns)
+        if table.full_name in self.catalog.unreadable:
+            return Table.without_definition(table.database, table.name, "the metastore cannot give its definition")
+        if weight <= ports.MOST_OF_TABLE:
+            return table
+        return Table.without_definition(table.database, table.name, f"it has {weight} characters", table.kind, table.create_time)
 
     def _read(self, method: str) -> None:
         self._files.qualify("/")  # a killed process makes no more calls
@@ -296,6 +306,16 @@ class FakeMetastore:
     def _touches(self, root: str, location: str) -> bool:
         one, other = root + "/", self._files.qualify(location) + "/"
         return one.startswith(other) or other.startswith(one)
+
+
+def _weight(parameters: Mapping[str, str]) -> int:
+    return sum(len(key) + len(value) for key, value in parameters.items())
+
+
+def _light(table: Table, partitions: List[Partition]) -> List[Partition]:
+    if sum(_weight(partition.parameters) for partition in partitions) > ports.MOST_OF_PARTITIONS:
+        raise ports.heavy_partitions(table)
+    return partitions
 
 
 def _backup_parameters(table: Table, own: Mapping[str, str]) -> Mapping[str, str]:

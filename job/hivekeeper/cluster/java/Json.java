@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import java.io.IOException;
@@ -20,6 +21,11 @@ public class Json {
 
   public static String write(Object value) throws IOException {
     return MAPPER.writeValueAsString(value);
+  }
+
+  /** With escapes for all other characters: a single one of a rare alphabet would make all of a long text four times as large in Python. */
+  public static String writeAscii(Object value) throws IOException {
+    return MAPPER.writer().with(JsonGenerator.Feature.ESCAPE_NON_ASCII).writeValueAsString(value);
   }
 
   public static List<String> readStrings(String text) throws IOException {

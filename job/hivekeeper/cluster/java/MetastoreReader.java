@@ -15,6 +15,9 @@ import org.apache.hadoop.hive.metastore.api.Table;
 
 /** Reads databases, tables and partitions, using the field names of `model.Table` and `model.Partition`. */
 public class MetastoreReader {
+  private static final int PARTITIONS_AT_FIRST = 100;
+  private static final long WEIGHT_AT_ONCE = 1L << 26;
+
   private final MetastoreConnection connection;
 
   public MetastoreReader(MetastoreConnection connection) {
@@ -30,19 +33,38 @@ public class MetastoreReader {
     return connection.isDatabase(database) ? Json.write(connection.client.getAllTables(database)) : "null";
   }
 
-  public String tables(String database, String names) throws Exception {
-    List<Object> found = new ArrayList<Object>();
-    for (Table table : connection.tables(database, Json.readStrings(names))) found.add(describe(table));
-    return Json.write(found);
+  /** {tables, heavy, unreadable}: of a table that is heavier than `most` only the weight by its name, of one that cannot be read why. */
+  public String tables(String database, String names, long most) throws Exception {
+    List<Object> described = new ArrayList<Object>();
+    Map<String, Object> heavy = new LinkedHashMap<String, Object>();
+    TableBatches batches = new TableBatches(connection, database, Json.readStrings(names));
+    for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
+      for (Table table : batch) {
+        long weight = Weight.of(table);
+        if (weight > most) heavy.put(table.getTableName(), brief(table, weight));
+        else described.add(describe(table));
+      }
+    }
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("tables", described);
+    found.put("heavy", heavy);
+    found.put("unreadable", batches.unreadable);
+    return Json.writeAscii(found);
   }
 
-  /** Qualified location of every table of a database that has one. */
+  /** {locations, unreadable}: the qualified location of every table of a database that has one; why a table cannot be read. */
   public String locations(String database) throws Exception {
-    Map<String, String> found = new LinkedHashMap<String, String>();
-    for (Table table : connection.tables(database, connection.client.getAllTables(database))) {
-      String location = table.getSd() == null ? null : table.getSd().getLocation();
-      if (location != null && !location.isEmpty()) found.put(table.getTableName(), connection.qualify(location));
+    Map<String, String> places = new LinkedHashMap<String, String>();
+    TableBatches batches = new TableBatches(connection, database, connection.client.getAllTables(database));
+    for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
+      for (Table table : batch) {
+        String location = table.getSd() == null ? null : table.getSd().getLocation();
+        if (location != null && !location.isEmpty()) places.put(table.getTableName(), connection.qualify(location));
+      }
     }
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("locations", places);
+    found.put("unreadable", batches.unreadable);
     return Json.write(found);
   }
 
@@ -73,23 +95,49 @@ public class MetastoreReader {
   }
 
   /**
-   * {storages, partitions}: the named partitions that exist, or all if names is null. Hive's client repeats every column in every
-   * partition; that is left out.
+   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if their properties together are heavier than
+   * `most`, or do not fit into memory. Hive's client repeats every column in every partition; that is left out.
    */
-  public String partitions(String database, String table, String names) throws Exception {
+  public String partitions(String database, String table, String names, long most) throws Exception {
+    try {
+      Map<String, Object> found = readPartitions(database, table, names, most);
+      return found == null ? "null" : Json.writeAscii(found);
+    } catch (OutOfMemoryError tooLarge) {
+      // Half of an answer may still have to be read from this connection.
+      connection.client.reconnect();
+      return "null";
+    }
+  }
+
+  private Map<String, Object> readPartitions(String database, String table, String names, long most) throws Exception {
     List<String> wanted = names == null ? connection.client.listPartitionNames(database, table, (short) -1) : Json.readStrings(names);
     List<FieldSchema> keys = wanted.isEmpty() ? null : connection.client.getTable(database, table).getPartitionKeys();
     Numbered storages = new Numbered();
     List<PartitionRow> rows = new ArrayList<PartitionRow>();
-    for (List<String> batch : MetastoreConnection.batches(wanted, MetastoreConnection.PARTITIONS_AT_ONCE)) {
+    long weight = 0;
+    long heaviest = 1;
+    int atOnce = PARTITIONS_AT_FIRST;
+    for (int done = 0; done < wanted.size(); atOnce = fitting(heaviest)) {
+      List<String> batch = new ArrayList<String>(wanted.subList(done, Math.min(done + atOnce, wanted.size())));
+      done += batch.size();
       for (Partition partition : connection.client.getPartitionsByNames(database, table, batch)) {
+        int known = storages.all.size();
         rows.add(row(partition, keys, storages));
+        long own = Weight.of(partition.getParameters());
+        weight += own + (storages.all.size() > known ? Weight.of(partition.getSd()) : 0);
+        if (weight > most) return null;
+        heaviest = Math.max(heaviest, own + Weight.of(partition.getSd()) + Weight.ofColumns(partition.getSd().getCols()));
       }
     }
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("storages", storages.all);
     found.put("partitions", rows);
-    return Json.write(found);
+    return found;
+  }
+
+  /** How many partitions are read at once if the heaviest so far is no exception. */
+  private static int fitting(long heaviest) {
+    return (int) Math.max(1, Math.min(MetastoreConnection.PARTITIONS_AT_ONCE, WEIGHT_AT_ONCE / heaviest));
   }
 
   private static PartitionRow row(Partition partition, List<FieldSchema> keys, Numbered storages) throws Exception {
@@ -100,6 +148,15 @@ public class MetastoreReader {
     row.storage = storages.of(storage(partition.getSd()));
     row.parameters = parameters(partition.getParameters());
     return row;
+  }
+
+  /** What tells a table apart, without all that may be heavy. */
+  private static Map<String, Object> brief(Table table, long weight) {
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("kind", text(table.getTableType()));
+    found.put("create_time", table.getCreateTime());
+    found.put("weight", weight);
+    return found;
   }
 
   private static Map<String, Object> describe(Table table) {
