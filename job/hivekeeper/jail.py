@@ -30,7 +30,7 @@ from hivekeeper.model import (
     UnitFooters,
 )
 from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
-from hivekeeper.ports import Cluster, Files, Key, Lock, Metastore, Rows
+from hivekeeper.ports import ALL, Cluster, Files, Key, Lock, Metastore, Rows
 from hivekeeper.reasons import Code
 
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
@@ -112,11 +112,11 @@ class JailedFiles:
     def is_foreign(self, location: str) -> bool:
         return self.inner.is_foreign(location)
 
-    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        return self.inner.look(directories)
+    def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        return self.inner.look(directories, most)
 
-    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        return self.inner.look_hidden(directories)
+    def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        return self.inner.look_hidden(directories, most)
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         return self.inner.tree(top)

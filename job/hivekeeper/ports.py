@@ -32,6 +32,9 @@ from hivekeeper.model import (
 from hivekeeper.names import UnitNumber
 from hivekeeper.reasons import Code
 
+# As a limit: none.
+ALL = 2**31 - 1
+
 # A caller's key for each of its sets of files.
 Key = TypeVar("Key")
 
@@ -108,13 +111,14 @@ class Files(Protocol):
         that may never return. Neither this nor `qualify` calls a server.
         """
 
-    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+    def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         """Snapshot of each directory in bulk: own file id and time first, then the raw listing, hidden names included.
 
-        A missing directory gives `Snapshot(exists=False)`. One gateway call, whatever the number.
+        A missing directory gives `Snapshot(exists=False)`. One gateway call, whatever the number. Ends at `most` entries of all directories
+        together: so many may be only a part.
         """
 
-    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+    def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         """Like look, but returns only entries whose names begin with one of `._+-`, as hidden files and writers' files do.
 
         A table's root may hold tens of thousands of partitions besides them.

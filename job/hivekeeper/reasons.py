@@ -134,6 +134,13 @@ class Code(Coded):
         "`cleanup` keeps the backup that a partition shows",
         "give it a directory of its own, or " + _WHERE,
     )
+    TOO_MANY_HIDDEN = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "more than 10,000 hidden files or directories in the table's root or between it and a unit, or 200,000 in all such directories: "
+        "they are listed before each swap, because writers' are among them. Partitions whose column has a name with `_` in front count too",
+        "find out who makes them, and remove them",
+    )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"
     NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"
     FEWEST_FILES = (
@@ -551,7 +558,12 @@ class Code(Coded):
         "correct `spark.queue`, or have it allowed",
     )
     CHECK_METASTORE = Topic.DOCTOR, None, "the metastore does not answer, or speaks another version", "use a Spark whose Hive client fits"
-    CHECK_TABLE = Topic.DOCTOR, None, "the table does not exist, or its location cannot be checked", "look at the spelling, or at the location"
+    CHECK_TABLE = (
+        Topic.DOCTOR,
+        None,
+        "the table does not exist, or its location cannot be checked",
+        "look at the spelling, or at the location",
+    )
     CHECK_CONTROL = Topic.DOCTOR, None, "the control directory cannot be made or written to", "rights on the table's root, or on its parent"
     CHECK_WRITE = Topic.DOCTOR, None, "a file cannot be written below the table", "space, quota, encryption keys"
     CHECK_RENAME = Topic.DOCTOR, None, "a directory cannot be renamed below the table", "rights on the table's root"

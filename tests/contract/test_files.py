@@ -271,6 +271,7 @@ def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world
     """A NameNode returns a limited number of names at a time (dfs.ls.limit), in byte order."""
     hidden = [".hivekeeper", "._", "_", "_temporary", "_x", "-", "-ext-10000", "+tmp"]
     many = [*(f"DT={number}" for number in range(300)), *(f"dt={number}" for number in range(250))]
+    many += [f"{first}{number}" for first in ("*", ",", "^", "\u00e9") for number in range(100)]
     others = [*many, "0", "^", "*", ",", "`", "~", "\u00e9", "ZZ"]
     for name in [*hidden, *others]:
         files_world.writer.make_directory(files_world.path("d", name))
@@ -281,6 +282,20 @@ def test_hidden_names_are_found_wherever_they_sort_among_many_others(files_world
     assert (seen[files_world.path("d")].file_id, seen[files_world.path("d")].mtime_ms) == (whole.file_id, whole.mtime_ms)
     assert {entry.path for entry in seen[files_world.path("d")].entries} <= {entry.path for entry in whole.entries}
     assert not seen[files_world.path("absent")].exists
+
+
+def test_a_listing_ends_at_the_most_entries_that_were_asked_for(files_world):
+    """So that a caller who allows fewer than these knows that there are too many."""
+    for directory in ("d", "e"):
+        for number in range(20):
+            files_world.writer.add(files_world.path(directory, f"_{number}"), "x")
+            files_world.writer.make_directory(files_world.path(directory, f"dt={number}"))
+    places = [files_world.path("d"), files_world.path("e"), files_world.path("absent")]
+    for look, all_of in ((files_world.files.look, 80), (files_world.files.look_hidden, 40)):
+        for most in (0, 1, 30, all_of, all_of + 1):
+            seen = look(places, most)
+            assert sum(len(one.entries) for one in seen.values()) == min(most, all_of)
+            assert [one.exists for one in seen.values()] == [True, True, False]
 
 
 def test_an_entry_tells_length_time_and_id(files_world):

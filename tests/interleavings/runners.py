@@ -17,7 +17,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import OWNER_ONLY, Exposed, FileInfo, Guard, Selection, Snapshot
-from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, RowsError
+from hivekeeper.ports import ALL, Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
 from support import step_by_step
 from support.contexts import a_context
@@ -106,10 +106,10 @@ class SteppedFiles:
     def is_foreign(self, location: str) -> bool:  # noqa: ARG002
         return False
 
-    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+    def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:  # noqa: ARG002
         return {directory: self._look_at(directory) for directory in directories}
 
-    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+    def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:  # noqa: ARG002
         seen = self.look(directories)
         wanted = {path: tuple(e for e in one.entries if names.is_listed_above_units(e.name)) for path, one in seen.items()}
         return {path: replace(one, entries=wanted[path]) for path, one in seen.items()}

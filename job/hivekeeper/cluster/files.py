@@ -21,7 +21,7 @@ from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
 from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import FilesError, Lock, LockHeld
+from hivekeeper.ports import ALL, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*(?=/)|(?=/(?!/)))")
@@ -81,15 +81,11 @@ class HadoopFiles:
             self._foreign[server] = bool(_ask(self._locations.isForeign, f"{server}/", self._trusted))
         return self._foreign[server]
 
-    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        if not directories:
-            return {}
-        return {found["asked"]: _snapshot(found) for found in json.loads(_ask(self._listing.look, json.dumps(list(directories))))}
+    def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        return _look(self._listing.look, directories, most)
 
-    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
-        if not directories:
-            return {}
-        return {found["asked"]: _snapshot(found) for found in json.loads(_ask(self._listing.lookHidden, json.dumps(list(directories))))}
+    def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+        return _look(self._listing.lookHidden, directories, most)
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         found = json.loads(_ask(self._listing.tree, top))
@@ -312,6 +308,12 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
         return call(*arguments)
     except JAVA_ERRORS as error:
         raise files_error(java_causes(error)) from None
+
+
+def _look(look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:
+    if not directories:
+        return {}
+    return {found["asked"]: _snapshot(found) for found in json.loads(_ask(look, json.dumps(list(directories)), most))}
 
 
 def _for_owner_only(path: str, flags: int) -> int:

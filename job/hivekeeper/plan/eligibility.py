@@ -34,6 +34,9 @@ Inside = Mapping[str, Snapshot]
 
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
 
+# Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
+MOST_HIDDEN = 10_000
+
 # Parquet summary files describe the old files; readers take the schema from them, so they must not stay (hazards 2.1).
 SUMMARY_FILES = frozenset(["_metadata", "_common_metadata"])
 
@@ -301,6 +304,14 @@ def _refuse_file(entry: FileInfo) -> Optional[Reason]:
     if names.is_hidden(entry.name) and entry.length > 0 and entry.name not in SUMMARY_FILES:
         return Reason(Code.HIDDEN_FILE, f"it has an unknown hidden file ({entry.name})", "move it away if it is not needed")
     return None
+
+
+def too_many_hidden(most: int) -> Reason:
+    return Reason(
+        Code.TOO_MANY_HIDDEN,
+        f"there are more than {most} hidden files or directories above its units",
+        "find out who makes them, and remove them",
+    )
 
 
 def find_writer(entries: Iterable[FileInfo], inside: Inside, now_ms: int, leftover_ms: Optional[int]) -> Optional[str]:

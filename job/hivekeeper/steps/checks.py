@@ -76,7 +76,7 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     require_lock(run)
     clock_ms = ask_time(run)
     began_ms = run.cluster.clock.monotonic_ms()
-    seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above)
+    seen, seen_above = run.files.look([live, incoming]), run.files.look_hidden(above, eligibility.MOST_HIDDEN + 1)
     entries_above = [entry for directory in above for entry in seen_above[directory].entries]
     unsure = eligibility.find_unsure(entries_above, clock_ms, run.leftover_ms)
     inside = look_inside(run.files, [*unsure, *find_staging(seen[live].entries)])
@@ -84,8 +84,9 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     writer = eligibility.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
     why = moved or gone or manifests.judge(unit.manifest, eligibility.without_empty_staging(seen[live].entries, inside)).why
+    crowded = eligibility.too_many_hidden(eligibility.MOST_HIDDEN) if len(entries_above) > eligibility.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
-    return replace(checked, why=why or busy)
+    return replace(checked, why=why or crowded or busy)
 
 
 def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:

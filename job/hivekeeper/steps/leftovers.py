@@ -11,18 +11,22 @@ from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, NoPermission
 
-# A limit, because each swap looks again. Directories that were not observed count as those of a writer at work.
-MOST_DIRECTORIES = 1000
+# Limits, because each swap looks again. Directories that were not observed count as those of a writer at work.
+MOST_DIRECTORIES, MOST_ENTRIES = 1000, 10_000
 
 
 def look_inside(files: Files, tops: Sequence[str]) -> Mapping[str, Snapshot]:
-    """Snapshots of directories and everything below them, as far as this user may read, up to MOST_DIRECTORIES."""
+    """Snapshots of directories and everything below them, as far as this user may read, up to the limits."""
     seen: Dict[str, Snapshot] = {}
+    left = MOST_ENTRIES
     level: List[str] = list(tops)
     while level and len(seen) + len(level) <= MOST_DIRECTORIES:
         try:
-            found = files.look(level)
+            found = files.look(level, left + 1)
         except NoPermission:
+            break
+        left -= sum(len(snapshot.entries) for snapshot in found.values())
+        if left < 0:
             break
         seen.update(found)
         level = [entry.path for place in level for entry in found[place].entries if entry.is_dir]

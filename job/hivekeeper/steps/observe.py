@@ -28,6 +28,9 @@ MOST_SERVERS = 20
 # them locations thousands of directories deep, which need not exist.
 MOST_CHARACTERS_ABOVE = 2**29
 
+# Of hidden entries in all these directories. A job may leave a marker in each.
+MOST_HIDDEN_ABOVE = 200_000
+
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
 
@@ -66,7 +69,7 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     all_units = find_units(cluster, table)
     units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
     above = _above(table, units)
-    seen = look_at(cluster.files.look_hidden, [control.top, *above])
+    seen = _look_above(cluster.files, table, control, above)
     snapshots, unreadable = _look_at_units(cluster.files, table, units)
     entries = tuple(entry for place in above for entry in seen[place].entries)
     unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
@@ -173,6 +176,30 @@ def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
             if characters > MOST_CHARACTERS_ABOVE:
                 raise _too_deep(table)
     return tuple(found)
+
+
+def _look_above(files: Files, table: Table, control: ControlPaths, above: Sequence[str]) -> Mapping[str, Snapshot]:
+    """The hidden entries of the control directory and of those above the units. Raises Refused if there are so many that listing those of
+    a unit again before its swap would take all night, or that all of them would take a driver's memory.
+    """
+    left = MOST_HIDDEN_ABOVE
+
+    def look(places: Sequence[str]) -> Mapping[str, Snapshot]:
+        nonlocal left
+        found = files.look_hidden(places, left + 1)
+        left -= sum(len(snapshot.entries) for snapshot in found.values())
+        if left < 0:
+            raise _crowded(table, MOST_HIDDEN_ABOVE)
+        if any(len(found[place].entries) > eligibility.MOST_HIDDEN for place in places if place != control.top):
+            raise _crowded(table, eligibility.MOST_HIDDEN)
+        return found
+
+    return look_at(look, [control.top, *above])
+
+
+def _crowded(table: Table, most: int) -> Refused:
+    reason = eligibility.too_many_hidden(most)
+    return Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
 
 
 def _too_deep(table: Table) -> Refused:

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from hivekeeper import names
 from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
+from hivekeeper.ports import ALL, FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
 from support import step_by_step
 
 ROOT = "hdfs://nn"
@@ -292,14 +292,14 @@ class FakeFiles:
     def is_foreign(self, location: str) -> bool:
         return is_foreign(location)
 
-    def look(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+    def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         self._require_alive()
-        return {directory: self._snapshot(self.qualify(directory)) for directory in directories}
+        return _end_at(most, {directory: self._snapshot(self.qualify(directory)) for directory in directories})
 
-    def look_hidden(self, directories: Sequence[str]) -> Mapping[str, Snapshot]:
+    def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
         seen = self.look(directories)
         hidden = {path: tuple(entry for entry in one.entries if names.is_listed_above_units(entry.name)) for path, one in seen.items()}
-        return {path: dataclasses.replace(one, entries=hidden[path]) for path, one in seen.items()}
+        return _end_at(most, {path: dataclasses.replace(one, entries=hidden[path]) for path, one in seen.items()})
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         self._require_alive()
@@ -687,6 +687,14 @@ def normal(path: str) -> str:
 
 def size(content: Any) -> int:
     return len(content.encode()) if isinstance(content, str) else len(content)
+
+
+def _end_at(most: int, seen: Mapping[str, Snapshot]) -> Mapping[str, Snapshot]:
+    ended = {}
+    for path, one in seen.items():
+        ended[path] = dataclasses.replace(one, entries=one.entries[:most])
+        most -= len(ended[path].entries)
+    return ended
 
 
 def info(path: str, node: Node) -> FileInfo:

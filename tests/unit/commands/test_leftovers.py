@@ -7,6 +7,8 @@ import pytest
 from hivekeeper.codes import Exit
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.model import Selection
+from hivekeeper.plan import eligibility
+from hivekeeper.ports import ALL
 from hivekeeper.reasons import Code
 from hivekeeper.report import properties
 from support.builders import a_table
@@ -108,8 +110,8 @@ def test_a_query_that_starts_while_the_check_is_made_again_is_noticed_by_the_tim
     age(desk)
     look, looks = files.look, []
 
-    def look_slowly(directories):
-        seen = look(directories)
+    def look_slowly(directories, most=ALL):
+        seen = look(directories, most)
         if staging in directories:
             looks.append(staging)
             if len(looks) == 2:
@@ -275,3 +277,88 @@ def test_directories_that_somebody_nests_as_deeply_as_hdfs_allows_stop_no_comman
     world.add_file(f"{desk.live('dt=1')}{'/x' * depth}/part-0.parquet", ["late"])
     assert desk.recover().code is Exit.DONE
     assert world.rows_of("sales.events")["late"] == 1
+
+
+def add_hidden(desk, number, place=""):
+    for nth in range(number):
+        desk.world.add_file(f"{desk.live(place)}/_note-{nth:05d}", [], 0)
+
+
+def record_told(desk):
+    """How many entries each listing of the directories above the units tells."""
+    told, look_hidden = [], desk.world.files.look_hidden
+
+    def look(places, *most):
+        seen = look_hidden(places, *most)
+        told.append(sum(len(one.entries) for one in seen.values()))
+        return seen
+
+    desk.world.files.look_hidden = look
+    return told
+
+
+@pytest.mark.parametrize("command", [Desk.analyze, Desk.compact], ids=["analyze", "compact-swap"])
+def test_a_table_with_too_many_hidden_files_in_its_root_is_refused_when_it_is_observed(monkeypatch, command):
+    """Each unit's check would list all of them again."""
+    monkeypatch.setattr(eligibility, "MOST_HIDDEN", 50)
+    desk = a_desk("dt=1", "dt=2")
+    add_hidden(desk, 50)
+    age(desk)
+    told = record_told(desk)
+    before = desk.world.picture()
+    assert desk.analyze().code is Exit.DONE
+    add_hidden(desk, 1, "_more")
+    age(desk)
+    told.clear()
+    result = command(desk)
+    assert (result.code, code_of(result)) == (Exit.REFUSED, Code.TOO_MANY_HIDDEN)
+    assert len(told) == 1
+    assert before.items() <= desk.world.picture().items()
+
+
+def test_the_hidden_files_of_all_directories_above_units_are_limited_too(monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.observe.MOST_HIDDEN_ABOVE", 20)
+    monkeypatch.setattr("hivekeeper.steps.observe.LOOK_AT_FIRST", 2)
+    desk = a_desk(*(f"dt={nth}/hour=1" for nth in range(9)))
+    for nth in range(9):
+        add_hidden(desk, 10, f"dt={nth}")
+    told = record_told(desk)
+    result = desk.compact()
+    assert (result.code, code_of(result)) == (Exit.REFUSED, Code.TOO_MANY_HIDDEN)
+    assert sum(told) == 21
+
+
+@pytest.mark.parametrize(("command", "left"), [(Desk.compact, 2), (Desk.rollback, 3)], ids=["compact-swap", "rollback"])
+def test_where_too_many_hidden_files_come_during_a_run_its_units_are_left_alone(monkeypatch, command, left):
+    """They come just before the first unit leaves live, or before its backup is claimed."""
+    monkeypatch.setattr(eligibility, "MOST_HIDDEN", 50)
+    desk = a_desk("dt=1", "dt=2", "dt=3")
+    if command is Desk.rollback:
+        desk.compact()
+    before = desk.world.rows_of(desk.table)
+    told = record_told(desk)
+    before_first(desk, retires, lambda: (add_hidden(desk, 100), told.clear()))
+    result = command(desk)
+    assert [unit.why and unit.why.code for unit in result.tables[0].units].count(Code.TOO_MANY_HIDDEN) == left
+    assert max(told) == 51
+    assert desk.world.rows_of(desk.table) == before
+
+
+def test_a_writers_directory_with_very_many_files_is_not_taken_for_a_leftover(monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.leftovers.MOST_ENTRIES", 20)
+    desk = a_desk("dt=1")
+    add_hidden(desk, 20, "_temporary/0")
+    age(desk)
+    told, look = [], desk.world.files.look
+
+    def look_at(places, *most):
+        seen = look(places, *most)
+        told.append(sum(len(one.entries) for place, one in seen.items() if "_temporary" in place))
+        return seen
+
+    desk.world.files.look = look_at
+    assert code_of(desk.compact()) is Code.WRITER_AT_WORK
+    assert sum(told) == 21
+    desk.world.files.writer.delete(f"{desk.live()}/_temporary/0/_note-00000")
+    age(desk)
+    assert desk.compact().code is Exit.DONE

@@ -4,8 +4,10 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.RemoteIterator;
@@ -15,7 +17,8 @@ import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 
 /** Lists any number of directories in one call. Changes nothing. */
 public class Listing {
-  private static final byte[] LAST_BEFORE_UNDERSCORE = {(byte) 0x5e, (byte) 0x7f};
+  // The longest name that HDFS accepts by default.
+  private static final int LONGEST_NAME = 255;
 
   private final Configuration conf;
 
@@ -34,19 +37,21 @@ public class Listing {
     public List<FileEntry> entries;
   }
 
-  public String look(String directories) throws Exception {
-    return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
-      public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, false);
-      }
-    }));
+  /** `most`: how many entries of all directories together are listed; no more are read then. */
+  public String look(String directories, int most) throws Exception {
+    return lookAtAll(directories, most, false);
   }
 
   /** Like look(), but returns only entries for which names.is_listed_above_units is true. */
-  public String lookHidden(String directories) throws Exception {
+  public String lookHidden(String directories, int most) throws Exception {
+    return lookAtAll(directories, most, true);
+  }
+
+  private String lookAtAll(String directories, int most, final boolean hiddenOnly) throws Exception {
+    final AtomicInteger left = new AtomicInteger(most);
     return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, true);
+        return snapshot((String) directory, hiddenOnly, left);
       }
     }));
   }
@@ -55,7 +60,7 @@ public class Listing {
   public String tree(String top) throws Exception {
     WorkerPool.Task look = new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, false);
+        return snapshot((String) directory, false, new AtomicInteger(Integer.MAX_VALUE));
       }
     };
     List<Object> found = new ArrayList<Object>();
@@ -96,7 +101,7 @@ public class Listing {
   }
 
   /** Reads the directory's own id and time before its listing: a file added in between is in the listing or changes the time. */
-  private Snapshot snapshot(String text, boolean hiddenOnly) throws IOException {
+  private Snapshot snapshot(String text, boolean hiddenOnly, AtomicInteger left) throws IOException {
     Snapshot absent = new Snapshot();
     absent.asked = text;
     Place place = Place.of(conf, text);
@@ -110,7 +115,7 @@ public class Listing {
     found.mtimeMs = own.mtimeMs;
     found.mode = own.mode;
     try {
-      found.entries = hiddenOnly ? hiddenEntries(place) : allEntries(place);
+      found.entries = hiddenOnly && place.isHdfs() ? hiddenEntriesOfHdfs(place, left) : entries(place, hiddenOnly, left);
     } catch (FileNotFoundException removedMeanwhile) {
       return absent;
     } catch (NoSuchFileException removedMeanwhile) {
@@ -119,43 +124,60 @@ public class Listing {
     return found;
   }
 
-  private List<FileEntry> allEntries(Place place) throws IOException {
-    if (place.isLocal()) return LocalFiles.entries(place);
-    List<FileEntry> entries = new ArrayList<FileEntry>();
-    for (RemoteIterator<?> statuses = place.fs.listLocatedStatus(place.real); statuses.hasNext();) {
-      entries.add(FileEntry.of((FileStatus) statuses.next()));
-    }
-    return entries;
-  }
-
-  private List<FileEntry> hiddenEntries(Place place) throws IOException {
-    if (place.isHdfs()) return hiddenEntriesOfHdfs(place);
+  private List<FileEntry> entries(Place place, boolean hiddenOnly, AtomicInteger left) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();
-    for (FileEntry entry : allEntries(place)) {
-      if (isWanted(entry.name)) found.add(entry);
+    if (place.isLocal()) {
+      for (FileEntry entry : LocalFiles.entries(place)) {
+        if ((!hiddenOnly || isWanted(entry.name)) && !add(entry, found, left)) return found;
+      }
+      return found;
+    }
+    for (RemoteIterator<?> statuses = place.fs.listLocatedStatus(place.real); statuses.hasNext();) {
+      FileStatus status = (FileStatus) statuses.next();
+      if ((!hiddenOnly || isWanted(status.getPath().getName())) && !add(FileEntry.of(status), found, left)) return found;
     }
     return found;
   }
 
+  /** Whether there was room for one more. */
+  private static boolean add(FileEntry entry, List<FileEntry> found, AtomicInteger left) {
+    if (left.getAndDecrement() <= 0) return false;
+    found.add(entry);
+    return true;
+  }
+
   /**
-   * A NameNode lists names in byte order, a limited number per call. Names between those starting with +, - or a dot and those starting
-   * with an underscore are skipped, and so are names after these. A root of ten thousand partitions costs two calls. Reads the files'
-   * blocks too, which show whether a file is open.
+   * A NameNode lists names in the order of their bytes, which have signs, a limited number per call. All other names are passed over: those
+   * before the plus sign, with a comma, between a dot and an underscore, and after these. A root of ten thousand partitions costs two calls.
+   * Reads the files' blocks too, which show whether a file is open.
    */
-  private List<FileEntry> hiddenEntriesOfHdfs(Place place) throws IOException {
+  private List<FileEntry> hiddenEntriesOfHdfs(Place place, AtomicInteger left) throws IOException {
     List<FileEntry> found = new ArrayList<FileEntry>();
     DFSClient client = place.hdfs().getClient();
-    byte[] after = HdfsFileStatus.EMPTY_NAME;
+    byte[] after = lastOf('*');
     while (true) {
       DirectoryListing part = client.listPaths(place.real.toUri().getPath(), after, true);
       if (part == null) throw new FileNotFoundException(place.path.toString());
       for (HdfsFileStatus status : part.getPartialListing()) {
-        if (isWanted(status.getLocalName())) found.add(FileEntry.of(status.makeQualified(place.fs.getUri(), place.real)));
+        boolean wanted = isWanted(status.getLocalName());
+        if (wanted && !add(FileEntry.of(status.makeQualified(place.fs.getUri(), place.real)), found, left)) return found;
       }
       if (!part.hasMore() || part.getLastName()[0] > '_') return found;
-      boolean between = part.getLastName()[0] > '.' && part.getLastName()[0] < LAST_BEFORE_UNDERSCORE[0];
-      after = between ? LAST_BEFORE_UNDERSCORE : part.getLastName();
+      after = nextAfter(part.getLastName());
     }
+  }
+
+  private static byte[] nextAfter(byte[] last) {
+    if (last[0] == ',') return lastOf(',');
+    return last[0] > '.' && last[0] < '_' ? lastOf('^') : last;
+  }
+
+  /** The last of all names that begin so. */
+  private static byte[] lastOf(char first) {
+    byte[] name = new byte[LONGEST_NAME];
+    Arrays.fill(name, Byte.MAX_VALUE);
+    name[0] = (byte) first;
+    return name;
   }
 
   private static boolean isWanted(String name) {
