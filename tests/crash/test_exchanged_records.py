@@ -110,10 +110,10 @@ def test_records_that_were_exchanged_between_the_check_and_their_listing_are_not
     tenant, files = Tenant(desk), desk.world.files
     look, read_texts = files.look, files.read_texts
 
-    def look_at_theirs(directories):
+    def look_at_theirs(directories, *limits):
         if desk.control.log in directories:
             tenant.exchange()
-        return look(directories)
+        return look(directories, *limits)
 
     def read_theirs(listed):
         found = read_texts(listed)

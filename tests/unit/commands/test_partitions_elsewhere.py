@@ -27,9 +27,9 @@ def record(monkeypatch, call):
     """What a call of the file system is asked from now on, each time."""
     asked, act = [], getattr(FakeFiles, call)
 
-    def ask_and_act(self, what):
+    def ask_and_act(self, what, *limits):
         asked.append(what)
-        return act(self, what)
+        return act(self, what, *limits)
 
     monkeypatch.setattr(FakeFiles, call, ask_and_act)
     return asked

@@ -33,8 +33,8 @@ def test_the_looks_at_live_grow_with_the_number_of_late_files(desk, monkeypatch)
     """A look at a thousand files is one call, and each late file adds one to them."""
     listed_at_once, calls, look = 10, [], FakeFiles.look
 
-    def look_and_count(self, directories):
-        found = look(self, directories)
+    def look_and_count(self, directories, *limits):
+        found = look(self, directories, *limits)
         calls.append(1 + len(found[desk.live("dt=1")].entries) // listed_at_once if desk.live("dt=1") in found else 0)
         return found
 
@@ -51,9 +51,9 @@ def test_before_each_of_few_late_files_live_is_looked_at(desk, monkeypatch):
     add_late(desk, 3)
     looks, look = [], FakeFiles.look
 
-    def look_and_count(self, directories):
+    def look_and_count(self, directories, *limits):
         looks.extend(directory for directory in directories if directory == desk.live("dt=1"))
-        return look(self, directories)
+        return look(self, directories, *limits)
 
     monkeypatch.setattr(FakeFiles, "look", look_and_count)
     desk.cleanup()
