@@ -659,11 +659,11 @@ class Writer:
         self.namespace.advance(self.namespace.tick_ms)
 
 
-@lru_cache(maxsize=100_000)
 def is_foreign(path: str) -> bool:
     return names.server_of(path) not in ("", "hdfs:", "hdfs://", ROOT)
 
 
+@lru_cache(maxsize=100_000)
 def parts(path: str) -> Tuple[str, ...]:
     # A real one might never answer.
     assert not is_foreign(path), f"a foreign server is called: {path}"
