@@ -138,7 +138,8 @@ class Code(Coded):
         Topic.UNITS,
         Exit.REFUSED,
         "more than 10,000 hidden files or directories in the table's root or between it and a unit, or 200,000 in all such directories: "
-        "they are listed before each swap, because writers' are among them. Partitions whose column has a name with `_` in front count too",
+        "they are listed before each swap, because writers' are among them. Partitions count if the name of their column begins with "
+        "one of `._+-`",
         "find out who makes them, and remove them",
     )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"

@@ -169,6 +169,8 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
         "dfs.namenode.rpc-address.away": "127.0.0.3:8020",
         "dfs.client.failover.proxy.provider.home": "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
         "fs.viewfs.mounttable.ours.link./w": "hdfs://home/w",
+        "fs.viewfs.mounttable.ours.link./x": "hdfs://mounted:9820/a b",
+        "fs.viewfs.mounttable.ours.linkNfly../y": "hdfs://twice1/y, hdfs://twice2/y",
     }
     files = configured(gateway, named="hdfs://third:8020, hdfs://fourth,s3a://ours", **conf)
     for known in (
@@ -189,6 +191,8 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
             "hdfs://FOURTH:8020/w",
             "s3a://ours/w",
             "viewfs://ours/w",
+            "hdfs://mounted:9820/w",
+            "hdfs://twice2:8020/w",
             "file:/w",
         ),
     ):
@@ -200,6 +204,7 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
             "hdfs://third:8021/w",
             "hdfs://home.evil/w",
             "hdfs://home@evil/w",
+            "hdfs://mounted/w",
             "hdfs://evil",
         ),
         *("s3a://theirs/w", "viewfs://theirs/w", "viewfs:/w", "viewfs://our/w", "file://home/w", "hftp://home/w", "webhdfs://home/w"),

@@ -85,8 +85,8 @@ public class Locations {
     }
     if ("file".equals(uri.getScheme())) return uri.getAuthority() != null;
     if ("viewfs".equals(uri.getScheme())) return !hasMounts(uri.getAuthority());
-    if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null) return !isNameNode(uri.getAuthority());
-    return true;
+    if ("hdfs".equals(uri.getScheme()) && uri.getAuthority() != null && isNameNode(uri.getAuthority())) return false;
+    return !isMounted(uri);
   }
 
   private static boolean isOneFileSystem(URI one, URI other) {
@@ -102,6 +102,17 @@ public class Locations {
     String name = authority == null ? conf.get("fs.viewfs.mounttable.default.name.key", "default") : authority;
     for (Map.Entry<String, String> entry : conf) {
       if (((String) entry.getKey()).startsWith("fs.viewfs.mounttable." + name + ".")) return true;
+    }
+    return false;
+  }
+
+  /** Whether ViewFs mounts something of this file system. */
+  private boolean isMounted(URI uri) {
+    for (Map.Entry<String, String> entry : conf) {
+      if (!((String) entry.getKey()).startsWith("fs.viewfs.mounttable.")) continue;
+      for (String target : ((String) entry.getValue()).trim().split("\\s*,\\s*")) {
+        if (target.contains("://") && isOneFileSystem(uri, URI.create(target.replaceFirst("(://[^/]*).*", "$1/")))) return true;
+      }
     }
     return false;
   }
