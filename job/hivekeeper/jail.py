@@ -215,9 +215,15 @@ class JailedMetastore:
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         return self.inner.partitions_named(table, names)
 
-    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
+    def update_sizes(
+        self,
+        table: Table,
+        sizes: Mapping[str, Tuple[int, int]],
+        lives: Optional[Mapping[str, str]] = None,
+        rows: Optional[Mapping[str, int]] = None,
+    ) -> None:
         self.jail.require_table(table.full_name)
-        self.inner.update_sizes(table, sizes, lives)
+        self.inner.update_sizes(table, sizes, lives, rows)
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
         self.jail.require_table(table.full_name)
@@ -256,10 +262,6 @@ class JailedMetastore:
 
     def database_locations(self) -> Mapping[str, str]:
         return self.inner.database_locations()
-
-    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
-        self.jail.require_table(table.full_name)
-        self.inner.analyze(table, partitions)
 
 
 class JailedRows:

@@ -283,11 +283,18 @@ class Metastore(Protocol):
     def partitions_named(self, table: Table, names: Sequence[str]) -> Mapping[str, Partition]:
         """The named partitions that exist, in bulk. Raises Refused like partitions."""
 
-    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
-        """Set numFiles and totalSize, by partition name ("" for an unpartitioned table).
+    def update_sizes(
+        self,
+        table: Table,
+        sizes: Mapping[str, Tuple[int, int]],
+        lives: Optional[Mapping[str, str]] = None,
+        rows: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        """Set numFiles and totalSize, by partition name ("" for an unpartitioned table), and numRows of those in `rows`.
 
-        Keeps everything else, including numRows and COLUMN_STATS_ACCURATE, and lets the metastore emit its event. Re-reads, then
-        alters in bulk; a partition that has gone meanwhile, or is not at its place in `lives` (by name), is left out.
+        Where Spark keeps a size of its own, its numbers follow. Keeps everything else, including COLUMN_STATS_ACCURATE, and lets the
+        metastore emit its event. Re-reads, then alters in bulk; a partition that has gone meanwhile, or is not at its place in `lives`
+        (by name), is left out.
         """
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
@@ -328,9 +335,6 @@ class Metastore(Protocol):
 
     def database_locations(self) -> Mapping[str, str]:
         """Each database's directory, if it has one, spelled as by `Files.qualify`; cached like the tables' locations."""
-
-    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
-        """Recompute statistics with Spark's ANALYZE TABLE: the named partitions, then the table."""
 
 
 class Rows(Protocol):

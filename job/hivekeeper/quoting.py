@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Mapping, Sequence
+from typing import Dict, Sequence
 
 # The characters that Hive escapes in partition directory names (FileUtils.charToEscape, Hive 2 and 3).
 HIVE_ESCAPED = frozenset([chr(code) for code in range(32)] + list("\"#%'*/:=?\\\x7f{[]^"))
@@ -24,11 +24,6 @@ def literal(text: str) -> str:
     which is the default and what our session sets.
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def partition_spec(values: Mapping[str, str]) -> str:
-    """The inside of a PARTITION (…) clause of Spark SQL. A NULL partition is named by its text, HIVE_NULL."""
-    return ", ".join(f"{identifier(name)}={literal(value)}" for name, value in values.items())
 
 
 def partition_name(columns: Sequence[str], values: Sequence[str]) -> str:

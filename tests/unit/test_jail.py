@@ -129,7 +129,6 @@ OF_OTHER = {BACKUP_OF: OTHER.full_name}
         ("drop_backup_table", ("b.t", OF_OTHER)),
         ("drop_backup_table", ("b.t", {})),
         ("hold", (OTHER, 1.0)),
-        ("analyze", (OTHER, [])),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

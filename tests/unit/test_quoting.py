@@ -82,8 +82,3 @@ def test_a_partition_name_spells_columns_in_lower_case():
 def test_values_come_back_from_a_partition_name_in_its_order(pairs):
     name = quoting.partition_name([column for column, _ in pairs], [value for _, value in pairs])
     assert list(quoting.partition_values(name).items()) == pairs
-
-
-@pytest.mark.parametrize("value", NASTY)
-def test_a_partition_clause_quotes_the_column_and_the_value(value):
-    assert quoting.partition_spec({"a`b": value, "dt": "x"}) == f"`a``b`={quoting.literal(value)}, `dt`='x'"

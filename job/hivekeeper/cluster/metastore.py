@@ -1,23 +1,21 @@
 """Accesses the Hive Metastore in bulk, through Hive's own client in the driver's JVM.
 
-It decides nothing, moves no data, and changes only what it is told to; Spark SQL is used only for ANALYZE.
+It decides nothing, moves no data, and changes only what it is told to.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
 import re
 import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names, ports, quoting
+from hivekeeper import names, ports
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, java_causes, metastore_error
-from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Column, Partition, Storage, Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
@@ -27,8 +25,6 @@ log = logging.getLogger(__name__)
 # How long the locations of all tables and databases are cached. Each run reads a table's own location again, so a table that shares a
 # directory is found; only tables and databases created since the cache was filled are missed.
 KEEP_ROOTS_S = 3600.0
-_SPARKS_STATISTICS = "spark.sql.statistics."
-_ROW_COUNT = f"{_SPARKS_STATISTICS}numRows"
 
 
 # What Hive uses if nothing is configured.
@@ -45,7 +41,6 @@ class HiveMetastore:
     """`ports.Metastore` on the metastore of the session's configuration; the constructor connects."""
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
         self._roots: Optional[Roots] = None
         self._homes: Mapping[str, str] = {}
         self._read_at = 0.0
@@ -99,9 +94,17 @@ class HiveMetastore:
         )
         return tuple(sorted(partitions, key=lambda partition: partition.name))
 
-    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
-        lives = lives or {}
-        changes = {name: {"files": files, "bytes": size, "live": lives.get(name)} for name, (files, size) in sizes.items()}
+    def update_sizes(
+        self,
+        table: Table,
+        sizes: Mapping[str, Tuple[int, int]],
+        lives: Optional[Mapping[str, str]] = None,
+        rows: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        lives, rows = lives or {}, rows or {}
+        changes = {
+            name: {"files": files, "bytes": size, "rows": rows.get(name), "live": lives.get(name)} for name, (files, size) in sizes.items()
+        }
         if table.partitioned:
             _ask(self._writer.updatePartitions, table.database, table.name, json.dumps(changes))
         elif "" in changes:
@@ -163,24 +166,6 @@ class HiveMetastore:
             log.warning("table=%s.%s step=read-locations failed reason=%r", database, name, why)
         return dict(found["locations"])
 
-    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
-        # In a session of its own: Spark keeps the case of a data source table's partition columns, the metastore does not.
-        spark = self._gateway.spark.newSession()
-        guard_session(spark)
-        spark.conf.set("spark.sql.caseSensitive", "false")
-        before = self._sparks_statistics(table)
-        for statement in analyze_statements(table, partitions):
-            _ask(spark.sql, statement)
-        if _ROW_COUNT in before and _ROW_COUNT not in self._sparks_statistics(table):
-            # Spark replaces a table's statistics if its size changed, and leaves out a row count that did not change, and all columns
-            # (CommandUtils.compareAndGetNewStats, Spark 3.3 to 4.0). With the same rows they are still right.
-            _ask(self._writer.addMissingParameters, table.database, table.name, json.dumps(before))
-
-    def _sparks_statistics(self, table: Table) -> Mapping[str, str]:
-        found = self.tables(table.database, [table.name])
-        parameters = found[table.name].parameters if table.name in found else {}
-        return {key: value for key, value in parameters.items() if key.startswith(_SPARKS_STATISTICS)}
-
 
 def _split(full_name: str) -> Tuple[str, str]:
     database, _, name = full_name.partition(".")
@@ -212,23 +197,6 @@ def _path_and_above(location: str) -> List[str]:
         path = names.parent(path)
         found.append(path)
     return found
-
-
-def analyze_statements(table: Table, partitions: Iterable[str]) -> List[str]:
-    """ANALYZE TABLE for each partition and then the table, with the catalog: a site may have changed Spark's default catalog."""
-    target = f"ANALYZE TABLE `spark_catalog`.{quoting.identifier(table.database)}.{quoting.identifier(table.name)}"
-    specs = dict.fromkeys(_analyze_spec(quoting.partition_values(name)) for name in partitions)
-    return [f"{target} PARTITION ({spec}) COMPUTE STATISTICS" for spec in specs] + [f"{target} COMPUTE STATISTICS"]
-
-
-def _analyze_spec(values: Mapping[str, str]) -> str:
-    """The partition spec up to the first NULL; later columns have no value, which selects all of them.
-
-    With dt='__HIVE_DEFAULT_PARTITION__' Spark counts no rows.
-    """
-    known = dict(itertools.takewhile(lambda pair: pair[1] != quoting.HIVE_NULL, values.items()))
-    given = [quoting.partition_spec(known)] if known else []
-    return ", ".join(given + [quoting.identifier(column) for column in values if column not in known])
 
 
 def _read_table(entry: Mapping[str, Any]) -> Table:

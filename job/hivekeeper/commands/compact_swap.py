@@ -29,7 +29,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, statistics, swap, table_lock
+from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, swap, table_lock
 from hivekeeper.steps.observe import Wanted, find_tied, observe_table
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.stage import Staged, Stager
@@ -216,8 +216,6 @@ def carry_out(
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, known, units, settled.logged_parameters(settings))
         finish.tidy_up(cluster, plan.table, observed.control)
-    if settings.analyze_stats and not cluster.stopping.is_asked():
-        statistics.recompute(run, units)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
     return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=shown)
@@ -251,7 +249,7 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Se
         with timed(run.cluster, Step.EXCHANGE):
             done = swap_batch(run, batch, known, of_batch.certificates, settings)
         with timed(run.cluster, Step.RECORD):
-            finish.finish_units(run, done)
+            finish.finish_units(run, done, with_rows=settings.analyze_stats)
             backup_tables.follow_units(run, known.backup_table, done)
         units.extend(done)
     units.extend(_not_staged(known, staged))

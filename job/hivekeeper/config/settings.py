@@ -142,7 +142,7 @@ class Settings:
         "analyze_stats",
         FLAG,
         "false",
-        "Run ANALYZE TABLE after the swap, so that the table's statistics are right again.",
+        "Set numRows in the metastore to the rows that were counted when a unit was proved. Sizes are set in any case.",
         per_table=True,
         flag=Flag("--analyze-stats", commands=COMPACTION),
     )

@@ -27,21 +27,21 @@ log = logging.getLogger(__name__)
 KEPT_STATES = ("retired", "recreated", "restoring")
 
 
-def finish_units(run: Run, units: Sequence[UnitResult]) -> None:
-    """Step 8 for units just handled: restore partitions that discovery dropped, then update sizes.
+def finish_units(run: Run, units: Sequence[UnitResult], with_rows: bool = False) -> None:
+    """Step 8 for units just handled: restore partitions that discovery dropped, then update sizes, and `with_rows` numbers of rows.
 
     Other engines read the sizes and Impala's event processor waits for them; if the metastore does not answer
     now, it is a warning, because the data are right without them.
     """
     try:
         places.restore_partitions(run, units)
-        update_sizes(run, units)
+        update_sizes(run, units, with_rows)
     except MetastoreUnavailable as error:
         log.warning("table=%s step=record-sizes failed reason=%r", run.table.full_name, str(error))
 
 
-def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
-    """Update numFiles and totalSize to the current values, in bulk."""
+def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None:
+    """Update numFiles and totalSize to the current values, in bulk; `with_rows` also numRows, to what the proof counted."""
     lives = {unit.planned.name: unit.planned.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
@@ -50,7 +50,13 @@ def update_sizes(run: Run, units: Sequence[UnitResult]) -> None:
     for name, live in lives.items():
         files = eligibility.data_files(seen[live])
         sizes[name] = (len(files), sum(file.length for file in files))
-    run.cluster.metastore.update_sizes(run.table, sizes, lives)
+    rows = {unit.planned.name: unit.certificate.rows for unit in units if with_rows and _are_rows_known(unit) and unit.certificate}
+    run.cluster.metastore.update_sizes(run.table, sizes, lives, rows)
+
+
+def _are_rows_known(unit: UnitResult) -> bool:
+    """Whether live holds the files of the certificate and no others: nobody has counted the rows of files that came late."""
+    return unit.outcome is Outcome.SWAPPED and not unit.late_files
 
 
 def record_run(

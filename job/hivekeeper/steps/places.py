@@ -37,13 +37,13 @@ def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
     """Takes two calls for any number of units; more only if a unit or the table is missing."""
     if not units:
         return Places()
-    table, why = find_table(run)
+    table, why = _find_table(run)
     if table is None or why:
         return Places({unit.number: why for unit in units if why})
     return _ask_for_partitions(run, table, units) if table.partitioned else Places()
 
 
-def find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
+def _find_table(run: Run) -> Tuple[Optional[Table], Optional[Reason]]:
     """The run's table as it is now, under another name if it was renamed; and why it is not at its place."""
     own = run.table
     found = require_readable(run.cluster.metastore.tables(own.database, [own.name]).get(own.name)) or _find_renamed(run)

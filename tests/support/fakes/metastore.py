@@ -79,12 +79,11 @@ class FakeMetastore:
     """`ports.Metastore` in memory, for the process that owns `files`: it shares that process's kills, steps and callbacks.
 
     Every changing call is one step, including taking and releasing Hive's lock; creating a backup table of a partitioned table
-    is two, first the table and then its partitions (make_backup_table.partitions). `analyzed` records the calls of analyze().
+    is two, first the table and then its partitions (make_backup_table.partitions).
     """
 
     def __init__(self, files: FakeFiles, catalog: Optional[Catalog] = None) -> None:
         self.catalog = catalog or Catalog()
-        self.analyzed: List[Tuple[str, Tuple[str, ...]]] = []
         self._files = files
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
         # When the locations of all tables were read, and the result.
@@ -122,8 +121,14 @@ class FakeMetastore:
         stored = self._partitions(table)
         return {one.name: one for one in _light(table, [stored[name] for name in sorted(names) if name in stored])}
 
-    def update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Optional[Mapping[str, str]] = None) -> None:
-        self._change("update_sizes", table.full_name, lambda: self._update_sizes(table, sizes, lives or {}))
+    def update_sizes(
+        self,
+        table: Table,
+        sizes: Mapping[str, Tuple[int, int]],
+        lives: Optional[Mapping[str, str]] = None,
+        rows: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        self._change("update_sizes", table.full_name, lambda: self._update_sizes(table, sizes, lives or {}, rows or {}))
 
     def add_partition(self, table: Table, partition: Partition) -> bool:
         added: bool = self._change("add_partition", f"{table.full_name}/{partition.name}", lambda: self._add_partition(table, partition))
@@ -172,9 +177,6 @@ class FakeMetastore:
         self._read("database_locations")
         return {name: self._files.qualify(home) for name, home in self.catalog.homes.items() if name in self.catalog.databases}
 
-    def analyze(self, table: Table, partitions: Iterable[str]) -> None:
-        self._change("analyze", table.full_name, lambda: self.analyzed.append((table.full_name, tuple(partitions))))
-
     # ---- inside
 
     def _readable(self, table: Table) -> Table:
@@ -208,16 +210,16 @@ class FakeMetastore:
             raise MetastoreRefused(f"{table.full_name} table not found")
         return self.catalog.partitions[table.full_name]
 
-    def _update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Mapping[str, str]) -> None:
+    def _update_sizes(self, table: Table, sizes: Mapping[str, Tuple[int, int]], lives: Mapping[str, str], rows: Mapping[str, int]) -> None:
         if not table.partitioned:
             stored = self.catalog.tables.get(table.full_name)
             if stored is not None and "" in sizes and self._lies_at(stored.location, lives.get("")):
-                self.catalog.put_table(dataclasses.replace(stored, parameters=_sized(stored.parameters, *sizes[""])))
+                self.catalog.put_table(dataclasses.replace(stored, parameters=_sized(stored.parameters, *sizes[""], rows.get(""))))
             return
         partitions = self._partitions(table)
         for name, (count, size_bytes) in sizes.items():
             if name in partitions and self._lies_at(partitions[name].location, lives.get(name)):
-                parameters = _sized(partitions[name].parameters, count, size_bytes)
+                parameters = _sized(partitions[name].parameters, count, size_bytes, rows.get(name))
                 self.catalog.put_partition(table.full_name, dataclasses.replace(partitions[name], parameters=parameters))
 
     def _add_partition(self, table: Table, partition: Partition) -> bool:
@@ -339,11 +341,10 @@ def _moved(storage: Storage, place: str) -> Storage:
     return dataclasses.replace(storage, serde_parameters=found)
 
 
-def _sized(parameters: Mapping[str, str], files: int, size_bytes: int) -> Mapping[str, str]:
-    sizes = {"numFiles": str(files), "totalSize": str(size_bytes)}
-    if "spark.sql.statistics.totalSize" in parameters:
-        sizes["spark.sql.statistics.totalSize"] = str(size_bytes)
-    return {**parameters, **sizes}
+def _sized(parameters: Mapping[str, str], files: int, size_bytes: int, rows: Optional[int]) -> Mapping[str, str]:
+    known = {"totalSize": str(size_bytes), **({} if rows is None else {"numRows": str(rows)})}
+    of_spark = known if "spark.sql.statistics.totalSize" in parameters else {}
+    return {**parameters, "numFiles": str(files), **known, **{f"spark.sql.statistics.{key}": value for key, value in of_spark.items()}}
 
 
 def _without_column_statistics(parameters: Mapping[str, str]) -> Mapping[str, str]:

@@ -21,10 +21,9 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from support.builders import FORM as OTHER_FORM
-from support.builders import MIB, PARQUET, a_partition, a_table
+from support.builders import MIB, a_table
 from support.contexts import a_context
 from support.fakes.files import FakeFiles, Killed
-from support.fakes.metastore import FakeMetastore
 from support.fakes.rows import FORM, DataFile, FakeRows
 from support.world import World
 
@@ -134,100 +133,33 @@ def test_where_chooses_partitions(world):
     assert [files_in(world, f"dt={day}") for day in (1, 2, 3)] == [3, 3, 1]
 
 
-def test_statistics_are_recomputed_where_asked_for(world):
-    compact(world, replace(QUIET, analyze_stats=True))
-    assert world.metastore.analyzed == [("sales.events", ("dt=1", "dt=2", "dt=3"))]
+def rows_known(world):
+    return {one.name: one.parameters.get("numRows") for one in world.metastore.partitions(world.table("sales.events"))}
 
 
-def test_statistics_of_a_table_that_became_another_data_source_meanwhile_are_not_recomputed(world, monkeypatch):
-    """Spark would load that source, and open the address that the table gives to it."""
-    update = FakeMetastore.update_sizes
-
-    def update_and_alter(self, table, sizes, lives=None):
-        update(self, table, sizes, lives)
-        events = world.table("sales.events")
-        world.catalog.tables["sales.events"] = replace(events, parameters={**events.parameters, "spark.sql.sources.provider": "jdbc"})
-
-    monkeypatch.setattr(FakeMetastore, "update_sizes", update_and_alter)
-    assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
-    assert world.metastore.analyzed == []
+def test_row_counts_are_those_of_the_proof_where_asked_for(world):
+    compact(world, replace(QUIET, analyze_stats=True), tables=EVENTS, where="dt <> '3'")
+    counted = {f"dt={day}": str(sum(1 for row in world.rows_of("sales.events") if f"dt={day}" in str(row))) for day in (1, 2)}
+    assert rows_known(world) == {**counted, "dt=3": None}
 
 
-UNFIT_TO_COUNT = {
-    "outside": lambda world: world.catalog.add_partition("sales.events", a_partition("dt=9", "hdfs://nn/warehouse/fin/secret", PARQUET)),
-    "on-many-servers": lambda world: [
-        world.catalog.add_partition("sales.events", a_partition(f"dt={n}", f"hdfs://host{n}/x", PARQUET)) for n in range(100, 130)
-    ],
-    "endless": lambda world: world.files.write_new(f"{live_of(world, 'dt=3')}/part-endless.parquet", "no footer that is accepted"),
-    "hidden-from-us": lambda world: world.files.write_new(f"{live_of(world, 'dt=3')}/_a=b", "Spark reads it"),
-}
+def test_row_counts_stay_as_they_are_where_nobody_asks(world):
+    compact(world)
+    assert rows_known(world) == dict.fromkeys(["dt=1", "dt=2", "dt=3"])
 
 
-def table_of_spark(world, partitions="catalog", **serde):
-    table = world.table("sales.events")
-    parameters = {"spark.sql.sources.provider": "parquet", "spark.sql.partitionProvider": partitions}
-    storage = replace(table.storage, serde_parameters={"serialization.format": "1", "path": table.location, **serde})
-    world.catalog.put_table(replace(table, parameters=parameters, storage=storage))
+def test_rows_that_came_late_are_not_counted_so_the_number_stays_as_it_is(world):
+    live, late = live_of(world, "dt=2"), DataFile(("late",))
 
+    def write_late(step):
+        if step.startswith(f"rename_exact {live} "):
+            world.files.writer.add(f"{live}/late.parquet", late, 10)
 
-@pytest.mark.parametrize(
-    ("definition", "counted"),
-    [
-        ({}, True),
-        ({"path": "hdfs://nn/warehouse/fin/secret"}, False),
-        ({"Path": "hdfs://nn/warehouse/fin/secret"}, False),
-        ({"recursiveFileLookup": "true"}, False),
-        ({"partitions": ""}, False),
-    ],
-    ids=str,
-)
-def test_rows_are_not_counted_where_spark_reads_other_places_than_the_metastore_names(world, definition, counted):
-    table_of_spark(world, **definition)
-    assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
-    assert world.metastore.analyzed == ([("sales.events", ("dt=1", "dt=2", "dt=3"))] if counted else [])
-
-
-def test_rows_are_not_counted_where_spark_takes_a_location_for_a_pattern():
-    """Escaped dots lead out of the directory: `{x}/\\.\\./\\.\\./fin/secret`."""
-    world = World()
-    world.add_table(a_table(location="hdfs://nn/warehouse/sales/events/{x}"), {"": [1000] * 3})
-    assert outcomes(compact(world, replace(QUIET, analyze_stats=True))) == {"": "swapped"}
-    assert world.metastore.analyzed == []
-
-
-@pytest.mark.parametrize("unfit", UNFIT_TO_COUNT)
-def test_rows_are_not_counted_where_spark_would_read_what_was_refused(world, unfit, monkeypatch):
-    """ANALYZE TABLE reads all partitions, not only those that were compacted, and a run that hangs in it does no other table."""
-    update = FakeMetastore.update_sizes
-
-    def update_and_change(self, table, sizes, lives=None):
-        update(self, table, sizes, lives)
-        UNFIT_TO_COUNT[unfit](world)
-
-    monkeypatch.setattr(FakeMetastore, "update_sizes", update_and_change)
-    assert compact(world, replace(QUIET, analyze_stats=True, backup_table=False)).code is Exit.DONE
-    assert world.metastore.analyzed == []
-
-
-@pytest.mark.parametrize("taken", [False, True])
-def test_a_table_that_is_renamed_while_the_log_is_written_keeps_its_statistics(world, taken):
-    """Its name is free, or belongs to another table, which its tenant may not be allowed to read."""
-    world.catalog.put_table(replace(world.table("sales.events"), create_time=1_700_000_000))
-
-    def rename(step):
-        if "rename_exact" not in step or "/log/" not in step or "sales.archive" in world.catalog.tables:
-            return
-        own = world.table("sales.events")
-        partitions = world.metastore.partitions(own)
-        world.catalog.drop_table("sales.events")
-        world.catalog.add_table(replace(own, name="archive"), partitions)
-        if taken:
-            world.catalog.add_table(replace(own, location="hdfs://nn/warehouse/fin/secret", create_time=own.create_time + 60))
-
-    world.files.before_step = rename
-    assert compact(world, replace(QUIET, analyze_stats=True)).code is Exit.DONE
-    assert "sales.archive" in world.catalog.tables
-    assert world.metastore.analyzed == []
+    world.files.before_step = write_late
+    result = compact(world, replace(QUIET, analyze_stats=True))
+    assert [unit.name for unit in result.tables[0].units if unit.late_files] == ["dt=2"]
+    known = rows_known(world)
+    assert (known.pop("dt=2"), None in known.values()) == (None, False)
 
 
 def test_sorted_rows_are_the_same_rows(world):
@@ -674,11 +606,10 @@ def test_a_superuser_keeps_owner_and_mode(world):
     assert (attributes.owner, attributes.mode) == ("alice", 0o750)
 
 
-@pytest.mark.parametrize("method", ["update_sizes", "analyze"])
-def test_a_metastore_that_fails_after_the_swap_is_only_a_warning(world, method, caplog):
+def test_a_metastore_that_fails_after_the_swap_is_only_a_warning(world, caplog):
     before = world.rows_of("sales.events")
-    world.metastore.fail_next(method, MetastoreUnavailable("connection refused"))
-    result = compact(world, replace(QUIET, analyze_stats=True))
+    world.metastore.fail_next("update_sizes", MetastoreUnavailable("connection refused"))
+    result = compact(world)
     assert (result.code, set(outcomes(result).values())) == (Exit.DONE, {"swapped"})
     assert world.rows_of("sales.events") == before
     assert any("connection refused" in record.message for record in caplog.records)

@@ -81,16 +81,6 @@ def test_a_signal_is_the_exit_code_whatever_was_done(stopped):
     assert (read["hivekeeper.meaning"], read["hivekeeper.retry"]) == ("stopped", "later")
 
 
-def test_statistics_are_not_recomputed_when_the_run_is_to_end():
-    desk = table_of({"dt=1": [1000] * 3, "dt=2": [1000] * 3})
-    desk.settings = replace(desk.settings, analyze_stats=True)
-    world = desk.world
-    world.files.before_step = lambda what: setattr(world.clock, "elapsed_ms", 60_000.0) if "retired/u00001" in what else None
-    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(max_duration_ms=60_000)))
-    assert outcomes(desk.compact()) == {"dt=1": "swapped", "dt=2": "left"}
-    assert world.metastore.analyzed == []
-
-
 def test_a_run_that_has_done_all_is_not_kept_by_a_pause_at_its_end(caplog):
     caplog.set_level("INFO")
     world = World()

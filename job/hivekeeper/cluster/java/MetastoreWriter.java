@@ -13,10 +13,10 @@ import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 
-/** Sets the file counts and sizes of tables and partitions, and puts dropped partitions back. */
+/** Sets the counts of files and rows and the sizes of tables and partitions, and puts dropped partitions back. */
 public class MetastoreWriter {
   private static final int TRIES = 3;
-  private static final String SPARKS_TOTAL_SIZE = "spark.sql.statistics.totalSize";
+  private static final String OF_SPARK = "spark.sql.statistics.";
 
   private final MetastoreConnection connection;
 
@@ -24,20 +24,28 @@ public class MetastoreWriter {
     this.connection = connection;
   }
 
-  /** Files and bytes of a table or partition; `live` is where they were counted, null for anywhere. */
+  /** Files, bytes and rows of a table or partition, null rows if unknown; `live` is where they were counted, null for anywhere. */
   public static class Sizes {
     public long files;
     public long bytes;
+    public Long rows;
     public String live;
 
     void putInto(Map<String, String> parameters) {
+      // Spark prefers its own numbers to Hive's if it has a size, and takes both from Hive's if not.
+      boolean sparkToo = parameters.containsKey(OF_SPARK + StatsSetupConst.TOTAL_SIZE);
       parameters.put(StatsSetupConst.NUM_FILES, String.valueOf(files));
-      parameters.put(StatsSetupConst.TOTAL_SIZE, String.valueOf(bytes));
-      if (parameters.containsKey(SPARKS_TOTAL_SIZE)) parameters.put(SPARKS_TOTAL_SIZE, String.valueOf(bytes));
+      put(parameters, StatsSetupConst.TOTAL_SIZE, bytes, sparkToo);
+      if (rows != null) put(parameters, StatsSetupConst.ROW_COUNT, rows, sparkToo);
+    }
+
+    private static void put(Map<String, String> parameters, String key, long value, boolean sparkToo) {
+      parameters.put(key, String.valueOf(value));
+      if (sparkToo) parameters.put(OF_SPARK + key, String.valueOf(value));
     }
   }
 
-  /** `sizes` is {"": {files, bytes, live}}. */
+  /** `sizes` is {"": {files, bytes, rows, live}}. */
   public void updateTable(String database, String name, String sizes) throws Exception {
     Sizes wanted = (Sizes) Json.readMapOf(Sizes.class, sizes).get("");
     List<String> names = new ArrayList<String>();
@@ -49,20 +57,7 @@ public class MetastoreWriter {
     }
   }
 
-  /** Adds those of the parameters {name: value, …} that the table does not have. */
-  public void addMissingParameters(String database, String name, String parameters) throws Exception {
-    List<String> names = new ArrayList<String>();
-    names.add(name);
-    for (Table table : connection.tables(database, names)) {
-      Map<String, Object> missing = Json.readMap(parameters);
-      missing.keySet().removeAll(table.getParameters().keySet());
-      if (missing.isEmpty()) return;
-      table.getParameters().putAll((Map) missing);
-      connection.client.alter_table_with_environmentContext(database, name, table, MetastoreConnection.keepStatistics());
-    }
-  }
-
-  /** `sizes` is {partition name: {files, bytes, live}, …}. */
+  /** `sizes` is {partition name: {files, bytes, rows, live}, …}. */
   public void updatePartitions(String database, String table, String sizes) throws Exception {
     Map<String, Object> wanted = Json.readMapOf(Sizes.class, sizes);
     List<String> names = new ArrayList<String>(wanted.keySet());
