@@ -54,6 +54,12 @@ def run_id(now: datetime, salt: str) -> RunId:
     return RunId(f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}")
 
 
+def following_run_id(run: RunId) -> RunId:
+    """The id of a second run that the same command makes of a table: the same second, the next of the four digits."""
+    begins, _, salt = run.rpartition("-")
+    return RunId(f"{begins}-{(int(salt, 16) + 1) % 0x10000:04x}")
+
+
 def trial_directory(run: str) -> str:
     """The scratch directory of a doctor. The dot tells it from every control directory, whatever a table's directory is called."""
     return f"{CONTROL}.doctor-{run}"

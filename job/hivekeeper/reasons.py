@@ -208,8 +208,11 @@ class Code(Coded):
     PINNED = Topic.BACKUPS, None, "it is pinned", "`unpin` releases it"
     DATE_UNKNOWN = Topic.BACKUPS, None, "its date cannot be read, so it is kept", "nothing"
     DATE_IN_FUTURE = Topic.BACKUPS, None, "its date lies in the future, so it is kept", "compare the clocks"
-    TOO_YOUNG = Topic.BACKUPS, None, "younger than `min_age` or `--older-than`", "wait, or lower the age"
-    AMONG_NEWEST = Topic.BACKUPS, None, "one of the newest that `--keep-last` keeps", "nothing"
+    TOO_YOUNG = Topic.BACKUPS, None, "younger than `min_age` or `keep_for` (`--older-than`)", "wait, or lower the age"
+    IN_WINDOW = Topic.BACKUPS, None, "of one of the last runs, which `keep_latest_runs` keeps", "nothing"
+    AMONG_NEWEST = Topic.BACKUPS, None, "one of the newest of its unit, which `keep_latest_versions` (`--keep-last`) keeps", "nothing"
+    NEEDED_BY_ROLLBACK = Topic.BACKUPS, None, "an older backup of its unit stays, and a rollback to that one needs it", "nothing"
+    UNIT_IN_QUARANTINE = Topic.BACKUPS, None, "its unit is in quarantine", "find out why the compaction of this unit fails"
     NOT_KEPT = Topic.BACKUPS, None, "no rule that is set keeps it: it goes", "nothing"
     BACKUP_SHOWN = (
         Topic.BACKUPS,

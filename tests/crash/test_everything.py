@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Callable, Dict, Optional, Set
 
 from hypothesis import settings
@@ -23,8 +24,8 @@ UNITS = ["dt=1", "dt=2", "dt=3"]
 HOUR_MS = 3_600_000
 POLICIES = [
     EVERYTHING,
-    Settings(min_age_ms=0, keep_last=1),
-    Settings(min_age_ms=0, older_than_ms=12 * HOUR_MS),
+    Settings(min_age_ms=0, keep_latest_versions=1),
+    Settings(min_age_ms=0, keep_for_ms=12 * HOUR_MS),
     Settings(min_age_ms=24 * HOUR_MS),
 ]
 # What must have happened at least once over all lives.
@@ -130,8 +131,11 @@ class Life(RuleBasedStateMachine):
         wanted = sum(self.rows.values(), Counter())
         assert not wanted - self.world.rows_anywhere(), "rows are nowhere"
 
-    @rule(target=runs)
-    def compact(self) -> str:
+    @rule(target=runs, policy=st.one_of(st.none(), st.sampled_from(POLICIES)))
+    def compact(self, policy: Optional[Settings]) -> str:
+        """Followed by a cleanup if there is a policy."""
+        rules = {name: getattr(policy, name) for name in ("min_age_ms", "keep_for_ms", "keep_latest_versions")} if policy else {}
+        self.desk.settings = replace(self.desk.settings, cleanup_after=policy is not None, **rules)
         result = self.run(self.desk.compact)
         return self.desk.runs[-1] if result is not None else self.desk.runs[-2]
 
@@ -234,7 +238,7 @@ MOVES: Dict[Move, int] = {
     lambda life, _chance: [life.make_again(unit) for unit in UNITS]: 1,
     lambda life, _chance: life.wait(12): 1,
     lambda life, chance: life.arm_a_kill(chance.randint(0, 45), chance.random() < 0.5): 5,
-    lambda life, _chance: life.compact(): 6,
+    lambda life, chance: life.compact(chance.choice([None, None, None, *POLICIES[1:]])): 6,
     lambda life, _chance: life.backup(): 1,
     lambda life, chance: life.verify(a_run(life, chance), chance.choice(["count", "digest", "rows"])): 2,
     lambda life, chance: life.rollback(a_run(life, chance), chance.choice([None, *UNITS])): 5,

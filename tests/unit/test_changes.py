@@ -29,7 +29,6 @@ CHANGE_NOTHING = {
             "locations_below",
             "database_locations",
             "hold",
-            "analyze",
         ),
     },
     ports.Rows: {"warm_up", "require_started", "footers", "read_stage", "digests", "differences", "hazards"},

@@ -155,7 +155,7 @@ def _add_cleanup(commands: Any) -> None:
         "delete old backups",
         "Deletes the backups that no rule keeps; pinned backups stay. Before a file is deleted it is compared with the backup's manifest.",
     )
-    _add_selection(parser, no_where="a backup goes as a whole, with all partitions of its run")
+    _add_selection(parser, no_where="its rules are about all partitions of a table")
     _add_common(parser)
 
 

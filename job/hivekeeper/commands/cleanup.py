@@ -39,19 +39,21 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts, _ = judge(cluster, table, control, history, settings)
-        return TableOutcome(table.full_name, backups=tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts))
+        backups = tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts)
+        return TableOutcome(table.full_name, backups=backups, window=retention.find_window(verdicts, cluster.clock.now_ms()))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         with timed(cluster, Step.PLAN):
             verdicts, lives = judge(cluster, table, control, history, settings)
+        window = retention.find_window(verdicts, cluster.clock.now_ms())
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
-            return TableOutcome(table.full_name, recovered=recovered, backups=backups)
+            return TableOutcome(table.full_name, recovered=recovered, backups=backups, window=window)
         per_table.require_time(cluster, table)
         units, version = carry_out(context, table, control, history, verdicts, lives, lock)
     outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
-    return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=outcomes)
+    return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=outcomes, window=window)
 
 
 def judge(
@@ -61,7 +63,8 @@ def judge(
 
     Raises Refused if another table has files here.
     """
-    verdicts = retention.judge_backups(retention.list_backups(history), settings, cluster.clock.now_ms())
+    retention.refuse_contradiction(settings, table.full_name)
+    verdicts = retention.judge_backups(history, settings, cluster.clock.now_ms())
     if all(verdict.keep for verdict in verdicts):
         return verdicts, {}
     require_own_place(cluster, table, control)
@@ -90,7 +93,7 @@ def carry_out(
             run_directory.write_plan(run, plan)
             run_directory.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
-            units = cleanup.discard_units(run, plan, lives)
+            units = cleanup.discard_units(run, plan, lives, context.settings_for(table.full_name).delete_pause_ms)
         finish.finish_units(run, units)
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, plan, units, parameters)
@@ -101,9 +104,9 @@ def carry_out(
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:
     """What to discard, oldest first. Late files may move to live only if live is still the unit's and holds the newest run's files."""
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
-    going = [verdict.backup for verdict in verdicts if not verdict.keep]
+    verdicts = tuple(verdicts)
     units: List[PlannedUnit] = []
-    for effect in (effect for one in going for effect in one.effects):
+    for effect in (effect for verdict in verdicts for effect in verdict.going):
         values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
         unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
         last = newest[effect.partition]
@@ -111,7 +114,7 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
         expected = last.after if is_its_own else ()
         place = BackupPlace(effect.run, effect.number, effect.place)
         units.append(PlannedUnit(UnitNumber(len(units) + 1), unit, effect.before, (), place, expected))
-    records = tuple(one.directory for one in going if one.is_record)
+    records = tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
     return RunPlan(context.run, CLEANUP, table, tuple(units), discard=context.settings_for(table.full_name).discard, records=records)
 
 
@@ -119,8 +122,9 @@ def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:
     """The retention rules of a cleanup, for the log."""
     return {
         "minAgeMs": settings.min_age_ms,
-        "olderThanMs": settings.older_than_ms,
-        "keepLast": settings.keep_last,
+        "keepForMs": settings.keep_for_ms,
+        "keepLatestRuns": settings.keep_latest_runs,
+        "keepLatestVersions": settings.keep_latest_versions,
         "discard": plan.discard,
     }
 
@@ -128,12 +132,13 @@ def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:
 def _outcome(verdict: Verdict, units: Iterable[UnitResult], dry_run: bool = False) -> BackupOutcome:
     if verdict.keep:
         return BackupOutcome(verdict.backup, BackupState.KEPT, verdict.reason)
+    staying = tuple((effect.partition, why) for effect, why in verdict.staying)
     if dry_run:
-        return BackupOutcome(verdict.backup, BackupState.PLANNED, verdict.reason)
+        return BackupOutcome(verdict.backup, BackupState.PLANNED, verdict.reason, staying, going=verdict.going)
     of_run = [unit for unit in units if unit.planned.backup and unit.planned.backup.run == verdict.backup.run]
-    kept = tuple((unit.planned.name, unit.why) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
+    failed = tuple((unit.planned.name, unit.why) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
     late = tuple(name for unit in of_run for name in unit.late_files)
-    state = BackupState.PARTLY if kept else BackupState.DISCARDED
-    if of_run and all(unit.outcome is Outcome.LEFT for unit in of_run):
-        state = BackupState.LEFT
-    return BackupOutcome(verdict.backup, state, verdict.reason, kept, late)
+    state = BackupState.TRIMMED if staying else BackupState.DISCARDED
+    if failed:
+        state = BackupState.LEFT if all(unit.outcome is Outcome.LEFT for unit in of_run) else BackupState.PARTLY
+    return BackupOutcome(verdict.backup, state, verdict.reason, (*failed, *staying), late, verdict.going)

@@ -9,6 +9,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
+from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
 from hivekeeper.config.settings import Settings
@@ -48,8 +49,19 @@ NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to w
 
 
 def compact_swap(context: Context) -> CommandResult:
-    """Compact every selected table."""
-    return per_table.run_on_tables(context, COMPACT_SWAP, compact_table)
+    """Compact every selected table, each followed by its cleanup if that is asked for."""
+    return per_table.run_on_tables(context, COMPACT_SWAP, compact_and_clean_up)
+
+
+def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
+    """Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded."""
+    outcome = compact_table(context, table)
+    if not context.settings_for(table.full_name).cleanup_after or outcome.problem or context.cluster.stopping.is_asked():
+        return outcome
+    after = replace(context, run=names.following_run_id(context.run))
+    cleaned = per_table.attempt(after, table, clean_up_table)
+    recovered = (*outcome.recovered, *cleaned.recovered)
+    return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=cleaned.problem)
 
 
 def compact_table(context: Context, table: Table) -> TableOutcome:

@@ -20,6 +20,7 @@ from hivekeeper.config.value_types import (
     MEBIBYTES,
     MEMORY,
     NAME,
+    PERIOD,
     PROPERTY,
     RATIO,
     SIZE,
@@ -183,21 +184,44 @@ class Settings:
         per_table=True,
         flag=Flag("--min-age", "TIME", RETENTION),
     )
-    older_than_ms: Optional[int] = setting(
-        "older_than",
-        optional(DURATION),
+    keep_for_ms: Optional[int] = setting(
+        "keep_for",
+        optional(PERIOD),
         "",
         "cleanup also keeps every backup younger than this, such as 30d.",
         per_table=True,
         flag=Flag("--older-than", "TIME", RETENTION),
     )
-    keep_last: Optional[int] = setting(
-        "keep_last",
+    keep_latest_runs: Optional[int] = setting(
+        "keep_latest_runs",
         optional(COUNT),
         "",
-        "cleanup keeps this many of the newest backups of each table.",
+        "cleanup keeps what a look back over this many runs of a table takes: the backups of its last N+1 runs.",
+        per_table=True,
+        flag=Flag("--keep-latest-runs", "N", RETENTION),
+    )
+    keep_latest_versions: Optional[int] = setting(
+        "keep_latest_versions",
+        optional(COUNT),
+        "",
+        "cleanup keeps this many of the newest backups of each unit, whatever their age.",
         per_table=True,
         flag=Flag("--keep-last", "N", RETENTION),
+    )
+    cleanup_after: bool = setting(
+        "cleanup_after",
+        FLAG,
+        "false",
+        "At the end of compact-swap, discard what cleanup would discard, table by table.",
+        per_table=True,
+        flag=Flag("--cleanup-after", commands=COMPACTION),
+    )
+    delete_pause_ms: int = setting(
+        "delete_pause",
+        DURATION,
+        "0s",
+        "cleanup waits this long after each unit whose backup it discarded, to spare the NameNode.",
+        per_table=True,
     )
     discard: str = setting(
         "discard",

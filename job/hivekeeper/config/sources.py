@@ -146,7 +146,11 @@ def read_entry(path: KeyPath, raw: Union[str, List[str]], origin: str) -> Entry:
 def read_flag(key: str, value: Any) -> Entry:
     """The entry of a named command-line option."""
     raw = [str(part) for part in value] if isinstance(value, (list, tuple)) else str(value)
-    return read_entry(split_key(key), raw.lower() if isinstance(value, bool) and isinstance(raw, str) else raw, "command line")
+    found = find(split_key(key), "command line")
+    origin = "command line"
+    if isinstance(found, Setting) and found.flag and found.flag.attribute != found.name:
+        origin += f" {found.flag.name}"
+    return read_entry(split_key(key), raw.lower() if isinstance(value, bool) and isinstance(raw, str) else raw, origin)
 
 
 def read_assignment(text: str) -> Entry:

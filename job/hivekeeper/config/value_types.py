@@ -162,6 +162,8 @@ SIZE = _size("a size such as 512m, 8g or 2TB", 1)
 BLOCK_SIZE = _size("a size of 1m or more, such as 128m", MIB)
 MEBIBYTES = ValueType("a whole number of MiB, 1 or more", lambda text: COUNT.parse(text) * MIB, write_size, "bytes")
 DURATION = ValueType("a time such as 90s, 15m, 4h or 7d", parse_duration, write_duration, "ms")
+# A rule that is set and keeps nothing would look like one that does.
+PERIOD = replace(DURATION, allowed="a time such as 90s, 15m, 4h or 7d, not 0", parse=_at_least(1, parse_duration))
 # At least a day, longer than a writer's job runs: anything younger may belong to a running writer.
 DAYS = replace(DURATION, allowed="a time of 1d or more, such as 7d", parse=_at_least(TIMES_MS["d"], parse_duration))
 FLAG = ValueType("true or false", parse_flag)

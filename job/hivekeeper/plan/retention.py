@@ -1,6 +1,7 @@
-"""Decide which backups to keep: a verdict and a reason for each, from the settings and the time.
+"""Decide which backups to keep: a verdict for each run's backup, unit by unit, with reasons, from the log, the settings and the time.
 
-Pure. Whatever cannot be judged is kept; a backup is dropped only if no configured rule keeps it.
+Pure. Whatever cannot be judged is kept; the old files of a unit go only if no configured rule keeps them. The rules by runs and by versions
+are those of Apache Hudi's cleaner (KEEP_LATEST_COMMITS and KEEP_LATEST_FILE_VERSIONS, Hudi 0.8).
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
+from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.plan.quarantine import find_quarantined
+from hivekeeper.plan.rollback import read_stacks
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.manifests import is_marker
+from hivekeeper.runlog.history import Effect, History, LoggedRun, UnitKey
 from hivekeeper.runlog.run_files import BACKUP, is_inside
 
 
@@ -40,7 +43,7 @@ class Backup:
 
     @property
     def files(self) -> int:
-        return sum(1 for effect in self.effects for file in effect.before if not is_marker(file))
+        return sum(effect.backup_files for effect in self.effects)
 
     @property
     def total_bytes(self) -> int:
@@ -49,9 +52,25 @@ class Backup:
 
 @dataclass(frozen=True)
 class Verdict:
+    """What happens to one backup: which units' old files go, and why the others stay. Of a record without files, whether it goes.
+
+    `reason` is that of all of it; if only some of it goes, that of the units that do.
+    """
+
     backup: Backup
-    keep: bool
     reason: Reason
+    going: Tuple[Effect, ...] = ()
+    staying: Tuple[Tuple[Effect, Reason], ...] = ()
+    record_goes: bool = False
+
+    @property
+    def keep(self) -> bool:
+        """Whether all of it stays."""
+        return not self.going and not self.record_goes
+
+    @property
+    def goes_in_part(self) -> bool:
+        return bool(self.going and self.staying)
 
 
 def list_backups(history: History) -> Tuple[Backup, ...]:
@@ -72,46 +91,152 @@ def _backup(run: LoggedRun, effects: Tuple[Effect, ...], history: History) -> Ba
     return Backup(run.run, run.version, run.operation, run.directory, run.timestamp_ms, effects, pinned, run.backup_table)
 
 
-def judge_backups(backups: Sequence[Backup], settings: Settings, now_ms: int) -> Tuple[Verdict, ...]:
-    """One verdict for each backup, in the order given. `keep_last` counts backups of files and records separately."""
-    newest: Mapping[bool, List[str]] = {
-        kind: [backup.run for backup in sorted(backups, key=lambda b: -b.version) if backup.is_record is kind] for kind in (True, False)
-    }
-    verdicts = []
-    for backup in backups:
-        reason = _why_keep(backup, newest[backup.is_record].index(backup.run), settings, now_ms)
-        verdicts.append(Verdict(backup, True, reason) if reason else Verdict(backup, False, _why_drop(settings)))
-    return tuple(verdicts)
+@dataclass(frozen=True)
+class Window:
+    """How far back all old files are kept: over the last `runs` that left any, the oldest of which ended `back_ms` ago."""
+
+    runs: int
+    back_ms: int
 
 
-def _why_keep(backup: Backup, rank: int, settings: Settings, now_ms: int) -> Optional[Reason]:
-    if backup.pinned:
-        return Reason(Code.PINNED, "it is pinned")
-    if backup.timestamp_ms is None:
-        return Reason(Code.DATE_UNKNOWN, "its date cannot be read")
-    if backup.timestamp_ms > now_ms:
-        return Reason(Code.DATE_IN_FUTURE, "its date lies in the future")
-    age_ms = now_ms - backup.timestamp_ms
-    if age_ms < settings.min_age_ms:
-        return Reason(Code.TOO_YOUNG, f"it is younger than min_age ({write_duration(settings.min_age_ms)})")
-    if settings.older_than_ms is not None and age_ms < settings.older_than_ms:
-        return Reason(Code.TOO_YOUNG, f"it is younger than {write_duration(settings.older_than_ms)}")
-    if settings.keep_last is not None and rank < settings.keep_last:
-        what = "it is the newest" if settings.keep_last == 1 else f"it is one of the {settings.keep_last} newest"
-        return Reason(Code.AMONG_NEWEST, what)
-    return None
+def refuse_contradiction(settings: Settings, table: str) -> None:
+    """Raise UsageError for a rule that never decides anything, because another one always decides first."""
+    if settings.keep_for_ms is not None and settings.keep_for_ms < settings.min_age_ms:
+        least, wanted = write_duration(settings.min_age_ms), write_duration(settings.keep_for_ms)
+        raise UsageError(
+            f"{table}: keep_for is {wanted}, and min_age keeps every backup younger than {least}",
+            code=Code.WRONG_CONFIGURATION,
+            next=f"leave keep_for (--older-than) out, or lower the floor as well: --min-age {wanted}",
+        )
+
+
+def judge_backups(history: History, settings: Settings, now_ms: int) -> Tuple[Verdict, ...]:
+    """One verdict for each backup of the log, oldest first."""
+    backups, rules = list_backups(history), _Rules(history, settings, now_ms)
+    why_stay = {effect.key: rules.why_stay(backup, effect) for backup in backups for effect in backup.effects}
+    _keep_what_rollbacks_need(history, why_stay)
+    records = [backup.version for backup in reversed(backups) if backup.is_record]
+    return tuple(
+        _judge_record(backup, rules, records.index(backup.version)) if backup.is_record else _judge_units(backup, rules, why_stay)
+        for backup in backups
+    )
+
+
+def _judge_record(backup: Backup, rules: _Rules, rank: int) -> Verdict:
+    why = rules.why_stay_by_date(backup) or rules.why_stay_by_rank(rank, rank)
+    return Verdict(backup, why) if why else Verdict(backup, rules.why_go(), record_goes=True)
+
+
+def _judge_units(backup: Backup, rules: _Rules, why_stay: Mapping[UnitKey, Optional[Reason]]) -> Verdict:
+    judged = [(effect, why_stay[effect.key]) for effect in backup.effects]
+    staying = tuple((effect, why) for effect, why in judged if why)
+    return _verdict(backup, tuple(effect for effect, why in judged if not why), staying, rules.why_go())
+
+
+def _verdict(backup: Backup, going: Tuple[Effect, ...], staying: Tuple[Tuple[Effect, Reason], ...], why_go: Reason) -> Verdict:
+    if not going:
+        return Verdict(backup, staying[0][1], (), staying)
+    if not staying:
+        return Verdict(backup, why_go, going)
+    return Verdict(backup, replace(why_go, what=f"{len(going)} of {len(backup.effects)} units: {why_go.what}"), going, staying)
+
+
+class _Rules:
+    """The rules of a table's settings, applied to its log."""
+
+    def __init__(self, history: History, settings: Settings, now_ms: int) -> None:
+        self.settings, self.now_ms = settings, now_ms
+        runs = sorted({effect.version for effect in history.effects}, reverse=True)
+        self._rank_of_run = {version: rank for rank, version in enumerate(runs)}
+        self._rank_in_unit: Dict[UnitKey, int] = {}
+        newer: Dict[str, int] = {}
+        for effect in sorted(history.standing, key=lambda effect: (-effect.version, -effect.number)):
+            self._rank_in_unit[effect.key] = newer.setdefault(effect.partition, 0)
+            newer[effect.partition] += 1
+        quarantined = find_quarantined(history, history.table_id, settings, now_ms)
+        self._quarantined = frozenset(one.streak.partition for one in quarantined)
+
+    def why_stay(self, backup: Backup, effect: Effect) -> Optional[Reason]:
+        """Why the old files of one unit stay; None if no rule keeps them."""
+        if effect.partition in self._quarantined:
+            return Reason(Code.UNIT_IN_QUARANTINE, "the compaction of its unit keeps failing: the unit is in quarantine")
+        by_rank = self.why_stay_by_rank(self._rank_of_run[effect.version], self._rank_in_unit[effect.key])
+        return self.why_stay_by_date(backup) or by_rank
+
+    def why_stay_by_date(self, backup: Backup) -> Optional[Reason]:
+        if backup.pinned:
+            return Reason(Code.PINNED, "it is pinned")
+        if backup.timestamp_ms is None:
+            return Reason(Code.DATE_UNKNOWN, "its date cannot be read")
+        if backup.timestamp_ms > self.now_ms:
+            return Reason(Code.DATE_IN_FUTURE, "its date lies in the future")
+        age_ms, keep_for_ms = self.now_ms - backup.timestamp_ms, self.settings.keep_for_ms
+        if age_ms < self.settings.min_age_ms:
+            return Reason(Code.TOO_YOUNG, f"it is younger than min_age ({write_duration(self.settings.min_age_ms)})")
+        if keep_for_ms is not None and age_ms < keep_for_ms:
+            return Reason(Code.TOO_YOUNG, f"it is younger than {write_duration(keep_for_ms)}")
+        return None
+
+    def why_stay_by_rank(self, rank_of_run: int, rank_in_unit: int) -> Optional[Reason]:
+        """Looking back N runs takes the old files of N+1: those of the oldest are what was live when the window begins."""
+        runs, versions = self.settings.keep_latest_runs, self.settings.keep_latest_versions
+        if runs is not None and rank_of_run <= runs:
+            return Reason(Code.IN_WINDOW, f"its run is one of the last {runs + 1}, which a look back over {runs} runs takes")
+        if versions is not None and rank_in_unit < versions:
+            what = "it is the newest of its unit" if versions == 1 else f"it is one of the {versions} newest of its unit"
+            return Reason(Code.AMONG_NEWEST, what)
+        return None
+
+    def why_go(self) -> Reason:
+        age_ms = max(self.settings.min_age_ms, self.settings.keep_for_ms or 0)
+        rules = [f"it is older than {write_duration(age_ms)}"] if age_ms else []
+        if self.settings.keep_latest_runs is not None:
+            rules.append(f"it is not of the last {self.settings.keep_latest_runs + 1} runs")
+        if self.settings.keep_latest_versions is not None:
+            rules.append(f"it is not one of the {self.settings.keep_latest_versions} newest of its unit")
+        return Reason(Code.NOT_KEPT, " and ".join(rules) or "no rule keeps it")
+
+
+def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:
+    """Keep, above each backup of a unit that stays, the newer ones that a rollback to it would have to undo first.
+
+    As far as that rollback is still possible: a gap in what stands ends it.
+    """
+    for stack in read_stacks(history, history.table_id).values():
+        for effects in (stack.done, stack.undone):
+            reachable: List[Effect] = []
+            for effect in reversed(effects):
+                if effect.key not in why_stay:
+                    break
+                reachable.append(effect)
+            lowest = max((index for index, effect in enumerate(reachable) if why_stay[effect.key]), default=-1)
+            for effect in reachable[: max(lowest, 0)]:
+                needed_by = Reason(Code.NEEDED_BY_ROLLBACK, f"a rollback of run {reachable[lowest].run}, whose backup stays, needs it")
+                why_stay[effect.key] = why_stay[effect.key] or needed_by
+
+
+def find_window(verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
+    """How far back everything is kept by these verdicts, oldest first; None if not even the newest backup of files is."""
+    window = None
+    for runs, verdict in enumerate((one for one in reversed(verdicts) if not one.backup.is_record), start=1):
+        if not verdict.keep or verdict.backup.timestamp_ms is None:
+            break
+        window = Window(runs, max(0, now_ms - verdict.backup.timestamp_ms))
+    return window
 
 
 def keep_shown(verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]) -> Tuple[Verdict, ...]:
-    """The same verdicts, but a backup that a partition shows is kept. `lives`: the locations of all partitions by name."""
-    going = [effect.place for verdict in verdicts if not verdict.keep for effect in verdict.backup.effects]
-    shown = find_shown(control, going, lives)
+    """The same verdicts, but old files that a partition shows stay. `lives`: the locations of all partitions by name."""
+    shown = find_shown(control, [effect.place for verdict in verdicts for effect in verdict.going], lives)
     return tuple(_keep_if_shown(verdict, shown) for verdict in verdicts)
 
 
 def _keep_if_shown(verdict: Verdict, shown: Mapping[str, str]) -> Verdict:
-    partition = next((shown[effect.place] for effect in verdict.backup.effects if effect.place in shown), None)
-    return verdict if partition is None else replace(verdict, keep=True, reason=why_shown(partition))
+    held = tuple((effect, why_shown(shown[effect.place])) for effect in verdict.going if effect.place in shown)
+    if not held:
+        return verdict
+    going = tuple(effect for effect in verdict.going if effect.place not in shown)
+    return _verdict(verdict.backup, going, (*held, *verdict.staying), verdict.reason)
 
 
 def why_shown(partition: str) -> Reason:
@@ -136,11 +261,3 @@ def _up_to(path: str, top: str) -> Iterator[str]:
         yield path
         path = names.parent(path)
     yield top
-
-
-def _why_drop(settings: Settings) -> Reason:
-    age_ms = max(settings.min_age_ms, settings.older_than_ms or 0)
-    rules = [f"it is older than {write_duration(age_ms)}"] if age_ms else []
-    if settings.keep_last is not None:
-        rules.append(f"it is not one of the {settings.keep_last} newest")
-    return Reason(Code.NOT_KEPT, " and ".join(rules) or "no rule keeps it")

@@ -10,6 +10,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from hivekeeper.model import Differences
 from hivekeeper.plan.quarantine import Quarantine, explain
+from hivekeeper.plan.retention import Window
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
 from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
@@ -88,11 +89,12 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
     if not table.backups:
         return [f"{table.table}: no backups"]
     gone = [one for one in table.backups if one.state.goes]
-    size, files = sum(one.backup.total_bytes for one in gone), sum(one.backup.files for one in gone)
+    size, files = sum(one.going_bytes for one in gone), sum(one.going_files for one in gone)
     verb = "would discard" if any(one.state is BackupState.PLANNED for one in table.backups) else "discarded"
     lines = [
         f"{table.table}: {verb} {len(gone)} of {plural(len(table.backups), 'backup')}: {plural(files, 'file')}, {text.bytes_text(size)}"
     ]
+    lines.append(f"  {_window_text(table.window)}")
     rows = [[*_backup_row(one), one.state.text, one.reason] for one in table.backups]
     lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "===>>>==", width)))
     for one in table.backups:
@@ -103,6 +105,12 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
                 f"  {plural(len(one.late_files), 'file')} that came into the backup late went to live: {', '.join(one.late_files)}"
             )
     return lines
+
+
+def _window_text(window: Optional[Window]) -> str:
+    if window is None:
+        return "of no run are all old files kept"
+    return f"all old files are kept of the last {plural(window.runs, 'run')}, {text.age_text(window.back_ms)} back"
 
 
 _BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]

@@ -113,6 +113,7 @@ def _table(outcome: TableOutcome) -> Json:
         "units": [_unit(unit) for unit in outcome.units],
         "backup_table": outcome.backup_table,
         "backups": [_backup(backup) for backup in outcome.backups],
+        "window": {"runs": outcome.window.runs, "back_ms": outcome.window.back_ms} if outcome.window else None,
         "log": [_logged_run(run) for run in outcome.log],
         "changes": [_change(effect) for effect in outcome.changes or ()],
         "files": _file_set(outcome.files),
@@ -148,6 +149,7 @@ def _backup(outcome: BackupOutcome) -> Json:
         "outcome": outcome.state.code,
         "reason": outcome.reason,
         "code": _code(outcome.why),
+        "going_units": [effect.partition for effect in outcome.going],
         "kept_units": [{"partition": name, "reason": why.what if why else "", "code": _code(why)} for name, why in outcome.kept_units],
         "late_files": list(outcome.late_files),
     }

@@ -15,7 +15,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.doctor import Check, code_of_checks
 from hivekeeper.plan.quarantine import Quarantine
-from hivekeeper.plan.retention import Backup
+from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.reasons import Reason
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
@@ -68,6 +68,7 @@ class BackupState(Coded):
     KEPT = Exit.DONE, False, False, "a rule keeps it"
     PLANNED = Exit.DONE, False, True, "a dry run would discard it"
     DISCARDED = Exit.DONE, True, True, "it is deleted"
+    TRIMMED = Exit.DONE, True, True, "some of its units are deleted, a rule keeps the others"
     PARTLY = Exit.PARTIAL, True, False, "some of its units are not what they should be, or were not begun, and stay"
     LEFT = Exit.PARTIAL, False, False, "none of its units was begun: the command had to end"
 
@@ -80,13 +81,25 @@ class BackupState(Coded):
 
 @dataclass(frozen=True)
 class BackupOutcome:
-    """One backup as shown by cleanup or history. `kept_units` are those that could not be discarded, with the reason."""
+    """One backup as shown by cleanup or history.
+
+    `going` is what a cleanup chose of it; `kept_units` are those that could not be discarded or that a rule keeps, with the reason.
+    """
 
     backup: Backup
     state: BackupState
     why: Optional[Reason] = None
     kept_units: Tuple[Tuple[str, Optional[Reason]], ...] = ()
     late_files: Tuple[str, ...] = ()
+    going: Tuple[Effect, ...] = ()
+
+    @property
+    def going_files(self) -> int:
+        return sum(effect.backup_files for effect in self.going)
+
+    @property
+    def going_bytes(self) -> int:
+        return sum(effect.backup_bytes for effect in self.going)
 
     @property
     def reason(self) -> str:
@@ -98,7 +111,7 @@ class TableOutcome:
     """The result of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were settled first.
 
     `declined`: the operator was asked and said no. `log`, `files` and `changes` are the results of history: all entries, the
-    files at a version, the files one run removed and added; `quarantined` goes with all entries.
+    files at a version, the files one run removed and added; `quarantined` goes with all entries. `window`: what a cleanup keeps whole.
     """
 
     table: str
@@ -114,6 +127,7 @@ class TableOutcome:
     spent: Mapping[str, float] = field(default_factory=dict)
     backup_table: str = ""
     backups: Tuple[BackupOutcome, ...] = ()
+    window: Optional[Window] = None
     log: Tuple[LoggedRun, ...] = ()
     files: Optional[FileSet] = None
     changes: Optional[Tuple[Effect, ...]] = None

@@ -156,9 +156,14 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
     if _in_short(result, partitions):
         return overview.render_compaction(result)
     for table in result.tables:
-        if table.problem is None:
-            lines += [*_table_outcome(table, result.dry_run, partitions, width), ""]
+        # A cleanup that follows may have failed.
+        if table.problem is None or table.units:
+            lines += [*_table_outcome(table, result.dry_run, partitions, width), *_cleanup_after(table, width), ""]
     return lines[:-1] if lines or result.tables else ["no table is selected"]
+
+
+def _cleanup_after(table: TableOutcome, width: int) -> List[str]:
+    return command_text.render_cleanup(table, width) if table.backups else []
 
 
 def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: int) -> List[str]:

@@ -51,6 +51,15 @@ def count_text(count: int) -> str:
     return f"{count:,}"
 
 
+def age_text(age_ms: int) -> str:
+    """`14 days`, `1 day`, `5 hours`, `20 minutes`, `0 minutes`: what fits into it whole."""
+    for noun, length_ms in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
+        count = age_ms // length_ms
+        if count or noun == "minute":
+            break
+    return f"{count_text(count)} {noun}{'' if count == 1 else 's'}"
+
+
 def duration_text(seconds: float) -> str:
     """`3 ms`, `4.2 s`, `42 s`, `3 min 05 s`, `2 h 05 min`, `3 d 04 h`."""
     if round(seconds * 1000) < 1000:

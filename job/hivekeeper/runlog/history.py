@@ -12,7 +12,7 @@ from typing import Any, FrozenSet, List, Mapping, Optional, Tuple
 from hivekeeper import names
 from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
-from hivekeeper.runlog.manifests import Extent, ManifestFile
+from hivekeeper.runlog.manifests import Extent, ManifestFile, is_marker
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP
 from hivekeeper.runlog.strict import UnreadableRecord
@@ -48,6 +48,10 @@ class Effect:
     @property
     def key(self) -> UnitKey:
         return self.run, self.number
+
+    @property
+    def backup_files(self) -> int:
+        return sum(1 for file in self.before if not is_marker(file))
 
     @property
     def backup_bytes(self) -> int:

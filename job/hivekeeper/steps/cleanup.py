@@ -28,16 +28,34 @@ from hivekeeper.steps.unit_loop import Act, leave_unit, take_turns
 log = logging.getLogger(__name__)
 
 MOST_AGE_OF_LIVES_MS = 60_000
+# How soon a pause between two units notices that the command is asked to end.
+LONGEST_REST_MS = 1000
 
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> List[UnitResult]:
-    """Discard all units of a cleanup. A unit that is left, or cannot be discarded, keeps its backup.
+def discard_units(run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: int = 0) -> List[UnitResult]:
+    """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
     `lives`: the directories of the table's partitions by name. A backup that one of them lies in is never discarded.
     """
-    return take_turns(run.cluster.stopping, plan.units, discarder(run, plan, lives), leave_unit)
+    discard = discarder(run, plan, lives)
+
+    def discard_and_rest(unit: PlannedUnit) -> UnitResult:
+        result = discard(unit)
+        if unit is not plan.units[-1]:
+            _rest(run, pause_ms)
+        return result
+
+    return take_turns(run.cluster.stopping, plan.units, discard_and_rest, leave_unit)
+
+
+def _rest(run: Run, pause_ms: int) -> None:
+    """Wait, but not longer than until the command is asked to end."""
+    clock, stopping = run.cluster.clock, run.cluster.stopping
+    until_ms = clock.monotonic_ms() + pause_ms
+    while clock.monotonic_ms() < until_ms and not stopping.is_asked():
+        clock.sleep_ms(min(LONGEST_REST_MS, until_ms - clock.monotonic_ms()))
 
 
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> Act:

@@ -10,13 +10,14 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup as cleanup_command
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import RunSettings, Settings
 from hivekeeper.model import Selection
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.report.results import BackupState
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.stop_conditions import Watch
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
 from support.desk import EVERYTHING, Desk, outcomes
@@ -70,9 +71,13 @@ def test_a_backup_that_a_partition_shows_is_kept_and_the_others_go(desk, world):
     show(desk, "dt=9", retired(desk, 2))
     before = world.rows_of(desk.table)
     for dry_run in (True, False):
-        found = {one.backup.run: one for one in desk.cleanup(dry_run=dry_run).tables[0].backups}
-        assert (found[desk.runs[0]].state, found[desk.runs[0]].why.code) == (BackupState.KEPT, Code.BACKUP_SHOWN)
-        assert found[desk.runs[1]].state is (BackupState.PLANNED if dry_run else BackupState.DISCARDED)
+        result = desk.cleanup(dry_run=dry_run)
+        found = {one.backup.run: one for one in result.tables[0].backups}
+        first, second = found[desk.runs[0]], found[desk.runs[1]]
+        assert [(name, why.code) for name, why in first.kept_units] == [("dt=2", Code.BACKUP_SHOWN)]
+        assert (first.state, second.state) == ((BackupState.PLANNED,) * 2 if dry_run else (BackupState.TRIMMED, BackupState.DISCARDED))
+        assert result.code is Exit.DONE
+    assert world.files.namespace.find(retired(desk, 2)) is not None
     assert world.rows_of(desk.table) == before
 
 
@@ -160,15 +165,50 @@ def test_a_young_backup_stays_and_an_old_one_goes(desk, world):
     assert backups(desk.cleanup(Settings())) == {desk.runs[0]: ("discarded", "it is older than 7d")}
 
 
-def test_of_several_backups_the_newest_stay(desk, world):
+def compact_three_times(desk):
     for row in "abc":
         desk.compact()
         desk.append("dt=1", *(f"{row}{n}" for n in range(3)))
+
+
+def test_of_several_backups_the_newest_of_each_unit_stay(desk, world):
+    compact_three_times(desk)
     rows = world.rows_of(desk.table)
-    result = desk.cleanup(Settings(min_age_ms=0, keep_last=1))
-    assert [one.state.code for one in result.tables[0].backups] == ["discarded", "discarded", "kept"]
+    result = desk.cleanup(Settings(min_age_ms=0, keep_latest_versions=1))
+    assert [one.state.code for one in result.tables[0].backups] == ["trimmed", "discarded", "kept"]
     assert world.rows_of(desk.table) == rows
-    assert desk.run_directories() == [desk.runs[2]]
+    assert desk.run_directories() == [desk.runs[0], desk.runs[2]]
+    # dt=1 went back to what it was before the third run, the others to what they were before the first.
+    assert [outcomes(desk.rollback(where=f"dt = '{day}'")) for day in (1, 2, 3)] == [{f"dt={day}": "rolled-back"} for day in (1, 2, 3)]
+    assert world.rows_of(desk.table) == rows
+
+
+def test_a_policy_that_contradicts_the_floor_is_refused_and_nothing_goes(desk):
+    desk.compact()
+    before = desk.world.picture()
+    for dry_run in (True, False):
+        result = desk.cleanup(Settings(keep_for_ms=DAY_MS), dry_run=dry_run)
+        assert (result.code, result.tables[0].problem.code) == (Exit.USAGE, Code.WRONG_CONFIGURATION)
+    assert without_lock(desk.world.picture()) == without_lock(before)
+
+
+def test_between_two_units_it_rests_but_not_after_the_last(desk):
+    compact_three_times(desk)
+    began_ms = desk.world.clock.monotonic_ms()
+    assert desk.cleanup(replace(EVERYTHING, delete_pause_ms=90_000)).code is Exit.DONE
+    # Three units of the first run, one of each other.
+    assert desk.world.clock.monotonic_ms() - began_ms == 4 * 90_000
+
+
+def test_a_pause_ends_when_the_command_is_to_end(desk):
+    compact_three_times(desk)
+    clock, world = desk.world.clock, desk.world
+    began_ms = clock.monotonic_ms()
+    world.cluster = replace(world.cluster, stopping=Watch(world.cluster, RunSettings(max_duration_ms=10_000)))
+    result = desk.cleanup(replace(EVERYTHING, delete_pause_ms=90_000))
+    assert result.code is Exit.PARTIAL
+    assert 10_000 <= clock.monotonic_ms() - began_ms <= 11_000
+    assert [one.state.code for one in result.tables[0].backups] == ["partly", "left", "left"]
 
 
 def test_a_pinned_backup_stays_whatever_the_policy(desk):

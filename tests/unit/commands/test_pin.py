@@ -30,7 +30,7 @@ def desk(world):
 def test_a_pinned_backup_can_be_rolled_back_after_any_cleanup(desk, world):
     rows = world.rows_of(desk.table)
     assert desk.pin(desk.runs[0]).code is Exit.DONE
-    for policy in (Settings(min_age_ms=0), Settings(min_age_ms=0, older_than_ms=0, keep_last=0)):
+    for policy in (Settings(min_age_ms=0), Settings(min_age_ms=0, keep_for_ms=1, keep_latest_runs=1, keep_latest_versions=1)):
         assert [one.state.code for one in desk.cleanup(policy).tables[0].backups] == ["kept"]
     assert desk.rollback().code is Exit.DONE
     assert world.rows_of(desk.table) == rows

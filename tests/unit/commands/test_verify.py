@@ -492,7 +492,7 @@ def test_verify_writes_nothing(desk, world, level):
     desk.compact()
     desk.append("dt=1", "a", "b", "c")
     desk.compact()
-    desk.cleanup(Settings(min_age_ms=0, keep_last=1))
+    desk.cleanup(Settings(min_age_ms=0, keep_latest_versions=1))
     picture, steps, events = world.picture(), world.files.steps, list(world.catalog.events)
     desk.verify(level=level)
     desk.verify(desk.runs[2], level)

@@ -63,9 +63,13 @@ def test_a_default_is_written_as_its_type_writes_it(setting):
     assert setting.type.write(setting.default_value()) == setting.default
 
 
+# What operators know these rules by from other programs for backups.
+WORDS_OF_OTHERS = {"keep_for": "older_than", "keep_latest_versions": "keep_last"}
+
+
 @pytest.mark.parametrize("setting", [each for each in EVERY if each.flag], ids=by_id)
 def test_a_key_with_a_flag_bears_its_name(setting):
-    assert setting.flag.attribute == setting.name
+    assert setting.flag.attribute == WORDS_OF_OTHERS.get(setting.name, setting.name)
 
 
 @pytest.mark.parametrize("setting", [each for each in EVERY if each.variable], ids=by_id)

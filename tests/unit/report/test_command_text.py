@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hivekeeper.model import Differences
-from hivekeeper.plan.retention import Backup
+from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import command_text, screen
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome, UnitOutcome
@@ -183,9 +183,12 @@ def test_a_planned_rollback_of_an_odd_partition_cannot_steer_a_terminal():
 
 def test_cleanup_gives_each_backup_its_verdict_and_reason():
     kept = BackupOutcome(a_backup(pinned=True), BackupState.KEPT, Reason(Code.NOT_KEPT, "it is pinned"))
-    gone = BackupOutcome(a_backup(), BackupState.DISCARDED, Reason(Code.NOT_KEPT, "it is older than 7d"), late_files=("late",))
-    assert shown("cleanup", backups=(kept, gone)).splitlines() == [
+    gone = BackupOutcome(
+        a_backup(), BackupState.DISCARDED, Reason(Code.NOT_KEPT, "it is older than 7d"), late_files=("late",), going=a_backup().effects
+    )
+    assert shown("cleanup", backups=(kept, gone), window=Window(14, 14 * 86_400_000 + 5)).splitlines() == [
         "sales.events: discarded 1 of 2 backups: 2 files, 2.0 KiB",
+        "  all old files are kept of the last 14 runs, 14 days back",
         "  RUN                    OF                     WHEN                 UNITS  FILES     SIZE  OUTCOME    WHY",
         "  ---------------------  ---------------------  -------------------  -----  -----  -------  ---------  -------------------",
         f"  {RUN}  compact-swap (pinned)  2026-01-01 00:03:04      1      2  2.0 KiB  kept       it is pinned",

@@ -45,7 +45,8 @@ def test_what_was_discarded_keeps_no_list_of_files_and_what_stands_keeps_both(de
     compact(desk, 2)
     everything = lists(desk.log())
     assert all(before and after for _, before, after in everything)
-    desk.cleanup(Settings(min_age_ms=0, keep_last=1))
+    # The runs are an hour apart.
+    desk.cleanup(Settings(min_age_ms=0, keep_for_ms=60_000))
     first, second, third = desk.log().effects
     assert (first.whole, second.whole, third.whole) == (False, False, True)
     assert (first.partition, first.before, first.after) == ("dt=1", (), ())
@@ -97,7 +98,7 @@ class Counting:
 @pytest.mark.parametrize("lot", [1, 3000, 5000, 10_000, 2**23])
 def test_no_call_brings_more_than_a_lot_and_the_history_is_the_same(desk, monkeypatch, lot):
     compact(desk, 4)
-    desk.cleanup(Settings(min_age_ms=0, keep_last=1))
+    desk.cleanup(Settings(min_age_ms=0, keep_latest_versions=1))
     told = desk.log()
     sizes = {entry.path: entry.length for entry in desk.world.files.look([desk.control.log])[desk.control.log].entries}
     monkeypatch.setattr(store, "LOT_BYTES", lot)
