@@ -55,7 +55,7 @@ def run(capsys, monkeypatch):
         (["cleanup", "--table", "d.t", "--older-than", "7"], 'command line --older-than: keep_for is "7"'),
         (["cleanup", "--table", "d.t", "--older-than", "0d"], 'keep_for is "0d"; allowed: a time such as 90s, 15m, 4h or 7d, not 0'),
         (["cleanup", "--table", "d.t", "--keep-latest-runs", "0"], 'keep_latest_runs is "0"; allowed: a whole number, 1 or more'),
-        (["cleanup", "--table", "d.t", "--keep-latest-runs", "-2"], "keep_latest_runs is \"-2\""),
+        (["cleanup", "--table", "d.t", "--keep-latest-runs", "-2"], 'keep_latest_runs is "-2"'),
         (["cleanup", "--table", "d.t", "--older-than", "-7d"], "older-than"),
         (["cleanup", "--table", "d.t", "--min-age", "a week"], "min_age"),
         (["cleanup", "--table", "d.t", "--keep-last", "many"], "--keep-last: keep_latest_versions is"),
