@@ -13,6 +13,8 @@ from typing import NewType, Optional
 # ASCII digits only: `\d` matches digits of every script, and such a name would be read as one of ours.
 RUN = re.compile(r"(?P<time>[0-9]{8}t[0-9]{6}z)-(?P<salt>[0-9a-f]{4})")
 RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*))?")
+# What a scheduler calls one execution: `0000012-260101-oozie-W@compact`, `%%ORDERID` as Control-M expands it.
+RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/%#-]{0,199}")
 UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
 RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
 CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")

@@ -339,6 +339,7 @@ class Code(Coded):
     NO_SUCH_TABLE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such table", "look at the spelling; SHOW TABLES lists them"
     NO_SUCH_DATABASE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such database", "look at the spelling; SHOW DATABASES lists them"
     NO_SUCH_RUN = Topic.COMMAND, Exit.REFUSED, "the table's log has no such run, backup or version", _HISTORY
+    RUN_KEY_TAKEN = Topic.COMMAND, Exit.REFUSED, "another command used this `--run-key`", "give each command a key of its own"
     NOTHING_OF_THIS_RUN = (
         Topic.COMMAND,
         Exit.REFUSED,

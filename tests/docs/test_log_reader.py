@@ -19,7 +19,7 @@ from support.world import World
 
 Key = Tuple[str, int]
 
-# -- the reader: rules 1 to 11 of the page, and the standard library -------------------------------------------------
+# -- the reader: rules 1 to 12 of the page, and the standard library -------------------------------------------------
 
 
 class Untrusted(Exception):
@@ -115,6 +115,16 @@ class Reader:
     def pinned(self) -> Set[str]:
         last = {pin["run"]: pin["pinned"] for pin in self.all_of("pin")}
         return {run for run, pinned in last.items() if pinned}
+
+    @property
+    def keys(self) -> Dict[str, str]:
+        """Run key → the run that did the work."""
+        found: Dict[str, str] = {}
+        for version, info in self.infos():
+            for action in self.entries[version]:
+                if "txn" in action and info["finished"]:
+                    found.setdefault(action["txn"]["appId"], info["run"])
+        return found
 
     @property
     def stacks(self) -> Dict[str, Tuple[List[Effect], List[Effect]]]:
@@ -235,6 +245,10 @@ STORIES: Dict[str, Callable[[Desk], None]] = {
 def desk(request: pytest.FixtureRequest) -> Desk:
     name, columns = request.param
     desk = build(columns)
+    desk.run_key = "tonight"
+    desk.compact()
+    desk.run_key = ""
+    append(desk, 9)
     STORIES[name](desk)
     return desk
 
@@ -274,6 +288,12 @@ def test_it_finds_the_backups_with_their_places_and_pins(desk, reader):
     assert reader.backups == {backup.run: {effect.place for effect in backup.effects} for backup in told}
     assert reader.pinned == desk.log().pinned
     assert {backup.run for backup in told if backup.pinned} == reader.pinned & set(reader.backups)
+
+
+def test_it_finds_which_run_did_the_work_of_a_key(desk, reader):
+    keyed = {run.run_key for run in desk.log().runs if run.run_key}
+    assert reader.keys == {key: desk.log().find_key(key).run for key in keyed}
+    assert keyed == {"tonight"}
 
 
 def test_it_knows_what_a_rollback_would_undo(desk, reader):

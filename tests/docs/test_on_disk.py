@@ -58,7 +58,9 @@ def written(desk) -> Dict[str, str]:
     seen: Dict[str, str] = {}
     desk.backup()
     seen.update(texts_of(desk))
+    desk.run_key = "tonight"
     desk.compact()
+    desk.run_key = ""
     append(desk)
     for act in (desk.compact, desk.rollback, lambda: desk.pin(desk.runs[1])):
         act()

@@ -31,6 +31,7 @@ class Desk:
         self.settings = Settings(**{"min_quiet_ms": 0, **settings})
         self.runs: List[str] = []
         self.asked: List[object] = []
+        self.run_key = ""
 
     @property
     def control(self) -> ControlPaths:
@@ -102,7 +103,7 @@ class Desk:
 
     def _context(self, where: Optional[str] = None, settings: Optional[Settings] = None, **more: Any) -> Context:
         selected = Selection(tables=(self.table,), where=where)
-        return a_context(self.world.cluster, selected, self._new_run(), settings or self.settings, **more)
+        return a_context(self.world.cluster, selected, self._new_run(), settings or self.settings, run_key=self.run_key, **more)
 
     def _new_run(self) -> str:
         """Run ids one second apart, with the hundreds as days, so that backup table names differ too."""

@@ -89,13 +89,17 @@ def cleanup_entry():
     return _entry(CLEANUP, "cleanup", UnitResult(_UNDONE, Outcome.DISCARDED), discarding=(PLACE,), records=(f"{LATER}.t2",))
 
 
+def keyed_entry():
+    return _entry(LATER, "rollback", UnitResult(_UNDONE, Outcome.ROLLED_BACK), run_key="tonight@undo", exit_code=6)
+
+
 def pin_entry():
     return _entry(CLEANUP, "pin", pin=(RUN, True))
 
 
 PLANS = {make.__name__: make for make in (compaction_plan, rollback_plan, cleanup_plan)}
 PLAN_LINES = {name: (lambda make=make: plan_to_lines(make())) for name, make in PLANS.items()}
-ENTRIES = {make.__name__: make for make in (compaction_entry, rollback_entry, cleanup_entry, pin_entry)}
+ENTRIES = {make.__name__: make for make in (compaction_entry, rollback_entry, cleanup_entry, keyed_entry, pin_entry)}
 
 
 def read_plan(text):

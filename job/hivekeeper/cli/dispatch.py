@@ -27,7 +27,8 @@ def run_command(
 ) -> CommandResult:
     if parsed.command in HEEDFUL:
         cluster = replace(cluster, stopping=Watch(cluster, config))
-    context = Context(cluster, selected, config.for_table, config.backup_prefix, new_run_id(), config.dry_run, confirm)
+    run_key = getattr(parsed, "run_key", None) or ""
+    context = Context(cluster, selected, config.for_table, config.backup_prefix, new_run_id(), config.dry_run, confirm, run_key)
     return COMMANDS[parsed.command](context, parsed)
 
 

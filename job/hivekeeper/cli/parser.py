@@ -104,6 +104,7 @@ def _add_compact_swap(commands: Any) -> None:
         aliases=["compact"],
     )
     _add_selection(parser, where="compact")
+    _add_run_key(parser)
     _add_common(parser)
 
 
@@ -145,6 +146,7 @@ def _add_rollback(commands: Any) -> None:
     _add_selection(parser, where="roll back")
     _add_run(parser, "go back to the state before this run")
     parser.add_argument("--yes", action="store_true", help="do not ask")
+    _add_run_key(parser)
     _add_common(parser)
 
 
@@ -156,6 +158,7 @@ def _add_cleanup(commands: Any) -> None:
         "Deletes the backups that no rule keeps; pinned backups stay. Before a file is deleted it is compared with the backup's manifest.",
     )
     _add_selection(parser, no_where="its rules are about all partitions of a table")
+    _add_run_key(parser)
     _add_common(parser)
 
 
@@ -179,6 +182,18 @@ def _add_pins(commands: Any) -> None:
         _add_selection(parser, no_where="the backup of a run is kept or deleted as a whole")
         _add_run(parser, "the run whose backup is meant", required=True)
         _add_common(parser)
+
+
+def _add_run_key(parser: Parser) -> None:
+    meaning = "a name for this execution, such as the scheduler's id of it: with a key that is in a table's log nothing is done again"
+    parser.add_argument("--run-key", metavar="KEY", type=_run_key, help=meaning)
+
+
+def _run_key(text: str) -> str:
+    if not names.RUN_KEY.fullmatch(text):
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        raise argparse.ArgumentTypeError(f"{shown!r} is no key: 1 to 200 letters, digits and . _ : @ + = / % # -, a letter or digit first")
+    return text
 
 
 def _run_id(text: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from hivekeeper import quoting
-from hivekeeper.commands import per_table
+from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.config.settings import Settings
@@ -44,6 +45,9 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
+        answered = run_keys.answer(context, table, history, CLEANUP)
+        if answered is not None:
+            return replace(answered, recovered=recovered)
         with timed(cluster, Step.PLAN):
             verdicts, lives = judge(cluster, table, control, history, settings)
         window = retention.find_window(verdicts, cluster.clock.now_ms())
@@ -51,9 +55,8 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups, window=window)
         per_table.require_time(cluster, table)
-        units, version = carry_out(context, table, control, history, verdicts, lives, lock)
-    outcomes = tuple(_outcome(verdict, units) for verdict in verdicts)
-    return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=outcomes, window=window)
+        outcome = carry_out(context, table, control, history, verdicts, lives, lock)
+    return replace(outcome, recovered=recovered, window=window)
 
 
 def judge(
@@ -80,7 +83,7 @@ def carry_out(
     verdicts: Sequence[Verdict],
     lives: Mapping[str, str],
     lock: Lock,
-) -> Tuple[List[UnitResult], int]:
+) -> TableOutcome:
     """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts, lives)
@@ -95,10 +98,11 @@ def carry_out(
         with timed(cluster, Step.DISCARD):
             units = cleanup.discard_units(run, plan, lives, context.settings_for(table.full_name).delete_pause_ms)
         finish.finish_units(run, units)
+    outcome = TableOutcome(table.full_name, context.run, backups=tuple(_outcome(verdict, units) for verdict in verdicts))
     with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, plan, units, parameters)
+        version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
         finish.tidy_up(cluster, table, control)
-    return units, version
+    return replace(outcome, log_version=version)
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:
@@ -115,7 +119,8 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
         place = BackupPlace(effect.run, effect.number, effect.place)
         units.append(PlannedUnit(UnitNumber(len(units) + 1), unit, effect.before, (), place, expected))
     records = tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
-    return RunPlan(context.run, CLEANUP, table, tuple(units), discard=context.settings_for(table.full_name).discard, records=records)
+    discard = context.settings_for(table.full_name).discard
+    return RunPlan(context.run, CLEANUP, table, tuple(units), discard=discard, records=records, run_key=context.run_key)
 
 
 def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:

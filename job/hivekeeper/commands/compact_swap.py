@@ -8,7 +8,7 @@ from functools import partial
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.commands import per_table, selection
+from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
@@ -56,9 +56,10 @@ def compact_swap(context: Context) -> CommandResult:
 def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
     """Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded."""
     outcome = compact_table(context, table)
-    if not context.settings_for(table.full_name).cleanup_after or outcome.problem or context.cluster.stopping.is_asked():
+    wanted = context.settings_for(table.full_name).cleanup_after and not outcome.problem and not outcome.answered_by
+    if not wanted or context.cluster.stopping.is_asked():
         return outcome
-    after = replace(context, run=names.following_run_id(context.run))
+    after = replace(context, run=names.following_run_id(context.run), run_key="")
     cleaned = per_table.attempt(after, table, clean_up_table)
     recovered = (*outcome.recovered, *cleaned.recovered)
     return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=cleaned.problem)
@@ -89,6 +90,9 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = store.read_history(cluster, control)
+        answered = run_keys.answer(context, table, history, COMPACT_SWAP)
+        if answered is not None:
+            return replace(answered, recovered=recovered)
         if observed is None or history.runs:
             observed = observe_lifted(cluster, table, history, settings, wanted)
         else:
@@ -97,7 +101,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         if observed.reason:
             return per_table.refused(table, observed.reason, observed)
         history = identity.know_history(cluster, observed.table, history)
-        return _compact_held(cluster, observed, history, settings, context.run, lock, recovered)
+        return _compact_held(context, observed, history, settings, lock, recovered)
 
 
 def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
@@ -118,21 +122,22 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
 
 
 def _compact_held(
-    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, lock: Lock, recovered: Recovered
+    context: Context, observed: ObservedTable, history: History, settings: Settings, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
     """Plan and act, holding the lock, after recovery."""
+    cluster = context.cluster
     observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
     if analysis.choose(observed.units):
         # Spark starts while footers are read.
         cluster.rows.warm_up()
     with timed(cluster, Step.PLAN):
-        plan = make_plan(cluster, observed, history, settings, run)
+        plan = make_plan(cluster, observed, history, settings, context.run)
     if not plan.units:
         return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
     # Before anything is written: it may have to wait for a place in a queue, or fail.
     cluster.rows.require_started()
     per_table.require_time(cluster, observed.table)
-    return carry_out(cluster, observed, plan, settings, lock, recovered)
+    return carry_out(context, observed, plan, settings, lock, recovered)
 
 
 def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId) -> CompactionPlan:
@@ -216,24 +221,26 @@ def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalys
 
 
 def carry_out(
-    cluster: Cluster, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
+    context: Context, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
 ) -> TableOutcome:
     """Write the plan durably first, then work batch by batch, and write the log entry last."""
+    cluster = context.cluster
     group_reads = all(map(is_read_by_group, plan.attributes.values()))
     run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
-            known = _begin(run, plan, settings)
+            known = _begin(run, plan, settings, context.run_key)
         units = places.confirm(run, compact_batches(run, plan, known, settings))
-    with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, known, units, settled.logged_parameters(settings))
-        finish.tidy_up(cluster, plan.table, observed.control)
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
-    return TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, None, recovered, version, backup_table=shown)
+    outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, recovered=recovered, backup_table=shown)
+    with timed(cluster, Step.RECORD):
+        version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=outcome.code)
+        finish.tidy_up(cluster, plan.table, observed.control)
+    return replace(outcome, log_version=version)
 
 
-def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
+def _begin(run: Run, plan: CompactionPlan, settings: Settings, run_key: str) -> RunPlan:
     """Write the plan durably, then create the backup table over the units about to be swapped."""
     try:
         # Not on the parent of all stages, which is closed to others whatever the units allow.
@@ -242,7 +249,7 @@ def _begin(run: Run, plan: CompactionPlan, settings: Settings) -> RunPlan:
     except Refused:
         run.files.delete_tree(run.paths.top)
         raise
-    known = backup_tables.choose_record(run, compaction.to_run_plan(plan), settings)
+    known = backup_tables.choose_record(run, replace(compaction.to_run_plan(plan), run_key=run_key), settings)
     run_directory.write_plan(run, known)
     return replace(known, backup_table=backup_tables.make_table(run, known))
 

@@ -19,7 +19,10 @@ def go_on(_planned: TableOutcome) -> bool:
 
 @dataclass(frozen=True)
 class Context:
-    """One run of a command. `run` is its id; `confirm` gets the plan for a table and returns whether to go on."""
+    """One run of a command. `run` is its id, `run_key` the scheduler's, "" for none.
+
+    `confirm` gets the plan for a table and returns whether to go on.
+    """
 
     cluster: Cluster
     selection: Selection
@@ -28,3 +31,4 @@ class Context:
     run: RunId
     dry_run: bool = False
     confirm: Callable[[TableOutcome], bool] = go_on
+    run_key: str = ""

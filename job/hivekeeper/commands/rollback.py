@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import replace
+from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.commands import per_table, selection
+from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.errors import Refused
@@ -47,6 +48,9 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
         return _planned(table, plan_rollback(context, table, control, undo))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
+        answered = run_keys.answer(context, table, store.read_history(cluster, control), ROLLBACK)
+        if answered is not None:
+            return replace(answered, recovered=recovered)
         require_own_place(cluster, table, control)
         with timed(cluster, Step.PLAN):
             undoing = plan_rollback(context, table, control, undo)
@@ -58,9 +62,8 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
         if not confirmed:
             problem = Reason(Code.NOT_CONFIRMED, "not confirmed", "answer yes, or give --yes").about(table.full_name)
             return TableOutcome(table.full_name, problem=problem, recovered=recovered, declined=True)
-        units, version = carry_out(context, table, control, undoing, undo, lock)
-    outcomes = tuple(_outcome(unit) for unit in units) + _refusals(undoing)
-    return TableOutcome(table.full_name, context.run, outcomes, recovered=recovered, log_version=version)
+        outcome = carry_out(context, table, control, undoing, undo, lock)
+    return replace(outcome, recovered=recovered)
 
 
 def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[RunId]) -> Undoing:
@@ -131,12 +134,10 @@ def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict
     return found
 
 
-def carry_out(
-    context: Context, table: Table, control: ControlPaths, undoing: Undoing, undo: Optional[RunId], lock: Lock
-) -> Tuple[List[UnitResult], int]:
+def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Undoing, undo: Optional[RunId], lock: Lock) -> TableOutcome:
     """Write the plan durably first, then act."""
     cluster = context.cluster
-    plan = RunPlan(context.run, ROLLBACK, table, undoing.units)
+    plan = RunPlan(context.run, ROLLBACK, table, undoing.units, run_key=context.run_key)
     settings = context.settings_for(table.full_name)
     run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings)
     with run_directory.told_if_taken(run):
@@ -147,10 +148,11 @@ def carry_out(
         finish.finish_units(run, units)
         units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
+    outcome = TableOutcome(table.full_name, context.run, tuple(_outcome(unit) for unit in units) + _refusals(undoing))
     with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, plan, units, parameters)
+        version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
         finish.tidy_up(cluster, table, control)
-    return units, version
+    return replace(outcome, log_version=version)
 
 
 def _planned(table: Table, undoing: Undoing) -> TableOutcome:

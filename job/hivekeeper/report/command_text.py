@@ -152,9 +152,6 @@ def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
 
 
 def _log_row(run: LoggedRun) -> List[str]:
-    outcomes: Dict[Outcome, int] = {}
-    for unit in run.units:
-        outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
     gaps = [unit.gap_ms for unit in run.units if unit.gap_ms is not None]
     notes = [f"recovered by {run.recovered_by}"] if run.recovered_by else []
     notes += ["begun"] if not run.finished else []
@@ -166,11 +163,18 @@ def _log_row(run: LoggedRun) -> List[str]:
         run.operation,
         run.run,
         f"{run.user}@{run.host}",
-        ", ".join(f"{count} {outcome.text}" for outcome, count in outcomes.items()) or "-",
+        _outcomes_text(run),
         f"{max(gaps):.1f} ms" if gaps else "-",
         str(sum(len(unit.late_files) for unit in run.units)),
         "; ".join(notes),
     ]
+
+
+def _outcomes_text(run: LoggedRun) -> str:
+    outcomes: Dict[Outcome, int] = {}
+    for unit in run.units:
+        outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
+    return ", ".join(f"{count} {outcome.text}" for outcome, count in outcomes.items()) or "-"
 
 
 def _changes(table: TableOutcome, effects: Sequence[Effect]) -> List[str]:
@@ -188,6 +192,15 @@ def _file_set(table: TableOutcome, files: FileSet) -> List[str]:
     lines = [f"{table.table}: {counts} (writers' own files are not in the log)"]
     lines += [f"  file       {path}  {text.bytes_text(size)}" for path, size in sorted(files.files.items())]
     return lines + [f"  tombstone  {path}  {text.bytes_text(size)}  in {place}" for path, (size, place) in sorted(files.tombstones.items())]
+
+
+def render_answered(table: TableOutcome) -> List[str]:
+    """The answer for a table whose log has the command's run key; [] for others."""
+    run = table.answered_by
+    if run is None:
+        return []
+    done = f"run {run.run} has this run key ({run.operation}, {_time(run.timestamp_ms)}: {_outcomes_text(run)})"
+    return [f"{table.table}: {done}; nothing was done again, the exit code is that of then: {int(table.code)}"]
 
 
 def render_pin(table: TableOutcome, _width: int) -> List[str]:

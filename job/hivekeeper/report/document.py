@@ -106,6 +106,7 @@ def _table(outcome: TableOutcome) -> Json:
         "run": outcome.run,
         "log_version": outcome.log_version,
         "error": _problem(outcome.problem),
+        "answered_by": _logged_run(outcome.answered_by) if outcome.answered_by else None,
         "recovered": [
             {"run": run, "outcomes": {outcome.code: count for outcome, count in counts.items()}} for run, counts in outcome.recovered
         ],
@@ -165,6 +166,7 @@ def _logged_run(run: LoggedRun) -> Json:
         "host": run.host,
         "application_id": run.application_id,
         "recovered_by": run.recovered_by,
+        "run_key": run.run_key,
         "finished": run.finished,
         "backup_table": run.backup_table,
         "parameters": dict(run.parameters),

@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural
+from hivekeeper.report.command_text import MOST_LISTED, describe_outcome, describe_problem, plural, render_answered
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Kind, Outcome
 
@@ -46,6 +46,7 @@ def render_compaction(result: CommandResult) -> List[str]:
 
 def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
     lines = [f"{table.table}: recovered run {run}" for run, _ in table.recovered]
+    lines += render_answered(table)
     done = [unit for unit in table.units if unit.outcome.is_done]
     if done:
         before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
@@ -115,6 +116,8 @@ def summarize(result: CommandResult) -> str:
 def _word_of(table: TableOutcome, dry_run: bool) -> str:
     if table.code is not Exit.DONE:
         return HEADS[table.code]
+    if table.answered_by:
+        return "done before"
     if any(unit.outcome.is_done for unit in table.units):
         return "would be compacted" if dry_run else "compacted"
     return "with nothing to do"

@@ -112,6 +112,7 @@ class TableOutcome:
 
     `declined`: the operator was asked and said no. `log`, `files` and `changes` are the results of history: all entries, the
     files at a version, the files one run removed and added; `quarantined` goes with all entries. `window`: what a cleanup keeps whole.
+    `answered_by`: nothing was done, because this run bore the command's run key already.
     """
 
     table: str
@@ -128,6 +129,7 @@ class TableOutcome:
     backup_table: str = ""
     backups: Tuple[BackupOutcome, ...] = ()
     window: Optional[Window] = None
+    answered_by: Optional[LoggedRun] = None
     log: Tuple[LoggedRun, ...] = ()
     files: Optional[FileSet] = None
     changes: Optional[Tuple[Effect, ...]] = None
@@ -138,6 +140,8 @@ class TableOutcome:
     def code(self) -> Exit:
         if self.problem:
             return self.problem.exit
+        if self.answered_by:
+            return _code_of_run(self.answered_by)
         # Readers may miss rows of an interrupted run, and no later run reports them again.
         astray = worst_of(outcome.exit for _, counts in self.recovered for outcome in counts if outcome.is_astray)
         of_backups = worst_of(backup.state.exit for backup in self.backups)
@@ -157,6 +161,13 @@ class TableOutcome:
 
     def count(self, outcome: Outcome) -> int:
         return sum(1 for unit in self.units if unit.outcome is outcome)
+
+
+def _code_of_run(run: LoggedRun) -> Exit:
+    """The exit code that a run had in its time; by its units if another run recorded it."""
+    if run.exit_code is not None:
+        return Exit(run.exit_code)
+    return code_of_units(UnitOutcome(unit.partition, unit.outcome, 0, 0) for unit in run.units)
 
 
 def worst_of(codes: Iterable[Exit]) -> Exit:

@@ -43,7 +43,7 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     lines: List[str] = []
     for table in result.tables:
         block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
-        block += renderer(table, width) if table.problem is None else []
+        block += command_text.render_answered(table) or (renderer(table, width) if table.problem is None else [])
         lines += ["", *block] if len(block) > 1 and lines else block
     return lines if lines or result.tables else ["no table is selected"]
 
@@ -171,7 +171,7 @@ def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: 
     done = [unit for unit in table.units if unit.outcome.is_done]
     left = sorted((unit for unit in table.units if unit not in done), key=lambda unit: unit.outcome.exit is not Exit.INVESTIGATE)
     if not done and not left:
-        return [*lines, f"{table.table}: nothing to do"]
+        return [*lines, *(command_text.render_answered(table) or [f"{table.table}: nothing to do"])]
     if done:
         lines += _done_lines(table, done, dry_run, width)
     groups = [[unit] for unit in left] if partitions else overview.group_alike(left)

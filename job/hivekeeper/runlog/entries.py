@@ -77,7 +77,8 @@ class LogEntry:
 
     `finished` is False for the first of a cleanup's two entries, whose `discarding` lists the places about to be deleted.
     `records` are the directories of `backup` runs whose records a cleanup dropped; `pin` is a run and whether it is
-    pinned now.
+    pinned now. `run_key` is the scheduler's name for the execution, "" for none; `exit_code` that of the table, None if a later run
+    recorded this one.
     """
 
     run: RunId
@@ -91,6 +92,8 @@ class LogEntry:
     discarding: Tuple[str, ...] = ()
     pin: Optional[Tuple[RunId, bool]] = None
     records: Tuple[str, ...] = ()
+    run_key: str = ""
+    exit_code: Optional[int] = None
 
 
 def place_of(directory: str, unit: PlannedUnit) -> str:
@@ -116,6 +119,8 @@ def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[s
         yield {"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}}
     yield {"metaData": _table_to_dict(table)}
     yield {"commitInfo": _commit_info(record, actor, parameters, table)}
+    if record.run_key and record.finished:
+        yield {"txn": {"appId": record.run_key, "version": 1, "lastUpdated": record.now_ms, "exitCode": record.exit_code}}
     if record.pin:
         yield {"pin": {"run": record.pin[0], "pinned": record.pin[1]}}
     yield from ({"discarding": {"place": place}} for place in record.discarding)

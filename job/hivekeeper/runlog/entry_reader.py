@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog import run_files, strict
 from hivekeeper.runlog.entries import READER_VERSION
@@ -106,6 +107,8 @@ class EntryReader:
         self.discarding: List[str] = []
         self.discarded: List[str] = []
         self.pin: Optional[Tuple[RunId, bool]] = None
+        self.run_key = ""
+        self.exit_code: Optional[int] = None
         self.files = 0
 
     def take(self, action: Node) -> None:
@@ -125,6 +128,10 @@ class EntryReader:
             self.discarding.append(_place_from(action[kind]["place"]))
         elif kind == "discarded":
             self.discarded.append(_place_from(action[kind]["place"]))
+        elif kind == "txn":
+            action.refuse_where(self.run_key != "", "it is the second one of its kind")
+            self.run_key, code = run_files.run_key_from(action[kind]["appId"]), action[kind].get("exitCode")
+            self.exit_code = code.whole(0, max(Exit)) if code else None
         elif kind == "pin":
             self.pin = run_files.run_id_from(action[kind]["run"]), action[kind]["pinned"].flag()
 
@@ -218,6 +225,8 @@ class EntryReader:
             discarding=tuple(self.discarding),
             discarded=tuple(self.discarded),
             partition_columns=self.columns,
+            run_key=self.run_key,
+            exit_code=self.exit_code,
         )
 
 

@@ -78,7 +78,10 @@ class LoggedUnit:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """One log entry. `timestamp_ms` is None if it cannot be read as a time, `partition_columns` if the entry names no table of its own."""
+    """One log entry. `timestamp_ms` is None if it cannot be read as a time, `partition_columns` if the entry names no table of its own.
+
+    `run_key` is a scheduler's, "" for none; `exit_code` that of the table, None if not known.
+    """
 
     version: int
     run: RunId
@@ -99,6 +102,8 @@ class LoggedRun:
     discarding: Tuple[str, ...] = ()
     discarded: Tuple[str, ...] = ()
     partition_columns: Optional[Tuple[str, ...]] = None
+    run_key: str = ""
+    exit_code: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,10 @@ class History:
     def records(self) -> Tuple[LoggedRun, ...]:
         """The `backup` runs whose record was not dropped."""
         return tuple(run for run in self.runs if run.operation == BACKUP and names.record_place(run.directory) not in self.discarded)
+
+    def find_key(self, key: str) -> Optional[LoggedRun]:
+        """The run that bore a scheduler's key first, or None."""
+        return next((entry for entry in self.runs if entry.run_key == key), None)
 
     def find(self, run: RunId) -> Optional[LoggedRun]:
         """The last entry of a run, or None."""

@@ -96,7 +96,8 @@ class RunPlan:
     """The plan of a run. `table` is the definition at that time, `backup_table` the table that shows the old files, "" for none.
 
     `record` is the run whose record describes the units: this one, or an earlier `backup`. `discard` says how a cleanup
-    removes files, delete or trash; `records` are the directories of the `backup` runs whose records it drops.
+    removes files, delete or trash; `records` are the directories of the `backup` runs whose records it drops. `run_key` is the
+    scheduler's name for the execution, "" for none.
     """
 
     run: RunId
@@ -107,6 +108,7 @@ class RunPlan:
     record: str = ""
     discard: str = ""
     records: Tuple[str, ...] = ()
+    run_key: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
         "record": plan.record,
         "discard": plan.discard,
         "records": list(plan.records),
+        "runKey": plan.run_key,
         "units": len(plan.units),
     }
     yield json.dumps(run, ensure_ascii=False) + "\n"
@@ -199,8 +202,11 @@ def files_to_lists(files: Iterable[ManifestFile]) -> Any:
     return [[file.name, file.length, file.mtime_ms, file.file_id] for file in files]
 
 
-_RUN_KEYS = frozenset(
-    ["version", "run", "operation", "created", "table", "location", "definition", "backupTable", "record", "discard", "records", "units"]
+_HEAD_KEYS = frozenset(
+    [
+        *("version", "run", "operation", "created", "table", "location", "definition", "backupTable"),
+        *("record", "discard", "records", "runKey", "units"),
+    ]
 )
 _UNIT_KEYS = frozenset(["unit", "partition", "values", "live", "storage", "parameters", "markers", "files", "backup", "expected", "digest"])
 
@@ -224,7 +230,7 @@ def _open_plan(lines: Iterator[str], root: str, where: str, run: RunId) -> Tuple
     version = head["version"].whole(1)
     if version > PLAN_VERSION:
         raise NewerRecord(f"{where} was written by a newer Hivekeeper (plan version {version})")
-    head.only(_RUN_KEYS)
+    head.only(_HEAD_KEYS)
     head["run"].refuse_where(head["run"].value != run, f"it is not {run}, the run whose directory holds it")
     head["created"].whole()
     operation = head["operation"].one_of(PLANNED_OPERATIONS)
@@ -242,6 +248,7 @@ def _open_plan(lines: Iterator[str], root: str, where: str, run: RunId) -> Tuple
         run_id_from(head["record"]) if head["record"].value != "" else "",
         discard,
         tuple(directory_from(item) for item in head["records"].each()),
+        run_key_from(head["runKey"]) if head["runKey"].value != "" else "",
     )
     return plan, _Units(table, operation).read(lines, head["units"])
 
@@ -384,6 +391,10 @@ def _columns_in(partition: str) -> List[str]:
 
 def run_id_from(node: Node) -> RunId:
     return RunId(node.matching(names.RUN, "the id of a run"))
+
+
+def run_key_from(node: Node) -> str:
+    return node.matching(names.RUN_KEY, "a run key")
 
 
 def directory_from(node: Node) -> str:

@@ -65,6 +65,7 @@ def record_run(
     units: Sequence[UnitResult],
     parameters: Dict[str, object],
     recovered_by: Optional[RunId] = None,
+    exit_code: Optional[int] = None,
 ) -> int:
     """Write the run's last log entry and return its version. `tidy_up` follows."""
     entry = LogEntry(
@@ -77,6 +78,8 @@ def record_run(
         backup_table=plan.backup_table,
         records=plan.records,
         pin=_pin_only_copies(plan, units),
+        run_key=plan.run_key,
+        exit_code=exit_code,
     )
     return run_directory.commit(run, entry, parameters)
 

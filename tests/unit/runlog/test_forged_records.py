@@ -89,6 +89,7 @@ PLAN = [
     *each("record", values=[run for run in NO_RUNS if run != ""]),
     *each("discard", values=["delete", "trash", "keep", 1, None]),
     *each("records", values=[None, RUN, {"0": RUN}, *([bad] for bad in NO_DIRECTORIES)]),
+    *each("runKey", values=["-x", "a b", "a\n", "x" * 201, "ä", 1, None, GONE]),
     *each("units", values=[None, {}, "u", [1], [None], [[]], GONE]),
     *each("unknown", values=[1]),
     *each("definition", values=[None, [], GONE]),
@@ -246,6 +247,20 @@ def test_a_forged_place_of_a_cleanup_is_known_for_one(kind, place):
 def test_a_forged_pin_is_known_for_one(key, value):
     with pytest.raises(ForeignRecord):
         records.read_entry(lines(changed(records.pin_entry(), [3, "pin", key], value)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [*(("appId", key) for key in ("", "-x", "a b", "x" * 201, 1, None, GONE)), *(("exitCode", code) for code in (-1, 9, "0", True, 0.0))],
+)
+def test_a_forged_run_key_is_known_for_one(key, value):
+    with pytest.raises(ForeignRecord, match=r"0\.json is not what Hivekeeper writes: "):
+        records.read_entry(lines(changed(records.keyed_entry(), [3, "txn", key], value)))
+
+
+def test_an_entry_has_one_run_key():
+    with pytest.raises(ForeignRecord, match="it is the second one of its kind"):
+        records.read_entry(lines([*records.keyed_entry(), records.keyed_entry()[3]]))
 
 
 @pytest.mark.parametrize(("key", "value"), [("run", "../x"), ("run", 1), ("unit", 0), ("unit", True)])

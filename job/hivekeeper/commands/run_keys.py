@@ -1,0 +1,31 @@
+"""`--run-key`: a command whose key is in a table's log does nothing there, and answers as the run that bore the key first.
+
+So a scheduler's retry never rolls back twice. The key is written with the plan, and therefore also into the entry of a run that another one
+finished.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from hivekeeper.commands.context import Context
+from hivekeeper.errors import Refused
+from hivekeeper.model import Table
+from hivekeeper.reasons import Code
+from hivekeeper.report.results import TableOutcome
+from hivekeeper.runlog.history import History
+
+
+def answer(context: Context, table: Table, history: History, operation: str) -> Optional[TableOutcome]:
+    """The outcome of the run with this command's key; None if there is none. Raises Refused if the key is another operation's."""
+    run = history.find_key(context.run_key) if context.run_key else None
+    if run is None:
+        return None
+    if run.operation != operation:
+        raise Refused(
+            f"{table.full_name}: the run key {context.run_key} is that of run {run.run}, a {run.operation}",
+            code=Code.RUN_KEY_TAKEN,
+            state="nothing was touched",
+            next="give each command a key of its own",
+        )
+    return TableOutcome(table.full_name, run.run, log_version=run.version, answered_by=run)
