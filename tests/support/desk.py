@@ -65,8 +65,8 @@ class Desk:
     def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
         return cleanup.clean_up(self._context(settings=replace(rules, discard=how), dry_run=dry_run))
 
-    def history(self, files_of: Optional[str] = None, at: Optional[int] = None, where: Optional[str] = None) -> CommandResult:
-        return history.show_history(self._context(where), files_of, at)
+    def history(self, files_of: Optional[str] = None, at: Optional[int] = None, where: Optional[str] = None, **more: bool) -> CommandResult:
+        return history.show_history(self._context(where), history.View(files_of, at, **more))
 
     def pin(self, run: str, pinned: bool = True) -> CommandResult:
         return pin.pin(self._context(), run, pinned)

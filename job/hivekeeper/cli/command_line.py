@@ -87,10 +87,11 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
     """Raise UsageError for options that contradict each other."""
     if parsed.command == "history" and parsed.files != (parsed.of_run is not None):
         raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
-    if parsed.command == "history" and parsed.files and parsed.at is not None:
-        raise UsageError("--files and --at cannot be combined", next="give one of them")
-    if parsed.command == "history" and parsed.at is not None and parsed.where:
-        raise UsageError("--at and --where cannot be combined: a version of the log is of the whole table", next="leave one of them out")
+    if parsed.command == "history" and sum((parsed.files, parsed.at is not None, parsed.partitions, parsed.cleanups)) > 1:
+        raise UsageError("--files, --at, --partitions and --cleanups cannot be combined", next="give one of them")
+    if parsed.command == "history" and parsed.where and (parsed.at is not None or parsed.cleanups):
+        name, what = ("--cleanups", "a cleanup") if parsed.cleanups else ("--at", "a version of the log")
+        raise UsageError(f"{name} and --where cannot be combined: {what} is of the whole table", next="leave one of them out")
     if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.databases):
         raise UsageError(
             "--sort-columns takes exactly one --table",

@@ -62,7 +62,9 @@ COMMANDS: Mapping[str, Callable[[Context, argparse.Namespace], CommandResult]] =
     "verify": lambda context, parsed: verify.verify(context, parsed.of_run, parsed.level),
     "rollback": lambda context, parsed: rollback.rollback(context, parsed.of_run),
     "cleanup": lambda context, _: cleanup.clean_up(context),
-    "history": lambda context, parsed: history.show_history(context, parsed.of_run, parsed.at),
+    "history": lambda context, parsed: history.show_history(
+        context, history.View(parsed.of_run, parsed.at, parsed.partitions, parsed.cleanups)
+    ),
     "pin": lambda context, parsed: pin.pin(context, parsed.of_run, pinned=True),
     "unpin": lambda context, parsed: pin.pin(context, parsed.of_run, pinned=False),
     "recover": lambda context, _: recover.recover(context),

@@ -173,6 +173,10 @@ def _add_history(commands: Any) -> None:
     parser.add_argument("--files", action="store_true", help="with --run: the files that the run took out of the table and put into it")
     _add_run(parser, "the run for --files")
     parser.add_argument("--at", metavar="VERSION", type=_version, help="the files and tombstones that the log knows at this version")
+    parser.add_argument(
+        "--partitions", action="store_true", help="the old files of each partition, and whether a cleanup would keep them now"
+    )
+    parser.add_argument("--cleanups", action="store_true", help="what each cleanup discarded, and by which rules")
     _add_common(parser)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Optional, Protocol, Sequence, Tuple, TypeVar
 
 from hivekeeper.commands import per_table, selection
@@ -15,23 +15,37 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import quarantine, retention
 from hivekeeper.plan.quarantine import Quarantine
+from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster
 from hivekeeper.reasons import Code
-from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, KeptFiles, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
-from hivekeeper.runlog.run_files import absolute
+from hivekeeper.runlog.run_files import CLEANUP, absolute
+from hivekeeper.steps import identity
+from hivekeeper.steps.observe import find_lives
 
 
-def show_history(context: Context, files_of: Optional[RunId] = None, at: Optional[int] = None) -> CommandResult:
-    """Show all runs, the files that one run removed from the table and added to it, or the files `at` a version of the log."""
-    return per_table.run_on_tables(context, "history", lambda confined, table: show_table(confined, table, files_of, at))
+@dataclass(frozen=True)
+class View:
+    """What to show instead of all runs and backups: the files that one run removed and added, or those `at` a version of the log; the old
+    files of each of the partitions; or the cleanups.
+    """
+
+    files_of: Optional[RunId] = None
+    at: Optional[int] = None
+    partitions: bool = False
+    cleanups: bool = False
 
 
-def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Optional[int]) -> TableOutcome:
-    cluster = context.cluster
+def show_history(context: Context, view: View = View()) -> CommandResult:
+    return per_table.run_on_tables(context, "history", lambda confined, table: show_table(confined, table, view))
+
+
+def show_table(context: Context, table: Table, view: View) -> TableOutcome:
+    cluster, files_of, at = context.cluster, view.files_of, view.at
     table, control = find_records(cluster, table, context.settings_for(table.full_name))
     wanted = selection.wanted_names_in(table, context.selection.where)
     history = store.read_history(cluster, control) if control else History()
@@ -45,6 +59,10 @@ def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Op
         return TableOutcome(name, log=(entry,), changes=entry.effects)
     if at is not None:
         return _show_version(cluster, name, control, history, at)
+    if view.partitions:
+        return _show_partitions(context, table, control, history, wanted)
+    if view.cleanups:
+        return TableOutcome(name, cleanups=tuple(run for run in history.runs if run.operation == CLEANUP and run.finished))
     quarantined = find_quarantined(cluster, table, history, context.settings_for(name))
     runs, backups = history.runs, retention.list_backups(history)
     if wanted:
@@ -54,6 +72,23 @@ def show_table(context: Context, table: Table, files_of: Optional[RunId], at: Op
         quarantined = tuple(one for one in quarantined if _of_wanted([one.streak], wanted))
     shown = tuple(BackupOutcome(backup, BackupState.THERE) for backup in backups)
     return TableOutcome(name, log=runs, backups=shown, quarantined=quarantined)
+
+
+def _show_partitions(
+    context: Context, table: Table, control: Optional[ControlPaths], history: History, wanted: Optional[WantedName]
+) -> TableOutcome:
+    """The old files of each partition, with what a cleanup would do now, oldest first."""
+    cluster, settings, name = context.cluster, context.settings_for(table.full_name), table.full_name
+    history = identity.know_history(cluster, table, history)
+    verdicts: Sequence[Verdict] = retention.judge_backups(history, settings, cluster.clock.now_ms())
+    if control is not None and any(verdict.going for verdict in verdicts):
+        verdicts = retention.keep_shown(verdicts, control, find_lives(cluster, table))
+    kept = [KeptFiles(verdict.backup, effect, True, why) for verdict in verdicts for effect, why in verdict.staying]
+    going = [KeptFiles(verdict.backup, effect, False, verdict.reason) for verdict in verdicts for effect in verdict.going]
+    chosen = [one for one in kept + going if wanted is None or wanted(one.effect.partition)]
+    return TableOutcome(
+        name, old_files=tuple(sorted(chosen, key=lambda one: (one.effect.partition, one.effect.version, one.effect.number)))
+    )
 
 
 class OfPartition(Protocol):

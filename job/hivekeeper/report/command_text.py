@@ -6,14 +6,15 @@ Pure: a table's outcome in, lines out; `screen.py` assembles them.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Differences
 from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.plan.retention import Window
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, BackupState, KeptFiles, TableOutcome, UnitOutcome
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.replay import FileSet
@@ -134,6 +135,10 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         return _file_set(table, table.files)
     if table.changes is not None:
         return _changes(table, table.changes)
+    if table.old_files is not None:
+        return _old_files(table, table.old_files, width)
+    if table.cleanups is not None:
+        return _cleanups(table, table.cleanups, width)
     if not table.log:
         return [f"{table.table}: no runs"]
     rows = [_log_row(run) for run in table.log]
@@ -144,6 +149,60 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         lines.append(f"  backups: {len(table.backups)}, {text.bytes_text(size)}")
         lines.append(_indent(text.table([_backup_row(one) for one in table.backups], _BACKUP_HEADERS, "=<=>>>", width)))
     return lines + _limited([_in_quarantine(table, one) for one in table.quarantined])
+
+
+def _old_files(table: TableOutcome, old_files: Sequence[KeptFiles], width: int) -> List[str]:
+    if not old_files:
+        return [f"{table.table}: no old files"]
+    rows = [
+        [
+            one.effect.partition or "(whole table)",
+            one.backup.run,
+            _time(one.backup.timestamp_ms),
+            text.count_text(one.effect.backup_files),
+            text.bytes_text(one.effect.backup_bytes),
+            "stays" if one.stay else "goes",
+            one.why.what,
+        ]
+        for one in old_files
+    ]
+    going = sum(1 for one in old_files if not one.stay)
+    head = f"{table.table}: old files of {plural(len({one.effect.partition for one in old_files}), 'partition')}; a cleanup now: {going} go"
+    return [head, _indent(text.table(rows, ["PARTITION", "RUN", "WHEN", "FILES", "SIZE", "VERDICT", "WHY"], "<==>>==", width))]
+
+
+_RULES: Mapping[str, Tuple[str, Callable[[int], str]]] = {
+    "minAgeMs": ("min_age", write_duration),
+    "keepForMs": ("keep_for", write_duration),
+    "keepLatestRuns": ("keep_latest_runs", str),
+    "keepLatestVersions": ("keep_latest_versions", str),
+}
+
+
+def _cleanups(table: TableOutcome, cleanups: Sequence[LoggedRun], width: int) -> List[str]:
+    if not cleanups:
+        return [f"{table.table}: no cleanups"]
+    rows = [
+        [
+            str(run.version),
+            _time(run.timestamp_ms),
+            run.run,
+            f"{run.user}@{run.host}",
+            text.count_text(len(run.discarded)),
+            text.count_text(run.discarded_files),
+            text.bytes_text(run.discarded_bytes),
+            _rules_text(run) or ("recovered" if run.recovered_by else "-"),
+        ]
+        for run in cleanups
+    ]
+    headers = ["VERSION", "WHEN", "RUN", "BY", "PLACES", "FILES", "SIZE", "RULES"]
+    return [f"{table.table}:", _indent(text.table(rows, headers, ">===>>>=", width))]
+
+
+def _rules_text(run: LoggedRun) -> str:
+    """The rules of a logged cleanup; what does not look like one is left out, because nothing depends on it."""
+    known = [(name, write, run.parameters.get(key)) for key, (name, write) in _RULES.items()]
+    return ", ".join(f"{name} {write(value)}" for name, write, value in known if type(value) is int)
 
 
 def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:

@@ -17,7 +17,7 @@ from hivekeeper.plan.doctor import Check, Level, Place
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
-from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, CommandResult, KeptFiles, TableOutcome, UnitOutcome
 from hivekeeper.report.text import escape_for_json
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
@@ -118,6 +118,8 @@ def _table(outcome: TableOutcome) -> Json:
         "log": [_logged_run(run) for run in outcome.log],
         "changes": [_change(effect) for effect in outcome.changes or ()],
         "files": _file_set(outcome.files),
+        "old_files": [_old_files(one) for one in outcome.old_files or ()],
+        "cleanups": [_cleanup(run) for run in outcome.cleanups or ()],
         "quarantined": [_quarantined(one) for one in outcome.quarantined],
     }
 
@@ -182,6 +184,32 @@ def _logged_run(run: LoggedRun) -> Json:
             }
             for unit in run.units
         ],
+    }
+
+
+def _old_files(one: KeptFiles) -> Json:
+    return {
+        "partition": one.effect.partition,
+        "run": one.backup.run,
+        "timestamp_ms": one.backup.timestamp_ms,
+        "place": one.effect.place,
+        "files": one.effect.backup_files,
+        "bytes": one.effect.backup_bytes,
+        "stays": one.stay,
+        "reason": one.why.what,
+        "code": _code(one.why),
+    }
+
+
+def _cleanup(run: LoggedRun) -> Json:
+    return {
+        "version": run.version,
+        "run": run.run,
+        "timestamp_ms": run.timestamp_ms,
+        "places": list(run.discarded),
+        "files": run.discarded_files,
+        "bytes": run.discarded_bytes,
+        "parameters": dict(run.parameters),
     }
 
 

@@ -107,12 +107,22 @@ class BackupOutcome:
 
 
 @dataclass(frozen=True)
+class KeptFiles:
+    """The old files that one run left of one unit; whether they stay if a cleanup comes now, and why."""
+
+    backup: Backup
+    effect: Effect
+    stay: bool
+    why: Reason
+
+
+@dataclass(frozen=True)
 class TableOutcome:
     """The result of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were settled first.
 
-    `declined`: the operator was asked and said no. `log`, `files` and `changes` are the results of history: all entries, the
-    files at a version, the files one run removed and added; `quarantined` goes with all entries. `window`: what a cleanup keeps whole.
-    `answered_by`: nothing was done, because this run bore the command's run key already.
+    `declined`: the operator was asked and said no. `log`, `files`, `changes`, `old_files` and `cleanups` are the results of history: all
+    entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries.
+    `window`: what a cleanup keeps whole. `answered_by`: nothing was done, because this run bore the command's run key already.
     """
 
     table: str
@@ -133,6 +143,8 @@ class TableOutcome:
     log: Tuple[LoggedRun, ...] = ()
     files: Optional[FileSet] = None
     changes: Optional[Tuple[Effect, ...]] = None
+    old_files: Optional[Tuple[KeptFiles, ...]] = None
+    cleanups: Optional[Tuple[LoggedRun, ...]] = None
     quarantined: Tuple[Quarantine, ...] = ()
     declined: bool = False
 

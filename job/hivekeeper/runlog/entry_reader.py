@@ -106,6 +106,7 @@ class EntryReader:
         self.effects: List[Effect] = []
         self.discarding: List[str] = []
         self.discarded: List[str] = []
+        self.discarded_files = self.discarded_bytes = 0
         self.pin: Optional[Tuple[RunId, bool]] = None
         self.run_key = ""
         self.exit_code: Optional[int] = None
@@ -128,6 +129,8 @@ class EntryReader:
             self.discarding.append(_place_from(action[kind]["place"]))
         elif kind == "discarded":
             self.discarded.append(_place_from(action[kind]["place"]))
+            self.discarded_files += action[kind]["files"].whole()
+            self.discarded_bytes += action[kind]["size"].whole()
         elif kind == "txn":
             action.refuse_where(self.run_key != "", "it is the second one of its kind")
             self.run_key, code = run_files.run_key_from(action[kind]["appId"]), action[kind].get("exitCode")
@@ -227,6 +230,8 @@ class EntryReader:
             partition_columns=self.columns,
             run_key=self.run_key,
             exit_code=self.exit_code,
+            discarded_files=self.discarded_files,
+            discarded_bytes=self.discarded_bytes,
         )
 
 

@@ -104,6 +104,8 @@ class LoggedRun:
     partition_columns: Optional[Tuple[str, ...]] = None
     run_key: str = ""
     exit_code: Optional[int] = None
+    discarded_files: int = 0
+    discarded_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,8 @@ def run(capsys, monkeypatch):
         (["history", "--table", "d.t", "--files"], "--files and --run belong together"),
         (["history", "--table", "d.t", "--run", RUN], "--files and --run belong together"),
         (["history", "--table", "d.t", "--at", "1", "--where", "dt = '1'"], "--at and --where cannot be combined"),
+        (["history", "--table", "d.t", "--cleanups", "--where", "dt = '1'"], "--cleanups and --where cannot be combined"),
+        (["history", "--table", "d.t", "--cleanups", "--partitions"], "--partitions and --cleanups cannot be combined"),
         (["compact-swap", "--table", "d.t", "--where", "a = 1", "--where", "b = 1"], "--where is given twice"),
         (["analyze", "--tables-file", "a", "--tables-file", "b"], "--tables-file is given twice"),
         (["cleanup", "--table", "d.t", "--where", "dt = '1'"], "cleanup takes no --where: its rules are about all partitions"),

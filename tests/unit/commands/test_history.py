@@ -6,6 +6,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.config.settings import Settings
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from support.builders import a_table
@@ -240,3 +241,44 @@ def test_with_a_log_of_a_newer_version_a_dry_run_of_a_compaction_is_refused_too(
     path = names.join(desk.control.log, names.log_entry(1))
     world.files.writer.add(path, '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n')
     assert desk.compact(dry_run=True).code is Exit.REFUSED
+
+
+HOUR_MS = 3_600_000
+
+
+def test_the_old_files_of_each_partition_have_the_verdict_of_today(desk):
+    desk.compact()
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    desk.settings = Settings(min_quiet_ms=0, min_age_ms=0, keep_latest_versions=1)
+    result = desk.history(partitions=True)
+    found = [(one.effect.partition, one.backup.run, one.stay, one.why.code) for one in result.tables[0].old_files]
+    first, second = desk.runs[:2]
+    newest, gone = Code.AMONG_NEWEST, Code.NOT_KEPT
+    assert found == [("dt=1", first, False, gone), ("dt=1", second, True, newest), ("dt=2", first, True, newest)]
+    head, *_, last = screen.render(result, width=200).splitlines()
+    assert head == "sales.events: old files of 2 partitions; a cleanup now: 1 go"
+    assert last.endswith("it is the newest of its unit")
+    (one,) = desk.history(partitions=True, where="dt = '2'").tables[0].old_files
+    assert one.effect.partition == "dt=2"
+    # And the cleanup does what was told.
+    desk.cleanup(desk.settings)
+    assert [one.stay for one in desk.history(partitions=True).tables[0].old_files] == [True, True]
+
+
+def test_a_table_without_old_files_or_cleanups_says_so(desk):
+    assert screen.render(desk.history(partitions=True)) == "sales.events: no old files"
+    assert screen.render(desk.history(cleanups=True)) == "sales.events: no cleanups"
+
+
+def test_cleanups_show_what_they_discarded_and_by_which_rules(desk):
+    desk.compact()
+    desk.cleanup(Settings(min_age_ms=0, keep_for_ms=HOUR_MS))
+    desk.world.wait(2 * HOUR_MS)
+    desk.cleanup(Settings(min_age_ms=0, keep_for_ms=HOUR_MS))
+    result = desk.history(cleanups=True)
+    (done,) = result.tables[0].cleanups
+    assert (done.run, len(done.discarded), done.discarded_files, done.discarded_bytes) == (desk.runs[2], 2, 6, 6000)
+    told = screen.render(result, width=200)
+    assert "min_age 0s, keep_for 1h" in told
+    assert "5.9 KiB" in told

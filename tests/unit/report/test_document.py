@@ -75,9 +75,10 @@ def built() -> Dict[str, Dict[str, Any]]:
     results["verify"] = desk.verify(level="rows")
     results["rollback planned"], results["rollback"] = desk.rollback(dry_run=True), desk.rollback()
     results["rollback again"] = desk.rollback(desk.runs[1])
+    results["partitions"] = desk.history(partitions=True)
     results["pin"] = desk.pin(desk.runs[1])
     results["cleanup planned"], results["cleanup"] = desk.cleanup(EVERYTHING, dry_run=True), desk.cleanup(EVERYTHING)
-    results["history"] = desk.history()
+    results["history"], results["cleanups"] = desk.history(), desk.history(cleanups=True)
     return {name: document.build(result)["tables"][0] for name, result in results.items()}
 
 
@@ -142,6 +143,11 @@ def test_the_sides_of_differences_are_the_backup_and_live():
         "examples_in_backup": [{"a": "old"}],
         "examples_in_live": [{"a": None}, {"a": "new"}],
     }
+
+
+def test_old_files_and_cleanups_have_the_keys_of_the_docs(built):
+    assert {frozenset(one) for one in built["partitions"]["old_files"]} == {frozenset({*named_in(TABLE["old_files"])})}
+    assert {frozenset(one) for one in built["cleanups"]["cleanups"]} == {frozenset(named_in(TABLE["cleanups"]))}
 
 
 def test_a_backup_has_the_keys_of_the_docs(built):
