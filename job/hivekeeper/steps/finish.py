@@ -120,11 +120,12 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
 def remove_unplanned(files: Files, paths: RunPaths) -> bool:
     """Remove the directory of a run that died before its plan, which changed nothing; False, and no file is touched, if it holds more.
 
-    Or of one that was taken over while it staged: it has re-created its directory, for copies and their certificates, and went no further.
+    Or of a `pin`, which has no plan, only an entry for the log. Or of one that was taken over while it staged: it has re-created its
+    directory, for copies and their certificates, and went no further.
     Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here.
     """
     entries = files.look([paths.top])[paths.top].entries
-    ours = {paths.stages, paths.clock, paths.plan + ".part"} | {entry.path for entry in entries if _is_certificates(entry)}
+    ours = {paths.stages, paths.clock, paths.entry, paths.plan + ".part"} | {entry.path for entry in entries if _is_certificates(entry)}
     others = [entry for entry in entries if entry.path not in ours]
     if not all(entry.is_dir and _remove_empty_or_gone(files, entry.path) for entry in others):
         return False
