@@ -211,6 +211,12 @@ class Code(Coded):
     TOO_YOUNG = Topic.BACKUPS, None, "younger than `min_age` or `keep_for` (`--older-than`)", "wait, or lower the age"
     IN_WINDOW = Topic.BACKUPS, None, "of one of the last runs, which `keep_latest_runs` keeps", "nothing"
     AMONG_NEWEST = Topic.BACKUPS, None, "one of the newest of its unit, which `keep_latest_versions` (`--keep-last`) keeps", "nothing"
+    NOT_VERIFIED = (
+        Topic.BACKUPS,
+        None,
+        "the newest backup of its unit, and `verify` has not compared it with live since (`cleanup_requires: verified`)",
+        "run `verify` on the table",
+    )
     NEEDED_BY_ROLLBACK = Topic.BACKUPS, None, "an older backup of its unit stays, and a rollback to that one needs it", "nothing"
     UNIT_IN_QUARANTINE = Topic.BACKUPS, None, "its unit is in quarantine", "find out why the compaction of this unit fails"
     NOT_KEPT = Topic.BACKUPS, None, "no rule that is set keeps it: it goes", "nothing"

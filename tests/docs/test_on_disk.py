@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Set
 
@@ -65,6 +66,9 @@ def written(desk) -> Dict[str, str]:
     for act in (desk.compact, desk.rollback, lambda: desk.pin(desk.runs[1])):
         act()
         seen.update(texts_of(desk))
+    desk.settings = replace(desk.settings, cleanup_requires="verified")
+    desk.verify()
+    seen.update(texts_of(desk))
     desk.world.files.before_step = lambda _what: seen.update(texts_of(desk))
     desk.cleanup(EVERYTHING)
     desk.world.files.before_step = None

@@ -125,7 +125,8 @@ def _add_verify(commands: Any) -> None:
         commands,
         "verify",
         "prove again that the table holds what a backup holds, plus what was written later",
-        "Reads the old and the new files; writes nothing. Exit code 5 if something differs.",
+        "Reads the old and the new files; writes nothing, except what was verified, into the log, where cleanup_requires asks for it.\n"
+        "Exit code 5 if something differs.",
     )
     _add_selection(parser, where="verify")
     _add_run(parser, "compare with the backup of this run (default: the newest one of each unit)")

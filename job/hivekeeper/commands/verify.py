@@ -1,34 +1,42 @@
-"""verify: prove again, at any later time, that live holds what a backup holds, and list later files. Writes nothing."""
+"""verify: prove again, at any later time, that live holds what a backup holds, and list later files.
+
+Writes nothing, except for tables whose cleanup requires it (`cleanup_requires: verified`): there an entry in the log, what was verified.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
+from hivekeeper.config.settings import VERIFIED
 from hivekeeper.errors import Locked, Refused
 from hivekeeper.model import Table, Unit
-from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
 from hivekeeper.plan.verify import Proof, plan_proof
-from hivekeeper.ports import Cluster
+from hivekeeper.ports import Cluster, FilesError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
-from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.entries import LogEntry, UnitResult, longest_line, table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, absolute
-from hivekeeper.steps import identity
+from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
+from hivekeeper.runlog.strict import MOST_LINE
+from hivekeeper.steps import finish, identity, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.timing import Step, timed
-from hivekeeper.steps.verify import DIGEST, Compared, Prover
+from hivekeeper.steps.verify import COUNT, DIGEST, Compared, Prover
+
+log = logging.getLogger(__name__)
 
 CREATED_AGAIN = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again since")
 
@@ -70,7 +78,40 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
         comparable += [] if outcome else [subject]
     with timed(cluster, Step.COMPARE):
         outcomes += compare(cluster, table, control, comparable, units, level)
-    return TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
+    done = TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
+    if level == COUNT or context.settings_for(table.full_name).cleanup_requires != VERIFIED:
+        return done
+    same = {outcome.name for outcome in outcomes if outcome.outcome is Outcome.VERIFIED}
+    return record(context, table, control, done, [one for one in comparable if one.partition in same], units)
+
+
+def record(
+    context: Context, table: Table, control: ControlPaths, done: TableOutcome, subjects: Sequence[Subject], units: Mapping[str, Unit]
+) -> TableOutcome:
+    """Write into the log which backups live was found to hold. If that cannot be done, they stay, and that is a warning."""
+    cluster, settings = context.cluster, context.settings_for(table.full_name)
+    found = [(one, effect) for one in subjects for effect in one.effects]
+    verified = tuple(_verified(UnitNumber(number), units[one.partition], effect) for number, (one, effect) in enumerate(found, start=1))
+    if not verified:
+        return done
+    if longest_line(unit.planned for unit in verified) > MOST_LINE:
+        log.warning("table=%s step=record-verified failed reason='the entry could not be read again: too many units'", table.full_name)
+        return done
+    try:
+        with table_lock.hold_table(cluster, table, control, context.run, settings) as lock, timed(cluster, Step.RECORD):
+            run = run_directory.open_run(cluster, table, control, lock, context.run, VERIFY, settings)
+            entry = LogEntry(context.run, run.directory, VERIFY, cluster.clock.now_ms(), verified)
+            version = run_directory.commit(run, entry, {})
+            finish.tidy_up(cluster, table, control)
+    except (Locked, Refused, FilesError) as error:
+        log.warning("table=%s step=record-verified failed reason=%r", table.full_name, str(error))
+        return done
+    return replace(done, run=context.run, log_version=version)
+
+
+def _verified(number: UnitNumber, unit: Unit, effect: Effect) -> UnitResult:
+    backup = BackupPlace(effect.run, effect.number, effect.place)
+    return UnitResult(PlannedUnit(number, unit, (), backup=backup), Outcome.VERIFIED)
 
 
 def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:

@@ -36,6 +36,9 @@ COMPACTION = ("compact-swap",)
 RETENTION = ("cleanup",)
 LONG = ("compact-swap", "rollback", "cleanup")
 
+# A value of cleanup_requires.
+VERIFIED = "verified"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -207,6 +210,13 @@ class Settings:
         "cleanup keeps this many of the newest backups of each unit, whatever their age.",
         per_table=True,
         flag=Flag("--keep-last", "N", RETENTION),
+    )
+    cleanup_requires: str = setting(
+        "cleanup_requires",
+        choice("age", VERIFIED),
+        "age",
+        "What lets a unit's newest backup go: its age, or also that verify has found since that live holds the same (verified).",
+        per_table=True,
     )
     cleanup_after: bool = setting(
         "cleanup_after",

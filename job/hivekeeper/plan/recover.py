@@ -44,6 +44,7 @@ STATES = {
     "backup": ("backup_table",),
     "pin": (),
     "unpin": (),
+    "verify": (),
 }
 # The states that a backup table may show; everything in the others belongs to the run alone.
 SHOWN_STATES = ("retired", "backup_table")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import VERIFIED, Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths, RunId
@@ -154,14 +154,19 @@ class _Rules:
             self._rank_in_unit[effect.key] = newer.setdefault(effect.partition, 0)
             newer[effect.partition] += 1
         quarantined = find_quarantined(history, history.table_id, settings, now_ms)
+        self._verified = history.verified
         self._quarantined = frozenset(one.streak.partition for one in quarantined)
 
     def why_stay(self, backup: Backup, effect: Effect) -> Optional[Reason]:
         """Why the old files of one unit stay; None if no rule keeps them."""
         if effect.partition in self._quarantined:
             return Reason(Code.UNIT_IN_QUARANTINE, "the compaction of its unit keeps failing: the unit is in quarantine")
-        by_rank = self.why_stay_by_rank(self._rank_of_run[effect.version], self._rank_in_unit[effect.key])
-        return self.why_stay_by_date(backup) or by_rank
+        rank = self._rank_in_unit[effect.key]
+        if rank == 0 and self.settings.cleanup_requires == VERIFIED and effect.key not in self._verified:
+            return Reason(
+                Code.NOT_VERIFIED, "it is the newest of its unit, which was never verified since", "hivekeeper verify compares it"
+            )
+        return self.why_stay_by_date(backup) or self.why_stay_by_rank(self._rank_of_run[effect.version], rank)
 
     def why_stay_by_date(self, backup: Backup) -> Optional[Reason]:
         if backup.pinned:

@@ -141,9 +141,9 @@ MOST_NOTES = 2**21
 _CHARACTERS_OF_OUTCOME = 600
 
 
-def longest_line(plan: RunPlan) -> int:
-    """An upper estimate of the characters in the longest line of this run's entry, the one about its units."""
-    return MOST_NOTES + sum(_CHARACTERS_OF_OUTCOME + len(_json_text([unit.name, unit.live])) for unit in plan.units)
+def longest_line(units: Iterable[PlannedUnit]) -> int:
+    """An upper estimate of the characters in the longest line of an entry about these units, the one with their outcomes."""
+    return MOST_NOTES + sum(_CHARACTERS_OF_OUTCOME + len(_json_text([unit.name, unit.live])) for unit in units)
 
 
 # The size of one file's action without its names and values: keys, numbers and punctuation.

@@ -160,7 +160,6 @@ class EntryReader:
 
     def _effect(self, unit: Node, logged: LoggedUnit, number: UnitNumber, place: str) -> Effect:
         assert self.info is not None
-        undone = unit.get("backup")
         return Effect(
             run=RunId(self.info["run"].value),
             number=number,
@@ -173,7 +172,7 @@ class EntryReader:
             place=place,
             before=(),
             after=(),
-            undoes=(run_files.run_id_from(undone["run"]), run_files.number_from(undone["unit"])) if undone else None,
+            undoes=logged.about,
             digest=run_files.digest_from(unit.get("digest")),
             backup_table=run_files.table_name_from(self.info["backupTable"]),
         )
@@ -264,7 +263,7 @@ def _place_from(node: Node) -> str:
 def _logged_unit(unit: Node, columns: Optional[Sequence[str]], of_cleanup: bool) -> LoggedUnit:
     """Checks the partition's name against the partition columns of the entry's own table, if the entry names one."""
     check = run_files.former_partition_from if of_cleanup else run_files.partition_from
-    known, gap, code = unit.get("source"), unit.get("gapMs"), unit.get("reasonCode")
+    known, gap, code, about = unit.get("source"), unit.get("gapMs"), unit.get("reasonCode"), unit.get("backup")
     source = Extent(known["files"].whole(), known["size"].whole(), known["modificationTime"].whole(strict.LOWEST)) if known else None
     partition = unit["partition"].text(names.MOST_PATH) if columns is None else check(unit["partition"], columns)
     if unit.get("rows"):
@@ -278,6 +277,7 @@ def _logged_unit(unit: Node, columns: Optional[Sequence[str]], of_cleanup: bool)
         live=run_files.live_from(unit["live"], partition),
         source=source,
         reason_code=code.text() if code else "",
+        about=(run_files.run_id_from(about["run"]), run_files.number_from(about["unit"])) if about else None,
     )
 
 

@@ -14,7 +14,7 @@ from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog.manifests import Extent, ManifestFile, is_marker
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP
+from hivekeeper.runlog.run_files import BACKUP, VERIFY
 from hivekeeper.runlog.strict import UnreadableRecord
 
 UnitKey = Tuple[RunId, UnitNumber]
@@ -63,7 +63,7 @@ class LoggedUnit:
     """The logged result of one unit. `live` is relative to the table's location.
 
     `source` is what a compaction that did not swap the unit found there, None if not logged. `reason_code` may come from a later
-    version: it is shown, not acted on.
+    version: it is shown, not acted on. `about` is the run and unit whose backup was meant.
     """
 
     partition: str
@@ -74,6 +74,7 @@ class LoggedUnit:
     live: str = "."
     source: Optional[Extent] = None
     reason_code: str = ""
+    about: Optional[UnitKey] = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,12 @@ class History:
     def pinned(self) -> FrozenSet[RunId]:
         pins = {run.pin[0]: run.pin[1] for run in self.runs if run.pin}
         return frozenset(run for run, pinned in pins.items() if pinned)
+
+    @cached_property
+    def verified(self) -> FrozenSet[UnitKey]:
+        """Units of runs whose backups were compared with live later, and held the same."""
+        of_verify = [unit for run in self.runs if run.operation == VERIFY for unit in run.units]
+        return frozenset(unit.about for unit in of_verify if unit.outcome is Outcome.VERIFIED and unit.about)
 
     @cached_property
     def effects(self) -> Tuple[Effect, ...]:

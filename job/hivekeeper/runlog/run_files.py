@@ -20,9 +20,10 @@ from hivekeeper.runlog.strict import HIGHEST, LOWEST, NewerRecord, Node
 
 PLAN_VERSION = 1
 
-COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP, PIN, UNPIN = "compact-swap", "rollback", "cleanup", "backup", "pin", "unpin"
-OPERATIONS = frozenset([COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP, PIN, UNPIN])
-PLANNED_OPERATIONS = OPERATIONS - {PIN, UNPIN}
+COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP = "compact-swap", "rollback", "cleanup", "backup"
+PIN, UNPIN, VERIFY = "pin", "unpin", "verify"
+PLANNED_OPERATIONS = frozenset([COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP])
+OPERATIONS = PLANNED_OPERATIONS | {PIN, UNPIN, VERIFY}
 # Operations whose planned units each name another run's backup.
 OF_A_BACKUP = frozenset([ROLLBACK, CLEANUP])
 # How a cleanup discards (`discard`); other operations have none.

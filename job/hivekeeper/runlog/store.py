@@ -205,7 +205,7 @@ def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_byte
         return f"its plan would have more than {MOST_RECORD_BYTES} bytes"
     if entry_bytes > MOST_ENTRY_BYTES:
         return f"its log entry could have more than {MOST_ENTRY_BYTES} bytes"
-    if longest_line(plan) > strict.MOST_LINE:
+    if longest_line(plan.units) > strict.MOST_LINE:
         return f"its log entry could have a line of more than {strict.MOST_LINE} characters"
     try:
         check_plan(plan, created_ms, paths.plan, run_of(names.base(paths.top)))

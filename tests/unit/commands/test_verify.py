@@ -11,6 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
+from hivekeeper.steps import table_lock
 from support.builders import PARQUET, a_partition, a_table
 from support.desk import Desk, outcomes
 from support.fakes.rows import FORM, DataFile, FakeRows
@@ -552,3 +553,60 @@ def test_the_same_values_that_readers_understand_otherwise_differ(desk, world):
     world.files.writer.overwrite(desk.live("dt=1"), {"theirs.parquet": DataFile(rows, form)})
     result = desk.verify()
     assert (outcomes(result)["dt=1"], unit_of(result).why.code) == ("differs", Code.ROWS_DIFFER)
+
+
+# ---- what a cleanup requires
+
+
+def requiring(desk):
+    desk.settings = replace(desk.settings, min_age_ms=0, cleanup_requires="verified")
+    return desk.settings
+
+
+def states(result):
+    return [one.state.code for one in result.tables[0].backups]
+
+
+def test_a_backup_that_must_be_verified_goes_after_a_verify_only(desk):
+    rules = requiring(desk)
+    desk.compact()
+    assert states(desk.cleanup(rules)) == ["kept"]
+    assert desk.verify(level="count").tables[0].log_version is None
+    assert states(desk.cleanup(rules)) == ["kept"]
+    result = desk.verify()
+    assert (result.code, result.tables[0].log_version, desk.log().runs[-1].operation) == (Exit.DONE, 1, "verify")
+    assert desk.run_directories() == [desk.runs[0]]
+    assert states(desk.cleanup(rules)) == ["discarded"]
+
+
+def test_what_differs_is_not_recorded_and_stays(desk):
+    rules = requiring(desk)
+    desk.compact()
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {"new.parquet": DataFile(("new",))})
+    assert desk.verify().code is Exit.DIFFERENT
+    desk.cleanup(rules)
+    assert {effect.partition for effect in desk.log().standing} == {"dt=1"}
+
+
+def test_without_that_rule_verify_writes_nothing(desk):
+    desk.compact()
+    before = desk.world.picture()
+    assert desk.verify().tables[0].log_version is None
+    assert desk.world.picture() == before
+
+
+@pytest.mark.parametrize("why", ["locked", "denied"])
+def test_a_verify_that_cannot_be_recorded_answers_all_the_same(desk, why, caplog):
+    requiring(desk)
+    desk.compact()
+    if why == "denied":
+        desk.world.files.namespace.denied.add(desk.control.runs)
+        result = desk.verify()
+    else:
+        with table_lock.hold_table(
+            desk.world.another_process(), desk.world.table(desk.table), desk.control, "20260101t050000z-0000", desk.settings
+        ):
+            result = desk.verify()
+    assert (result.code, set(outcomes(result).values())) == (Exit.DONE, {"verified"})
+    assert [run.operation for run in desk.log().runs] == ["compact-swap"]
+    assert any("step=record-verified failed" in record.getMessage() for record in caplog.records)

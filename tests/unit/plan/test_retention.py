@@ -199,6 +199,25 @@ def test_the_old_files_of_a_unit_in_quarantine_stay():
     assert judge(numbered([old, *failed("dt=2", 2)]), NO_FLOOR)[0].keep is False
 
 
+def verified(version, *effects):
+    units = tuple(LoggedUnit(one.partition, Outcome.VERIFIED, "", None, (), one.partition, about=one.key) for one in effects)
+    return replace(a_logged_run(version, operation="verify"), units=units)
+
+
+def test_the_newest_old_files_of_a_unit_stay_until_they_were_verified():
+    history, _ = from_drawing("4 3 2\ndt=1 ? ? ?\ndt=2 ? ? .")
+    policy = Settings(min_age_ms=0, cleanup_requires="verified")
+    assert draw(history, policy) == {"dt=1": "- - K .", "dt=2": "- K . ."}
+    (_, of_second, of_third) = (verdict.backup.effects for verdict in judge(history, policy))
+    known = History((*history.runs, verified(len(history.runs), *of_third)))
+    assert draw(known, policy) == {"dt=1": "- - - . .", "dt=2": "- K . . ."}
+    # What was verified of an older run says nothing about the newest.
+    older = History((*history.runs, verified(len(history.runs), *of_second)))
+    assert draw(older, policy) == {"dt=1": "- - K . .", "dt=2": "- - . . ."}
+    reasons = {why.code for verdict in judge(history, policy) for _, why in verdict.staying}
+    assert reasons == {Code.NOT_VERIFIED}
+
+
 def test_a_backup_that_stays_keeps_the_newer_ones_that_a_rollback_to_it_undoes_first():
     first, second, third = (a_logged_run(n, an_effect(n), age_ms=DAY_MS) for n in range(3))
     pin = a_logged_run(3, operation="pin", pin=(first.run, True))

@@ -11,7 +11,7 @@ from hivekeeper.runlog import entries, strict
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_to_text
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import COMPACT_SWAP, PlannedUnit
 from support.builders import a_table, a_unit
 
 RUN = "20260101t020304z-0000"
@@ -52,7 +52,7 @@ def test_reasons_take_no_more_than_their_room_and_codes_are_always_there():
     found = read(text)
     assert {unit.reason_code for unit in found} == {"proof-failed"}
     assert {len(unit.reason) for unit in found} == {0, reasons.MOST_CHARACTERS}
-    assert longest(text) < entries.longest_line(RunPlan(RUN, COMPACT_SWAP, a_table(["dt"]), tuple(unit.planned for unit in units)))
+    assert longest(text) < entries.longest_line(unit.planned for unit in units)
 
 
 def test_a_schema_that_is_too_long_is_left_out():
@@ -67,4 +67,4 @@ def test_the_estimate_of_the_longest_line_holds_for_long_numbers_and_odd_names()
     units = [PlannedUnit(number, a_unit(f'dt="{number}\x01"', f"{a_table().location}/é\x02"), ()) for number in numbers]
     results = [UnitResult(unit, Outcome.DROPPED_MEANWHILE, gap_ms=123456.789012345) for unit in units]
     text = written(*results)
-    assert longest(text) < entries.longest_line(RunPlan(RUN, COMPACT_SWAP, a_table(["dt"]), tuple(units))) - entries.MOST_NOTES
+    assert longest(text) < entries.longest_line(units) - entries.MOST_NOTES
