@@ -110,8 +110,8 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
 
 def _window_text(window: Optional[Window]) -> str:
     if window is None:
-        return "of no run are all old files kept"
-    return f"all old files are kept of the last {plural(window.runs, 'run')}, {text.age_text(window.back_ms)} back"
+        return "kept as a whole: no run"
+    return f"kept as a whole: the last {plural(window.runs, 'run')}, {text.age_text(window.back_ms)} back"
 
 
 _BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]

@@ -81,7 +81,7 @@ def test_both_runs_are_logged_and_told(desk):
     told = screen.render(result)
     assert "sales.events: compacted 1 unit" in told
     assert "sales.events: discarded 1 of 3 backups" in told
-    assert "all old files are kept of the last 2 runs, 1 day back" in told
+    assert "kept as a whole: the last 2 runs, 1 day back" in told
 
 
 def test_it_cleans_up_where_there_was_nothing_to_compact(desk):

@@ -188,7 +188,7 @@ def test_cleanup_gives_each_backup_its_verdict_and_reason():
     )
     assert shown("cleanup", backups=(kept, gone), window=Window(14, 14 * 86_400_000 + 5)).splitlines() == [
         "sales.events: discarded 1 of 2 backups: 2 files, 2.0 KiB",
-        "  all old files are kept of the last 14 runs, 14 days back",
+        "  kept as a whole: the last 14 runs, 14 days back",
         "  RUN                    OF                     WHEN                 UNITS  FILES     SIZE  OUTCOME    WHY",
         "  ---------------------  ---------------------  -------------------  -----  -----  -------  ---------  -------------------",
         f"  {RUN}  compact-swap (pinned)  2026-01-01 00:03:04      1      2  2.0 KiB  kept       it is pinned",
