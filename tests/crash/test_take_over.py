@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.model import Content
 from hivekeeper.names import RunId
-from hivekeeper.ports import FilesUnavailable
+from hivekeeper.ports import FilesUnavailable, RowsError
 from hivekeeper.runlog.run_files import ROLLBACK, RunPlan
+from hivekeeper.steps import run_directory
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -101,6 +105,70 @@ def test_a_run_that_slept_through_a_takeover_and_cannot_ask_for_its_lock_says_th
     once_before(desk, ["rename_exact", at], take_over)
     assert desk.compact().code is Exit.LOCKED
     assert desk.recover().code is Exit.DONE
+
+
+@pytest.mark.parametrize("failed", [RowsError("executors were lost"), "its output is gone"], ids=["job", "unit"])
+@pytest.mark.parametrize("is_logged", [True, False], ids=["logged by the other run", "not yet logged"])
+def test_a_run_that_was_taken_over_writes_no_entry_although_its_executors_re_created_its_directory(failed, is_logged):
+    """Else the log would name backups where they no longer are: they could not be rolled back, and cleanup would never find them."""
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    desk, other = Desk(world, batch_units=1), world.another_process()
+    write_stage, before = world.rows.write_stage, world.rows_below(desk.live("dt=1"))
+
+    def stall(batch):
+        if not batch.target.endswith("/b00002"):
+            return write_stage(batch)
+        world.files.expire_locks()
+        if not is_logged:
+            other.files.before_step = lambda what: other.files.die_after(0) if "rename_exact" in what and "/log/" in what else None
+        with nullcontext() if is_logged else pytest.raises(Killed):
+            desk.recover(cluster=other)
+        world.files.writer.make_directory(batch.target)
+        if isinstance(failed, RowsError):
+            raise failed
+        return {unit.number: Content(failed=failed) for unit in batch.units}
+
+    world.rows.write_stage = stall
+    assert desk.compact().code is Exit.LOCKED
+    world.files.expire_locks()
+    assert desk.recover().code is Exit.DONE
+    assert outcomes(desk.rollback()) == {"dt=1": "rolled-back"}
+    assert set(world.files.contents(desk.live("dt=1")).values()) == {DataFile((row,)) for row in before}
+
+
+def test_a_backup_that_was_taken_over_after_its_plan_makes_no_table(desk, monkeypatch):
+    other, write_plan, tables = desk.world.another_process(), run_directory.write_plan, desk.world.tables().keys()
+
+    def then_stall(run, plan):
+        write_plan(run, plan)
+        desk.world.files.expire_locks()
+        assert desk.recover(cluster=other).code is Exit.DONE
+
+    monkeypatch.setattr(run_directory, "write_plan", then_stall)
+    assert desk.backup().code is Exit.LOCKED
+    assert desk.world.tables().keys() == tables
+    assert desk.log().next_version == 1
+
+
+def test_a_backup_that_was_taken_over_while_it_makes_its_table_is_not_in_the_log(desk):
+    """The table's directory re-creates that of the run, whose plan the other run has removed."""
+    other = desk.world.another_process()
+
+    def take_over():
+        desk.world.files.expire_locks()
+        assert desk.recover(cluster=other).code is Exit.DONE
+
+    def once_planned(_what):
+        if any(path.endswith("/plan.json") and desk.runs[-1] in path for path in desk.world.picture()):
+            desk.world.files.before_step = None
+            take_over()
+
+    desk.world.files.before_step = once_planned
+    assert desk.backup().code is Exit.LOCKED
+    assert desk.log().next_version == 1
+    assert desk.recover().code is Exit.DONE
+    assert desk.run_directories() == [desk.runs[0]]
 
 
 def test_what_a_run_stages_after_it_was_taken_over_is_swept_away(desk):

@@ -71,8 +71,8 @@ class Desk:
     def pin(self, run: str, pinned: bool = True) -> CommandResult:
         return pin.pin(self._context(), run, pinned)
 
-    def recover(self) -> CommandResult:
-        return recover.recover(self._context())
+    def recover(self, cluster: Optional[Cluster] = None) -> CommandResult:
+        return recover.recover(replace(self._context(), cluster=cluster or self.world.cluster))
 
     def append(self, unit: str, *rows: str) -> None:
         """Add one file for each row, then an hour of quiet."""

@@ -22,7 +22,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import Run, require_lock
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +67,8 @@ def make_table(run: Run, plan: RunPlan) -> str:
     places = {unit.name: unit.live for unit in plan.units}
 
     def create() -> None:
+        # A table that a run makes after it was taken over is in no log, and nobody drops it.
+        require_lock(run)
         run.files.make_directory(shown)
         run.files.guard({shown: run.rights})
         run.cluster.metastore.make_backup_table(run.table, plan.backup_table, shown, _marks(run.table), places)

@@ -182,18 +182,24 @@ def write_plan(run: Run, plan: RunPlan) -> None:
 
 
 def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
-    """Write the run's log entry: first in the run's own directory, then renamed to the next free number without overwrite."""
+    """Write the run's log entry: first in the run's own directory, then renamed to the next free number without overwrite.
+
+    A run that was taken over may have re-created its directory, and would say where its backups no longer are: so the lock is checked.
+    """
     files, paths, unanswered = run.files, run.paths, 0
     for _ in range(MOST_COMMIT_TRIES):
         history = store.read_history(run.cluster, run.control)
         written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
         if written:
             # An earlier try succeeded although the client saw an error; or another run took this one over and finished it.
+            if written[0].directory != run.directory:
+                require_lock(run)
             require_own_directory(run)
             return written[0].version
         text = entry_lines(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
         target = names.join(run.control.log, names.log_entry(history.next_version))
         try:
+            require_lock(run)
             files.delete_tree(paths.entry)
             files.write_new(paths.entry, text, run.record_mode)
             files.rename_exact(paths.entry, target)

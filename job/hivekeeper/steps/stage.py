@@ -19,7 +19,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
-from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
+from hivekeeper.steps.run_directory import Run, require_lock
 from hivekeeper.steps.timing import Step, timed
 
 # Halving a batch of a thousand units down to one bad unit takes twenty jobs, half of which succeed.
@@ -69,7 +69,8 @@ class Stager:
                         self._prove(number, batch, read, self.run.cluster.rows.read_stage(batch), staged)
                     self._failed_in_a_row = 0
             except RowsError as error:
-                require_own_directory(self.run)
+                # Its executors may have re-created the directory of a run that was taken over.
+                require_lock(self.run)
                 self.run.files.delete_tree(batch.target)
                 if self.run.cluster.stopping.why():
                     break
