@@ -117,7 +117,7 @@ def plan_unit(
     for effect in chain:
         backup = seen[place_path(effect.place)]
         written, changed = manifests.find_present(effect.after, live)
-        refusal = _overwritten(effect, changed) if changed else why_not_restorable(effect, backup)
+        refusal = _overwritten(effect, changed) if changed else _filled_again(effect, live) or why_not_restorable(effect, backup)
         if refusal:
             return refusal
         # Markers belong to no run: they leave with the other files.
@@ -133,6 +133,17 @@ NOT_OVER_NEWER = "its old rows must not come back over newer ones; nothing of it
 
 def _overwritten(effect: Effect, changed: str) -> Reason:
     return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({changed})", NOT_OVER_NEWER)
+
+
+def _filled_again(effect: Effect, live: Iterable[ManifestFile]) -> Optional[Reason]:
+    """Why the files of a partition that was dropped while its run was interrupted cannot come back: nothing replaced them then, and what
+    live holds now may be the same rows, loaded again.
+    """
+    newer = next((file.name for file in live if file.holds_rows), None)
+    if newer is None or not effect.whole or any(file.holds_rows for file in effect.after):
+        return None
+    what = f"its files went without others in their place in run {effect.run}, and it holds newer ones now ({newer})"
+    return Reason(Code.OVERWRITTEN_SINCE, what, NOT_OVER_NEWER)
 
 
 def why_not_restorable(effect: Effect, backup: Snapshot) -> Optional[Reason]:

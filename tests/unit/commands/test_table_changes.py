@@ -290,6 +290,21 @@ def test_what_discovery_dropped_in_an_outage_is_put_back_where_a_drop_would_have
     assert desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].exists is is_back
 
 
+def test_the_old_rows_of_a_partition_dropped_in_an_outage_do_not_come_back_beside_those_loaded_since():
+    """Nobody can tell whether these are the same rows again."""
+    desk = make_desk("MANAGED_TABLE")
+    kill_in_the_gap(desk)
+    carry_out(Hive(desk.world).drop_partition(TABLE, "dt=1"))
+    assert desk.recover().code is Exit.PARTIAL
+    (effect,) = desk.log().standing
+    desk.world.make_partition(TABLE, "dt=1")
+    desk.append("dt=1", "loaded", "again")
+    (unit,) = desk.rollback().tables[0].units
+    assert (unit.outcome.code, unit.why.code) == ("refused", Code.OVERWRITTEN_SINCE)
+    assert desk.world.rows_below(desk.live("dt=1")) == Counter(["loaded", "again"])
+    assert desk.world.rows_below(names.join(desk.control.top, effect.place)) == rows_in("dt=1")
+
+
 def test_a_partition_renamed_in_an_outage_is_reported_with_its_places():
     desk = make_desk("MANAGED_TABLE")
     kill_in_the_gap(desk)
