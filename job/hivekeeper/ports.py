@@ -453,7 +453,7 @@ class Cluster:
     # Seconds that each step of the current table has taken (steps/timing.py).
     spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     # Control directories that belong to no table, by the directory that they lie in. A command looks for them once, not for each table.
-    orphans: Dict[str, Tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+    orphans: Dict[str, Optional[Tuple[FileInfo, ...]]] = field(default_factory=dict, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
     # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.
     lost: Callable[[], str] = field(default=lambda: "", repr=False, compare=False)

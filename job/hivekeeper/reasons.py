@@ -139,7 +139,8 @@ class Code(Coded):
         Exit.REFUSED,
         "more than 10,000 hidden files or directories in the table's root or between it and a unit, or 200,000 in all such directories: "
         "they are listed before each swap, because writers' are among them. Partitions count if the name of their column begins with "
-        "one of `._+-`",
+        "one of `._+-`. Or more than 200,000 beside an unpartitioned table whose directory Hive moves with its name, as one of them may be "
+        "its control directory",
         "find out who makes them, and remove them",
     )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"

@@ -33,7 +33,8 @@ def find_control(cluster: Cluster, table: Table, settings: Settings) -> Tuple[Ta
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, next=reason.next)
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
-    if cluster.files.look([control.top])[control.top].exists:
+    # Whether it exists, not what it holds: anyone who may write to the table may have filled it.
+    if cluster.files.look([control.top], 0)[control.top].exists:
         return table, control
     require_no_file(cluster.files, table, control)
     identity.refuse_left_behind(cluster, table, settings.trusted_owners)

@@ -7,11 +7,11 @@ same second and no table of that name and time is left. Paths in the records are
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Collection, Dict, Iterator, Tuple
+from typing import Collection, Dict, Iterator, Optional, Tuple
 
 from hivekeeper import names
-from hivekeeper.errors import HivekeeperError, NeedsInvestigation
-from hivekeeper.model import Table
+from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
+from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.ports import Cluster, NoPermission, require_readable
 from hivekeeper.reasons import Code
@@ -21,6 +21,9 @@ from hivekeeper.runlog.history import History, known_as
 from hivekeeper.steps import ownership
 
 TRANSLATED = "TRANSLATED_TO_EXTERNAL"
+
+# Of hidden entries in the directory around an unpartitioned table. Each such table there has a control directory.
+MOST_BESIDE = 200_000
 
 
 def is_same(cluster: Cluster, table: Table, name: str, create_time: int) -> bool:
@@ -75,7 +78,16 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
     if table.partitioned or not follows_its_name(table):
         return
     own = ControlPaths.of(table.location, partitioned=False)
-    for control in map(ControlPaths, _find_orphans(cluster, names.parent(table.location))):
+    orphans = _find_orphans(cluster, names.parent(table.location))
+    if orphans is None:
+        raise Refused(
+            f"{table.full_name}: there are more than {MOST_BESIDE} hidden files or directories beside its directory",
+            code=Code.TOO_MANY_HIDDEN,
+            next="find out who makes them, and remove them",
+        )
+    # Each costs calls. That a directory of somebody else is not believed needs none: who owns it is in the listing.
+    believed = {cluster.files.user_at(table.location), *trusted}
+    for control in (ControlPaths(orphan.path) for orphan in orphans if orphan.owner in believed):
         if control != own and table.create_time and table.create_time in set(_creation_times(cluster, table, control, trusted)):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
@@ -90,19 +102,21 @@ def follows_its_name(table: Table) -> bool:
     return table.kind == "MANAGED_TABLE" or table.parameters.get(TRANSLATED, "").lower() == "true"
 
 
-def _find_orphans(cluster: Cluster, beside: str) -> Tuple[str, ...]:
-    """The control directories in a directory that belong to no table."""
+def _find_orphans(cluster: Cluster, beside: str) -> Optional[Tuple[FileInfo, ...]]:
+    """The control directories in a directory that belong to no table; None if it holds too many hidden entries to look for them."""
     if beside not in cluster.orphans:
         cluster.orphans[beside] = _list_orphans(cluster, beside)
     return cluster.orphans[beside]
 
 
-def _list_orphans(cluster: Cluster, beside: str) -> Tuple[str, ...]:
+def _list_orphans(cluster: Cluster, beside: str) -> Optional[Tuple[FileInfo, ...]]:
     prefix = f"{names.CONTROL}-"
-    found = [entry for entry in cluster.files.look_hidden([beside])[beside].entries if entry.is_dir and entry.name.startswith(prefix)]
-    places = {names.join(beside, entry.name[len(prefix) :]): entry.path for entry in found}
-    touching = cluster.metastore.locations_below(list(places)) if places else {}
-    return tuple(path for place, path in places.items() if not touching.get(place))
+    hidden = cluster.files.look_hidden([beside], MOST_BESIDE + 1)[beside].entries
+    if len(hidden) > MOST_BESIDE:
+        return None
+    found = {names.join(beside, entry.name[len(prefix) :]): entry for entry in hidden if entry.is_dir and entry.name.startswith(prefix)}
+    touching = cluster.metastore.locations_below(list(found)) if found else {}
+    return tuple(entry for place, entry in found.items() if not touching.get(place))
 
 
 def _creation_times(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Iterator[int]:

@@ -15,6 +15,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from support.builders import a_partition, a_table
 from support.desk import Desk, outcomes
+from support.fakes.files import FakeFiles
 from support.fakes.rows import DataFile
 from support.hive_statements import Hive
 from support.world import World
@@ -374,6 +375,49 @@ def test_a_control_directory_of_another_user_beside_is_not_taken_for_one_that_wa
     desk.table = RENAMED
     desk.append("", "late1", "late2", "late3")
     assert outcomes(desk.compact()) == {"": "swapped"}
+
+
+def make_directories_beside(desk, number):
+    beside = names.parent(desk.live())
+    for nth in range(number):
+        path = names.join(beside, f".hivekeeper-gone{nth}")
+        desk.world.files.writer.make_directory(path)
+        node = desk.world.files.namespace.directory(path)
+        node.attributes = replace(node.attributes, owner="mallory")
+
+
+def test_for_control_directories_of_another_user_beside_nothing_is_asked(monkeypatch):
+    """Each would cost a call, in every command, and whoever chooses the table's location may have made a million."""
+    desk = make_desk("MANAGED_TABLE", columns=())
+    make_directories_beside(desk, 50)
+    asked, exposed = [], FakeFiles.exposed
+    monkeypatch.setattr(FakeFiles, "exposed", lambda self, top, levels: asked.append(top) or exposed(self, top, levels))
+    assert desk.rollback().code is Exit.DONE
+    assert asked == []
+    assert outcomes(desk.compact()) == {"": "swapped"}
+    assert set(asked) == {desk.control.top}
+
+
+@pytest.mark.parametrize("command", [Desk.compact, Desk.recover, Desk.rollback, Desk.verify, Desk.cleanup, Desk.backup])
+def test_a_table_beside_too_many_hidden_directories_is_refused(command, monkeypatch):
+    """Whether one of them is its own, under its former name, would take all memory to find out."""
+    monkeypatch.setattr("hivekeeper.steps.identity.MOST_BESIDE", 20)
+    desk = make_desk("MANAGED_TABLE", columns=())
+    make_directories_beside(desk, 20)
+    before, told, look_hidden = desk.world.picture(), [], desk.world.files.look_hidden
+
+    def tell(places, *most):
+        seen = look_hidden(places, *most)
+        told.append(sum(len(one.entries) for one in seen.values()))
+        return seen
+
+    assert desk.recover().code is Exit.DONE
+    make_directories_beside(desk, 50)
+    monkeypatch.setattr(desk.world.files, "look_hidden", tell)
+    result = command(desk)
+    assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.TOO_MANY_HIDDEN)
+    assert desk.world.picture() == before
+    assert max(told) == 21
 
 
 def test_the_control_directory_of_another_table_beside_is_none_of_ours():

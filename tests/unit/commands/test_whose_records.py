@@ -192,3 +192,22 @@ def test_a_directory_of_somebody_else_is_not_searched(desk, command, monkeypatch
     monkeypatch.setattr(FakeFiles, "exposed", search)
     assert COMMANDS[command](desk).code is Exit.INVESTIGATE
     assert set(searched) == {0}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_somebody_has_filled_a_control_directory_with_is_not_listed(desk, command, monkeypatch):
+    """A million files would take the memory of the driver."""
+    node = node_of(desk, "")
+    node.attributes = replace(node.attributes, owner="mallory")
+    for nth in range(50):
+        desk.world.add_file(names.join(desk.control.top, f"junk{nth}"), [], 0)
+    listed, look = [], FakeFiles.look
+
+    def tell(self, directories, *most):
+        seen = look(self, directories, *most)
+        listed.extend(len(one.entries) for one in seen.values() if list(directories) == [desk.control.top])
+        return seen
+
+    monkeypatch.setattr(FakeFiles, "look", tell)
+    assert COMMANDS[command](desk).code is Exit.INVESTIGATE
+    assert not any(listed)
