@@ -1,8 +1,9 @@
-"""The only place that quotes text for another language (Spark SQL, Hive partition names)."""
+"""The only place that quotes text for another language (Spark SQL, Hive partition names, a shell)."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Dict, Sequence
 
 # The characters that Hive escapes in partition directory names (FileUtils.charToEscape, Hive 2 and 3).
@@ -24,6 +25,11 @@ def literal(text: str) -> str:
     which is the default and what our session sets.
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def shell(path: str) -> str:
+    """An argument of a command that a message shows for an operator to copy."""
+    return shlex.quote(path)
 
 
 def partition_name(columns: Sequence[str], values: Sequence[str]) -> str:

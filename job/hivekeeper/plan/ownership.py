@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Collection, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, Guard, Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.reasons import Code, Reason
@@ -100,7 +100,7 @@ def _writable(control: ControlPaths, one: Exposed, others: List[str]) -> Reason:
         Code.RECORDS_WRITABLE,
         f"{one.path} (owner {one.owner}, mode {one.mode:04o}) may be written by {', '.join(others)}",
         "find out whether somebody changed it; if not, take the right to write from all but the owner: hdfs dfs -chmod go-w "
-        f"{control.top} '{control.top}/{{lock,log,runs,log/*,runs/*,runs/*/*}}'",
+        f"{quoting.shell(control.top)} {quoting.shell(control.top + '/{lock,log,runs,log/*,runs/*,runs/*/*}')}",
     )
 
 

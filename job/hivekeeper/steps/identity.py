@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Collection, Dict, Iterator, Optional, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths
@@ -93,7 +93,8 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
                 state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
-                next=f"hdfs dfs -mv '{control.top}' '{own.top}', then: hivekeeper recover --table {table.full_name}",
+                next=f"hdfs dfs -mv {quoting.shell(control.top)} {quoting.shell(own.top)}, then: "
+                f"hivekeeper recover --table {table.full_name}",
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import replace
 
@@ -375,6 +376,22 @@ def test_a_control_directory_of_another_user_beside_is_not_taken_for_one_that_wa
     desk.table = RENAMED
     desk.append("", "late1", "late2", "late3")
     assert outcomes(desk.compact()) == {"": "swapped"}
+
+
+def test_the_command_that_brings_a_control_directory_is_safe_to_copy_whatever_the_directories_are_called():
+    """Whoever chooses the location of a table chooses a part of it."""
+    evil = "hdfs://nn/warehouse/it's $(reboot);`reboot`"
+    world = World()
+    world.add_table(replace(a_table((), kind="MANAGED_TABLE", create_time=5), location=evil), {"": [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    assert outcomes(desk.compact()) == {"": "swapped"}
+    former = desk.control.top
+    world.catalog.tables[TABLE] = replace(world.catalog.tables[TABLE], location=f"{evil} again")
+    world.files.namespace.advance(3_600_000)
+    problem = desk.recover().tables[0].problem
+    assert problem.code is Code.LEFT_BEHIND
+    command, _, _ = problem.next.partition(", then: ")
+    assert shlex.split(command) == ["hdfs", "dfs", "-mv", former, desk.control.top]
 
 
 def make_directories_beside(desk, number):

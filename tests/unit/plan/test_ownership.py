@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from hivekeeper.model import Attributes, Exposed, Guard
@@ -40,6 +42,14 @@ def test_a_record_that_others_may_write_to_is_not_believed_whosever_it_is(path, 
         found = judge(exposed(path, mode, owner), trusted=["hive"])
         assert found.why_not.code is Code.RECORDS_WRITABLE
         assert "chmod go-w" in found.why_not.next
+
+
+def test_the_command_that_takes_the_right_to_write_is_safe_to_copy_whatever_the_table_is_called():
+    control = ControlPaths("hdfs://nn/w/it's $(reboot);`reboot`/.hivekeeper")
+    found = ownership.judge(control, [Exposed(f"{control.log}/{0:020d}.json", False, "etl", "data", 0o666, True)], ())
+    _, _, command = found.why_not.next.partition("owner: ")
+    assert shlex.split(command)[:5] == ["hdfs", "dfs", "-chmod", "go-w", control.top]
+    assert shlex.split(command)[5].startswith(f"{control.top}/{{lock,log,")
 
 
 @pytest.mark.parametrize(("mode", "tight"), [(0o775, 0o755), (0o777, 0o755), (0o757, 0o755), (0o1777, 0o1755), (0o770, 0o750)])
