@@ -25,7 +25,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import Extent
 from hivekeeper.runlog.run_files import CLEANUP, absolute
 from hivekeeper.steps import identity
-from hivekeeper.steps.observe import find_lives
+from hivekeeper.steps.observe import find_lives, look_at
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def find_quarantined(cluster: Cluster, table: Table, history: History, settings:
     """The units that compact-swap currently skips: those quarantined by the log whose files are unchanged."""
     found = quarantine.find_quarantined(history, table_id(table), settings, cluster.clock.now_ms())
     lives = [absolute(one.streak.live, table.location) for one in found]
-    seen = cluster.files.look(lives)
+    seen = look_at(cluster.files.look, lives)
     extents = [Extent.of(entry for entry in seen[live].entries if not entry.is_dir) for live in lives]
     return tuple(one for one, extent in zip(found, extents) if extent == one.streak.source)
 

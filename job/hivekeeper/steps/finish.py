@@ -19,6 +19,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import backup_tables, places, run_directory
+from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     lives = {unit.planned.name: unit.planned.live for unit in units if unit.outcome.resized or unit.late_files}
     if not lives:
         return
-    seen = run.files.look(list(lives.values()))
+    seen = look_at(run.files.look, list(dict.fromkeys(lives.values())))
     sizes: Dict[str, Tuple[int, int]] = {}
     for name, live in lives.items():
         files = eligibility.data_files(seen[live])
@@ -106,7 +107,7 @@ def sweep_finished(files: Files, control: ControlPaths, history: History) -> Non
     records = {run.run for run in history.records}
     runs = [control.run(name) for name, run in directories.items() if run in history.finished and run not in records]
     all_finished = history.finished.issuperset(directories.values())
-    seen = files.look([place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
+    seen = look_at(files.look, [place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
     for paths in runs:
         entries = seen[paths.top].entries
         if all_finished and not any(seen[paths.state(state)].entries for state in KEPT_STATES):

@@ -6,7 +6,7 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -221,6 +221,12 @@ def look_at(look: Look, places: Sequence[str]) -> Mapping[str, Snapshot]:
         entries += sum(len(snapshot.entries) for snapshot in found.values())
         at_once = max(1, min(LOOK_AT_ONCE, ENTRIES_AT_ONCE * start // max(1, entries)))
     return seen
+
+
+def find_existing(files: Files, places: Sequence[str]) -> FrozenSet[str]:
+    """Those of these directories that exist. What lies in them, which may be a million files, is not told."""
+    seen = look_at(lambda some: files.look(some, 0), places)
+    return frozenset(place for place, snapshot in seen.items() if snapshot.exists)
 
 
 def look_where_allowed(files: Files, places: Sequence[str]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:

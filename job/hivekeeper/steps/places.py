@@ -19,7 +19,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.observe import find_existing, look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -98,8 +98,8 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:
     """A partition of the table's directory without a directory: possibly the new name of one renamed while its directory was away."""
     inside = sorted(place for place in by_place if is_below(place, run.table.location))
-    seen = look_at(run.files.look, inside)
-    return next((f"{by_place[place].name} at {place}" for place in inside if not seen[place].exists), None)
+    there = find_existing(run.files, inside)
+    return next((f"{by_place[place].name} at {place}" for place in inside if place not in there), None)
 
 
 def _why_missing(vacant: Optional[str]) -> Reason:
@@ -198,7 +198,7 @@ def _restore(run: Run, units: Sequence[UnitResult], found: Places) -> Set[UnitNu
     """The units that are in the metastore again."""
     numbers = {number for number, why in found.changed.items() if why.code is Code.DROPPED}
     dropped = [unit for unit in units if unit.planned.number in numbers and unit.outcome.touched] if discovers(run.table) else []
-    seen = run.files.look([unit.planned.live for unit in dropped]) if dropped else {}
+    seen = look_at(run.files.look, list(dict.fromkeys(unit.planned.live for unit in dropped)))
     back = [unit.planned for unit in dropped if manifests.holds(_expected(unit), seen[unit.planned.live].entries)]
     for planned in back:
         if run.cluster.metastore.add_partition(run.table, planned.partition):

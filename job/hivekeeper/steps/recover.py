@@ -36,7 +36,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import find_lives, find_overlap, look_at
+from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -186,8 +186,8 @@ def _settle_units(run: Run, plan: RunPlan, settle: Settle) -> List[UnitResult]:
 
 def _find_missing(run: Run, units: Sequence[PlannedUnit]) -> FrozenSet[str]:
     """The live directories that are absent, such as that of the unit an interrupted run was swapping."""
-    seen = look_at(run.files.look, list(dict.fromkeys(unit.live for unit in units)))
-    return frozenset(live for live, found in seen.items() if not found.exists)
+    lives = list(dict.fromkeys(unit.live for unit in units))
+    return frozenset(lives) - find_existing(run.files, lives)
 
 
 def _require_time(run: Run, plan: RunPlan, settled: int) -> None:
@@ -248,8 +248,8 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
         return
     lives = {partition.name: run.files.qualify(partition.location) for partition in run.cluster.metastore.partitions(run.table)}
     aside = {unit.number: run.paths.unit("retired", unit.number) for unit in units}
-    seen = look_at(run.files.look, [*(unit.live for unit in units), *aside.values()])
-    nowhere = {unit.number for unit in units if not seen[unit.live].exists and not seen[aside[unit.number]].exists}
+    there = find_existing(run.files, [*(unit.live for unit in units), *aside.values()])
+    nowhere = {unit.number for unit in units if there.isdisjoint([unit.live, aside[unit.number]])}
     foreign = recover.find_foreign(units, lives, nowhere)
     if foreign:
         field, live = f"units[{plan.units.index(foreign[0])}].live", foreign[0].live

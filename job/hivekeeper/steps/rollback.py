@@ -20,6 +20,7 @@ from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps import exchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
+from hivekeeper.steps.observe import find_existing
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
@@ -98,6 +99,6 @@ def lengths_of(unit: PlannedUnit) -> Dict[str, int]:
 def find_passed(run: Run, units: Sequence[PlannedUnit]) -> Set[int]:
     """For recovery: a step is done if a later one of the same unit was begun, whatever live holds now."""
     places = {unit.number: [run.paths.unit(state, unit.number) for state in ("restoring", "retired")] for unit in units}
-    seen = run.files.look([place for pair in places.values() for place in pair])
-    newest_begun = {unit.name: unit.number for unit in units if any(seen[place].exists for place in places[unit.number])}
+    there = find_existing(run.files, [place for pair in places.values() for place in pair])
+    newest_begun = {unit.name: unit.number for unit in units if not there.isdisjoint(places[unit.number])}
     return {unit.number for unit in units if unit.number < newest_begun.get(unit.name, 0)}

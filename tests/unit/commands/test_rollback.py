@@ -361,3 +361,28 @@ def test_a_directory_of_a_late_committer_is_lifted_by_the_rollback_that_it_stops
     desk.rollback(desk.runs[0])
     assert outcomes(desk.rollback(desk.runs[0]))["dt=1"] == "undone"
     assert world.rows_below(desk.live("dt=1"))["nested"] == 1
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["rollback", "its recovery"])
+def test_no_listing_tells_the_files_of_all_units(monkeypatch, is_killed):
+    """A million of them would take all memory of the driver, in the last calls of the rollback and again of each recovery."""
+    monkeypatch.setattr("hivekeeper.steps.observe.LOOK_AT_FIRST", 2)
+    monkeypatch.setattr("hivekeeper.steps.observe.LOOK_AT_ONCE", 2)
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 20 for day in range(12)})
+    desk = Desk(world)
+    before = world.rows_of(desk.table)
+    desk.compact()
+    if is_killed:
+        desk.kill_before(["rename_exact", "/entry.json"], desk.rollback)
+    told, look = [], world.files.look
+
+    def tell(directories, *most):
+        seen = look(directories, *most)
+        told.append(sum(len(one.entries) for one in seen.values()))
+        return seen
+
+    monkeypatch.setattr(world.files, "look", tell)
+    assert (desk.recover if is_killed else desk.rollback)().code is Exit.DONE
+    assert world.rows_of(desk.table) == before
+    assert max(told) < 50
