@@ -19,11 +19,13 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving
 from hivekeeper.steps.exchange import Exchanged, Picture
-from hivekeeper.steps.leftovers import without_empty_staging
+from hivekeeper.steps.leftovers import look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import needs_investigation
 
 MOST_ASIDES = 100
+# Each costs two calls or one, without a pause, and anyone who may write to the table may have made a million.
+MOST_LIFTED_DIRECTORIES, MOST_LIFTED = 10_000, 100_000
 # By default a NameNode tells so many names at once (dfs.ls.limit).
 LISTED_IN_ONE_CALL = 1000
 # How far a NameNode's clock may go back without a file being overlooked.
@@ -206,12 +208,24 @@ def _merge(run: Run, source: str, target: str) -> None:
 
 
 def lift_nested(files: Files, live: str) -> Tuple[FileInfo, ...]:
-    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries."""
+    """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries.
+
+    Unless there are so many that it would take hours: no committer leaves them, and then the unit is refused for its sub-directories.
+    """
     entries = files.look([live])[live].entries
     nested = [entry for entry in entries if is_committed_directory(entry)]
+    if not _are_few(files, nested):
+        return entries
     for entry in nested:
         _lift(files, entry, live)
     return files.look([live])[live].entries if nested else entries
+
+
+def _are_few(files: Files, nested: Sequence[FileInfo]) -> bool:
+    """Whether the directories, with all that lies in them, are within the limits."""
+    seen = look_inside(files, [entry.path for entry in nested], MOST_LIFTED_DIRECTORIES, MOST_LIFTED)
+    below = [entry.path for snapshot in seen.values() for entry in snapshot.entries if entry.is_dir]
+    return seen.keys() >= {*below, *(entry.path for entry in nested)}
 
 
 def is_committed_directory(entry: FileInfo) -> bool:

@@ -5,7 +5,7 @@ Reads only. Costs one call for each level of those directories, and nothing with
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import FileInfo, Snapshot
 from hivekeeper.plan import eligibility
@@ -15,12 +15,14 @@ from hivekeeper.ports import Files, NoPermission
 MOST_DIRECTORIES, MOST_ENTRIES = 1000, 10_000
 
 
-def look_inside(files: Files, tops: Sequence[str]) -> Mapping[str, Snapshot]:
+def look_inside(
+    files: Files, tops: Sequence[str], directories: Optional[int] = None, entries: Optional[int] = None
+) -> Mapping[str, Snapshot]:
     """Snapshots of directories and everything below them, as far as this user may read, up to the limits."""
     seen: Dict[str, Snapshot] = {}
-    left = MOST_ENTRIES
+    most, left = directories or MOST_DIRECTORIES, entries or MOST_ENTRIES
     level: List[str] = list(tops)
-    while level and len(seen) + len(level) <= MOST_DIRECTORIES:
+    while level and len(seen) + len(level) <= most:
         try:
             found = files.look(level, left + 1)
         except NoPermission:

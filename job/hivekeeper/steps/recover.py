@@ -273,6 +273,7 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
         if unit.name in swapped and any(directory_exchange.is_committed_directory(entry) for entry in seen.entries)
     ]
     for unit in found:
-        directory_exchange.lift_nested(files, unit.live)
-        log.warning("unit=%s step=lift done reason='a committer had renamed its directory into the unit'", unit.log_field)
+        stay = any(map(directory_exchange.is_committed_directory, directory_exchange.lift_nested(files, unit.live)))
+        how = "left" if stay else "done"
+        log.warning("unit=%s step=lift %s reason='a committer had renamed its directory into the unit'", unit.log_field, how)
     return tuple(unit.label for unit in found)

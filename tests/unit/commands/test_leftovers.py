@@ -268,6 +268,21 @@ def test_files_that_kafka_connect_has_not_finished_are_never_lifted_into_the_uni
     assert half in desk.world.picture()
 
 
+@pytest.mark.parametrize("limit", ["MOST_LIFTED_DIRECTORIES", "MOST_LIFTED"])
+@pytest.mark.parametrize("number", [6, 7], ids=["as many", "too many"])
+def test_directories_in_a_unit_are_lifted_only_as_long_as_they_are_few(monkeypatch, limit, number):
+    """A million would take hours of the night, and nothing could stop the command meanwhile."""
+    monkeypatch.setattr(f"hivekeeper.steps.directory_exchange.{limit}", 6)
+    desk = a_desk("dt=1")
+    desk.compact()
+    for nth in range(number):
+        desk.append(f"dt=1/job{nth}", f"row{nth}")
+    before = desk.world.picture()
+    assert desk.recover().code is Exit.DONE
+    assert len(before.keys() - desk.world.picture().keys()) == (6 if number == 6 else 0)
+    assert code_of(desk.compact()) is (None if number == 6 else Code.SUBDIRECTORY)
+
+
 @pytest.mark.parametrize("depth", [3, 990])
 def test_directories_that_somebody_nests_as_deeply_as_hdfs_allows_stop_no_command(depth):
     world = World()
