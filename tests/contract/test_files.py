@@ -1077,3 +1077,16 @@ def test_a_committer_that_is_left_alone_brings_its_rows_and_one_whose_directory_
     files.writer.commit_job("/live")
     assert names_in(files.look(["/live"])["/live"]) == ["c", "p2"]
     assert list(files.contents("/retired/_temporary").values()) == ["one"]
+
+
+@pytest.mark.jvm
+def test_renames_are_made_by_the_client_that_reads(request, files_world):
+    """Observers tell each client no less than it has changed itself, so another client's rename may look as if it had not happened."""
+    if files_world.kind != "hdfs":
+        pytest.skip("only HDFS has observers")
+    statistics = request.getfixturevalue("gateway").jvm.org.apache.hadoop.fs.GlobalStorageStatistics.INSTANCE
+    # A FileContext, whose client is another one, is not counted.
+    before = statistics.get("DFSOpsCountStatistics").getLong("op_rename")
+    files_world.files.make_directory(files_world.path("a"))
+    files_world.files.rename_exact(files_world.path("a"), files_world.path("b"))
+    assert statistics.get("DFSOpsCountStatistics").getLong("op_rename") == before + 1

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.FileContext;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
 
 /** Renames that never go over or into an existing target, and the exchange of two directories built from them. */
 public class Renames {
@@ -21,7 +22,12 @@ public class Renames {
     this.conf = conf;
   }
 
-  /** Never with OVERWRITE, and not with FileSystem.rename, which moves the source into an existing directory. */
+  /**
+   * Never with OVERWRITE, and not with FileSystem.rename, which moves the source into an existing directory.
+   *
+   * On HDFS by the client that reads: where a site lets observers answer (ObserverReadProxyProvider), each client waits only until they
+   * have seen its own changes. Another one's renames could look as if they had not happened.
+   */
   public void rename(String source, String target) throws IOException {
     Path from = new Path(source);
     FileSystem fs = from.getFileSystem(conf);
@@ -30,7 +36,10 @@ public class Renames {
       return;
     }
     try {
-      context(from).rename(from, new Path(target), new Options.Rename[] {Options.Rename.NONE});
+      Path to = new Path(target);
+      Options.Rename[] never = {Options.Rename.NONE};
+      if (fs instanceof DistributedFileSystem) ((DistributedFileSystem) fs).rename(from, to, never);
+      else context(from).rename(from, to, never);
     } catch (IOException refused) {
       // A file onto a directory, or the reverse: Hadoop has no class of its own for that.
       if (!String.valueOf(refused.getMessage()).contains("must both be")) throw refused;
