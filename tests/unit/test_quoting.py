@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hivekeeper import quoting
+from hivekeeper.report import screen
+from support.builders import a_table
+from support.desk import Desk
+from support.world import World
+
+SOURCE = Path(quoting.__file__).parent
 
 NASTY = ("it's", 'a"b', "a`b", "a\\b", "F R", "a/b", "a%2Fb", "a:b", "a=b", "été 日本 😀", "[x]{y}^*?#", "${env:HOME}", "\\'", "%", "")
 COLUMN = st.from_regex(r"[a-z_][a-z0-9_]*", fullmatch=True)
@@ -82,3 +91,21 @@ def test_a_partition_name_spells_columns_in_lower_case():
 def test_values_come_back_from_a_partition_name_in_its_order(pairs):
     name = quoting.partition_name([column for column, _ in pairs], [value for _, value in pairs])
     assert list(quoting.partition_values(name).items()) == pairs
+
+
+def test_a_table_in_a_command_to_copy_is_quoted_for_a_shell():
+    """With metastore.support.special.characters.tablename, Hive's default, a name may hold such characters, and its owner chooses it."""
+    world = World()
+    world.add_table(a_table(name="e;id"), {"": [1000] * 3})
+    desk = Desk(world, table="sales.e;id")
+    desk.compact()
+    (table,) = desk.rollback("20200101t000000z-0000").tables
+    assert table.problem.next.startswith("hivekeeper history --table 'sales.e;id' ")
+    assert shlex.split(screen.render(desk.rollback()).splitlines()[-1])[-3:-2] == ["sales.e;id"]
+
+
+def test_each_command_to_copy_quotes_its_table():
+    sources = [path.read_text("utf-8") for path in SOURCE.rglob("*.py")]
+    told = [line for text in sources for line in text.splitlines() if "--table {" in line]
+    assert len(told) > 10
+    assert [line for line in told if "--table {quoting.shell(" not in line] == []

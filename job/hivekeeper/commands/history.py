@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Protocol, Sequence, Tuple, TypeVar
 
+from hivekeeper import quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
@@ -121,7 +122,7 @@ def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], 
         raise Refused(
             f"{name}: there is no version {version} in its log; {known}",
             code=Code.NO_SUCH_RUN,
-            next=f"hivekeeper history --table {name} lists them",
+            next=f"hivekeeper history --table {quoting.shell(name)} lists them",
         )
     files = store.read_files_at(cluster, control, version)
     return TableOutcome(name, log=(history.runs[version],), files=files)

@@ -10,6 +10,7 @@ import logging
 from dataclasses import replace
 from typing import Callable, List, Optional, Sequence
 
+from hivekeeper import quoting
 from hivekeeper.commands import selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError, Refused, Stopped, Unusable
@@ -46,7 +47,9 @@ def refused(table: Table, reason: Reason, observed: Optional[ObservedTable] = No
 
 def unknown_run(table: str, run: RunId) -> Refused:
     return Refused(
-        f"{table}: no run {run} in its log", code=Code.NO_SUCH_RUN, next=f"hivekeeper history --table {table} lists the runs of this table"
+        f"{table}: no run {run} in its log",
+        code=Code.NO_SUCH_RUN,
+        next=f"hivekeeper history --table {quoting.shell(table)} lists the runs of this table",
     )
 
 
@@ -118,7 +121,7 @@ def _unusable(cluster: Cluster, table: Table, error: Exception) -> Unusable:
         f"{table.full_name}: {f'{lost} ({error})' if lost else f'{about}{error}'}",
         code=code,
         state="consistent; what was begun is finished or undone by the next run",
-        next=f"fix the cause, then run again or: hivekeeper recover --table {table.full_name}",
+        next=f"fix the cause, then run again or: hivekeeper recover --table {quoting.shell(table.full_name)}",
     )
 
 
@@ -131,7 +134,7 @@ def _unexpected(cluster: Cluster, table: Table, error: Exception) -> Reason:
     return Reason(
         Code.BUG,
         f"{table.full_name}: unexpected error: {what}",
-        f"report the stack in the log; hivekeeper recover --table {table.full_name} settles what was begun",
+        f"report the stack in the log; hivekeeper recover --table {quoting.shell(table.full_name)} settles what was begun",
         "consistent; what was begun is finished or undone by the next run",
     )
 

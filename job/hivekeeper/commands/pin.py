@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hivekeeper import quoting
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, settle_table
@@ -57,5 +58,5 @@ def _unknown(table: Table, run: RunId) -> Refused:
     return Refused(
         f"{table.full_name}: there is no backup of run {run}",
         code=Code.NO_SUCH_RUN,
-        next=f"hivekeeper history --table {table.full_name} lists them",
+        next=f"hivekeeper history --table {quoting.shell(table.full_name)} lists them",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
@@ -105,7 +105,7 @@ def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str])
         raise Refused(
             f"{table.full_name}: run {run} was a {entry.operation} that changed no partition, so there is nothing to roll back",
             code=Code.NOTHING_OF_THIS_RUN,
-            next=f"hivekeeper history --table {table.full_name} lists the runs",
+            next=f"hivekeeper history --table {quoting.shell(table.full_name)} lists the runs",
         )
     changed = {effect.partition for effect in entry.effects}
     return [name for name in chosen if name in changed]

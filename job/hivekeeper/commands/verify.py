@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
@@ -121,7 +121,7 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
         raise Locked(
             f"{table.full_name}: run {store.run_of(unfinished[0])} is at work, or was interrupted",
             code=Code.RUN_UNFINISHED,
-            next=f"wait for it, or: hivekeeper recover --table {table.full_name}",
+            next=f"wait for it, or: hivekeeper recover --table {quoting.shell(table.full_name)}",
         )
 
 
@@ -160,7 +160,7 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
             raise Refused(
                 f"{table.full_name}: run {entry.run} was a {entry.operation} that left no backup to compare with",
                 code=Code.NOTHING_OF_THIS_RUN,
-                next=f"hivekeeper history --table {table.full_name} lists the backups",
+                next=f"hivekeeper history --table {quoting.shell(table.full_name)} lists the backups",
             )
     return [one for one in found if wanted is None or wanted(one.partition)]
 

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Callable, List, Optional, Sequence, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Quota, Room
 from hivekeeper.plan import sizing
@@ -157,8 +158,8 @@ def _limit_debt(
         what = f"its backups hold {total:,} of {most:,} {noun} (max_backup_{noun}), {needed:,} more are needed"
         if pinned * 2 > total:
             what += f"; {pinned:,} of them are pinned"
-        unpin = f"unpin what nobody needs (hivekeeper history --table {table}), then " if pinned * 2 > total else ""
-        return Reason(Code.BACKUPS_TOO_LARGE, what, f"{unpin}run: hivekeeper cleanup --table {table}")
+        unpin = f"unpin what nobody needs (hivekeeper history --table {quoting.shell(table)}), then " if pinned * 2 > total else ""
+        return Reason(Code.BACKUPS_TOO_LARGE, what, f"{unpin}run: hivekeeper cleanup --table {quoting.shell(table)}")
 
     return Limit(most - total, 0, cost, explain, is_debt=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Differences
 from hivekeeper.plan.quarantine import Quarantine, explain
@@ -75,7 +76,7 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
         longest = max((unit.gap_ms or 0.0 for unit in done), default=0.0)
         lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, longest gap {longest:.1f} ms, run {table.run}")
         lines += _limited([_exchange(table, unit) for unit in done])
-        lines.append(f"  to undo this: hivekeeper rollback --table {table.table} --run {table.run}")
+        lines.append(f"  to undo this: hivekeeper rollback --table {quoting.shell(table.table)} --run {table.run}")
     if not done and not planned and all(unit.outcome is Outcome.UNDONE for unit in table.units):
         lines.append(f"{table.table}: nothing to roll back")
     return lines + _limited([_reasoned(table, unit) for unit in table.units if unit.outcome not in (Outcome.ROLLED_BACK, Outcome.PLANNED)])

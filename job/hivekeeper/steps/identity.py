@@ -94,7 +94,7 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
                 code=Code.LEFT_BEHIND,
                 state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
                 next=f"hdfs dfs -mv {quoting.shell(control.top)} {quoting.shell(own.top)}, then: "
-                f"hivekeeper recover --table {table.full_name}",
+                f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
 
 

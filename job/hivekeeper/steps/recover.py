@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequence, Tuple
 
+from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths
@@ -81,7 +82,7 @@ def refuse_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Non
             f"{table.full_name}: a run was interrupted, and {why.what}",
             code=Code.SHARED_SINCE,
             state="nothing was touched; readers may miss a partition until the interrupted run is settled",
-            next=f"{why.next}, then run: hivekeeper recover --table {table.full_name}",
+            next=f"{why.next}, then run: hivekeeper recover --table {quoting.shell(table.full_name)}",
         )
 
 
@@ -258,7 +259,7 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
             code=Code.FOREIGN_RECORD,
             state=f"nothing of the run in {run.paths.top} was touched",
             next="find out who wrote it; if the partition was moved since, move it back, then run: "
-            f"hivekeeper recover --table {run.table.full_name}",
+            f"hivekeeper recover --table {quoting.shell(run.table.full_name)}",
         )
 
 

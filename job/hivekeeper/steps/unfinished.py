@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Unusable
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code
@@ -25,7 +26,7 @@ def interrupted(run: Run, unit: PlannedUnit, error: FilesUnavailable, begun: boo
         f"{unit.label}: {error}",
         code=Code.EXCHANGE_INTERRUPTED,
         state=MAY_BE_ABSENT if begun else "live is untouched; the next run undoes what was begun",
-        next=f"fix the cause, then run again at once or: hivekeeper recover --table {run.table.full_name}",
+        next=f"fix the cause, then run again at once or: hivekeeper recover --table {quoting.shell(run.table.full_name)}",
     )
 
 
