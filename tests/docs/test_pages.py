@@ -11,7 +11,7 @@ import pytest
 from hivekeeper.plan.analysis import Status
 from hivekeeper.plan.recover import STATES
 from hivekeeper.reasons import Code
-from hivekeeper.report import command_text, screen
+from hivekeeper.report import history_text, screen
 from hivekeeper.steps.timing import Step
 from unit.test_layout import ALLOWED, MODULES, SHARED, part_of
 
@@ -111,7 +111,7 @@ def test_every_status_that_analyze_shows_is_explained_and_no_other():
 
 def test_the_columns_of_history_are_explained_in_their_order():
     told = [name for cells in rows(section(OUTPUT, "history"), "column") for name in re.findall(r"`(\w+)`", cells[0])]
-    headers = re.search(r'headers = (\["VERSION".*?\])', SOURCES[Path(command_text.__file__)])[1]
+    headers = re.search(r'headers = (\["VERSION".*?\])', SOURCES[Path(history_text.__file__)])[1]
     assert told == re.findall(r"\w+", headers)
 
 

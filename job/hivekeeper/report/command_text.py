@@ -1,4 +1,4 @@
-"""The text output of backup, verify, rollback, cleanup, history and pin.
+"""The text output of backup, verify, rollback, cleanup and pin.
 
 Pure: a table's outcome in, lines out; `screen.py` assembles them.
 """
@@ -6,19 +6,16 @@ Pure: a table's outcome in, lines out; `screen.py` assembles them.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 from hivekeeper import quoting
-from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Differences
-from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.plan.retention import Window
 from hivekeeper.reasons import Reason
 from hivekeeper.report import text
-from hivekeeper.report.results import BackupOutcome, BackupState, KeptFiles, TableOutcome, UnitOutcome
-from hivekeeper.runlog.history import Effect, LoggedRun
+from hivekeeper.report.results import BackupOutcome, BackupState, TableOutcome, UnitOutcome
+from hivekeeper.runlog.history import LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.replay import FileSet
 
 MOST_LISTED = 20
 MOST_COMPARED = 5
@@ -43,8 +40,8 @@ def render_verify(table: TableOutcome, _width: int) -> List[str]:
     lines = [f"{table.table}: {what}: live holds the backup's {plural(rows, 'row')}"]
     if arrivals:
         lines.append(f"  and {plural(arrivals, 'file')} that came later")
-        lines += _limited([f"{_name(table, unit)}: {name}" for unit in table.units for name in unit.late_files])
-    lines += _limited([_reasoned(table, unit) for unit in table.units if unit.reason or unit.outcome is not Outcome.VERIFIED])
+        lines += limited([f"{_name(table, unit)}: {name}" for unit in table.units for name in unit.late_files])
+    lines += limited([_reasoned(table, unit) for unit in table.units if unit.reason or unit.outcome is not Outcome.VERIFIED])
     differing = [(unit, unit.differences) for unit in table.units if unit.differences is not None]
     for unit, found in differing[:MOST_COMPARED]:
         lines += _differences(_name(table, unit), found)
@@ -71,15 +68,15 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
     lines = []
     if planned:
         lines.append(f"{table.table}: would roll back {plural(len(planned), 'step')}:")
-        lines += _limited([_exchange(table, unit) for unit in planned])
+        lines += limited([_exchange(table, unit) for unit in planned])
     if done:
         longest = max((unit.gap_ms or 0.0 for unit in done), default=0.0)
         lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, longest gap {longest:.1f} ms, run {table.run}")
-        lines += _limited([_exchange(table, unit) for unit in done])
+        lines += limited([_exchange(table, unit) for unit in done])
         lines.append(f"  to undo this: hivekeeper rollback --table {quoting.shell(table.table)} --run {table.run}")
     if not done and not planned and all(unit.outcome is Outcome.UNDONE for unit in table.units):
         lines.append(f"{table.table}: nothing to roll back")
-    return lines + _limited([_reasoned(table, unit) for unit in table.units if unit.outcome not in (Outcome.ROLLED_BACK, Outcome.PLANNED)])
+    return lines + limited([_reasoned(table, unit) for unit in table.units if unit.outcome not in (Outcome.ROLLED_BACK, Outcome.PLANNED)])
 
 
 def _exchange(table: TableOutcome, unit: UnitOutcome) -> str:
@@ -97,11 +94,11 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
         f"{table.table}: {verb} {len(gone)} of {plural(len(table.backups), 'backup')}: {plural(files, 'file')}, {text.bytes_text(size)}"
     ]
     lines.append(f"  {_window_text(table.window)}")
-    rows = [[*_backup_row(one), one.state.text, one.reason] for one in table.backups]
-    lines.append(_indent(text.table(rows, [*_BACKUP_HEADERS, "OUTCOME", "WHY"], "===>>>==", width)))
+    rows = [[*backup_row(one), one.state.text, one.reason] for one in table.backups]
+    lines.append(indent(text.table(rows, [*BACKUP_HEADERS, "OUTCOME", "WHY"], "===>>>==", width)))
     for one in table.backups:
         kept = [(f"{table.table}/{name}" if name else table.table, describe_problem(why) if why else "") for name, why in one.kept_units]
-        lines += _limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])
+        lines += limited([f"kept {name} of run {one.backup.run}: {reason}" for name, reason in kept])
         if one.late_files:
             lines.append(
                 f"  {plural(len(one.late_files), 'file')} that came into the backup late went to live: {', '.join(one.late_files)}"
@@ -115,143 +112,20 @@ def _window_text(window: Optional[Window]) -> str:
     return f"kept as a whole: the last {plural(window.runs, 'run')}, {text.age_text(window.back_ms)} back"
 
 
-_BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]
+BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]
 
 
-def _backup_row(one: BackupOutcome) -> List[str]:
+def backup_row(one: BackupOutcome) -> List[str]:
     backup = one.backup
     kind = "record" if backup.is_record else backup.operation
     return [
         backup.run,
         kind + (" (pinned)" if backup.pinned else ""),
-        _time(backup.timestamp_ms),
+        time_text(backup.timestamp_ms),
         "-" if backup.is_record else text.count_text(len(backup.effects)),
         "-" if backup.is_record else text.count_text(backup.files),
         "-" if backup.is_record else text.bytes_text(backup.total_bytes),
     ]
-
-
-def render_history(table: TableOutcome, width: int) -> List[str]:
-    if table.files is not None:
-        return _file_set(table, table.files)
-    if table.changes is not None:
-        return _changes(table, table.changes)
-    if table.old_files is not None:
-        return _old_files(table, table.old_files, width)
-    if table.cleanups is not None:
-        return _cleanups(table, table.cleanups, width)
-    if not table.log:
-        return [f"{table.table}: no runs"]
-    rows = [_log_row(run) for run in table.log]
-    headers = ["VERSION", "WHEN", "OPERATION", "RUN", "BY", "UNITS", "GAP", "LATE", "NOTE"]
-    lines = [f"{table.table}:", _indent(text.table(rows, headers, ">=====>>=", width))]
-    if table.backups:
-        size = sum(one.backup.total_bytes for one in table.backups)
-        lines.append(f"  backups: {len(table.backups)}, {text.bytes_text(size)}")
-        lines.append(_indent(text.table([_backup_row(one) for one in table.backups], _BACKUP_HEADERS, "=<=>>>", width)))
-    return lines + _limited([_in_quarantine(table, one) for one in table.quarantined])
-
-
-def _old_files(table: TableOutcome, old_files: Sequence[KeptFiles], width: int) -> List[str]:
-    if not old_files:
-        return [f"{table.table}: no old files"]
-    rows = [
-        [
-            one.effect.partition or "(whole table)",
-            one.backup.run,
-            _time(one.backup.timestamp_ms),
-            text.count_text(one.effect.backup_files),
-            text.bytes_text(one.effect.backup_bytes),
-            "stays" if one.stay else "goes",
-            one.why.what,
-        ]
-        for one in old_files
-    ]
-    going = sum(1 for one in old_files if not one.stay)
-    head = f"{table.table}: old files of {plural(len({one.effect.partition for one in old_files}), 'partition')}; a cleanup now: {going} go"
-    return [head, _indent(text.table(rows, ["PARTITION", "RUN", "WHEN", "FILES", "SIZE", "VERDICT", "WHY"], "<==>>==", width))]
-
-
-_RULES: Mapping[str, Tuple[str, Callable[[int], str]]] = {
-    "minAgeMs": ("min_age", write_duration),
-    "keepForMs": ("keep_for", write_duration),
-    "keepLatestRuns": ("keep_latest_runs", str),
-    "keepLatestVersions": ("keep_latest_versions", str),
-}
-
-
-def _cleanups(table: TableOutcome, cleanups: Sequence[LoggedRun], width: int) -> List[str]:
-    if not cleanups:
-        return [f"{table.table}: no cleanups"]
-    rows = [
-        [
-            str(run.version),
-            _time(run.timestamp_ms),
-            run.run,
-            f"{run.user}@{run.host}",
-            text.count_text(len(run.discarded)),
-            text.count_text(run.discarded_files),
-            text.bytes_text(run.discarded_bytes),
-            _rules_text(run) or ("recovered" if run.recovered_by else "-"),
-        ]
-        for run in cleanups
-    ]
-    headers = ["VERSION", "WHEN", "RUN", "BY", "PLACES", "FILES", "SIZE", "RULES"]
-    return [f"{table.table}:", _indent(text.table(rows, headers, ">===>>>=", width))]
-
-
-def _rules_text(run: LoggedRun) -> str:
-    """The rules of a logged cleanup; what does not look like one is left out, because nothing depends on it."""
-    known = [(name, write, run.parameters.get(key)) for key, (name, write) in _RULES.items()]
-    return ", ".join(f"{name} {write(value)}" for name, write, value in known if type(value) is int)
-
-
-def _in_quarantine(table: TableOutcome, quarantined: Quarantine) -> str:
-    name, reason = quarantined.streak.partition, explain(quarantined)
-    return f"{table.table}{'/' if name else ''}{name}: in quarantine: {describe_problem(reason)}"
-
-
-def _log_row(run: LoggedRun) -> List[str]:
-    gaps = [unit.gap_ms for unit in run.units if unit.gap_ms is not None]
-    notes = [f"recovered by {run.recovered_by}"] if run.recovered_by else []
-    notes += ["begun"] if not run.finished else []
-    notes += [run.backup_table] if run.backup_table else []
-    notes += [f"{'pins' if run.pin[1] else 'unpins'} {run.pin[0]}"] if run.pin else []
-    return [
-        str(run.version),
-        _time(run.timestamp_ms),
-        run.operation,
-        run.run,
-        f"{run.user}@{run.host}",
-        _outcomes_text(run),
-        f"{max(gaps):.1f} ms" if gaps else "-",
-        str(sum(len(unit.late_files) for unit in run.units)),
-        "; ".join(notes),
-    ]
-
-
-def _outcomes_text(run: LoggedRun) -> str:
-    outcomes: Dict[Outcome, int] = {}
-    for unit in run.units:
-        outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
-    return ", ".join(f"{count} {outcome.text}" for outcome, count in outcomes.items()) or "-"
-
-
-def _changes(table: TableOutcome, effects: Sequence[Effect]) -> List[str]:
-    run = table.log[0]
-    lines = [f"{table.table}: run {run.run} ({run.operation}, {_time(run.timestamp_ms)})"]
-    for effect in effects:
-        lines.append(f"  {effect.partition or '(whole table)'}: old files in {effect.place}")
-        lines += [f"    - {file.name}  {text.bytes_text(file.length)}" for file in effect.before]
-        lines += [f"    + {file.name}  {text.bytes_text(file.length)}" for file in effect.after]
-    return lines if effects else [*lines, "  changed no file"]
-
-
-def _file_set(table: TableOutcome, files: FileSet) -> List[str]:
-    counts = f"{plural(len(files.files), 'file')}, {plural(len(files.tombstones), 'tombstone')}"
-    lines = [f"{table.table}: {counts} (writers' own files are not in the log)"]
-    lines += [f"  file       {path}  {text.bytes_text(size)}" for path, size in sorted(files.files.items())]
-    return lines + [f"  tombstone  {path}  {text.bytes_text(size)}  in {place}" for path, (size, place) in sorted(files.tombstones.items())]
 
 
 def render_answered(table: TableOutcome) -> List[str]:
@@ -259,8 +133,15 @@ def render_answered(table: TableOutcome) -> List[str]:
     run = table.answered_by
     if run is None:
         return []
-    done = f"run {run.run} has this run key ({run.operation}, {_time(run.timestamp_ms)}: {_outcomes_text(run)})"
+    done = f"run {run.run} has this run key ({run.operation}, {time_text(run.timestamp_ms)}: {outcomes_text(run)})"
     return [f"{table.table}: {done}; nothing was done again, the exit code is that of then: {int(table.code)}"]
+
+
+def outcomes_text(run: LoggedRun) -> str:
+    outcomes: Dict[Outcome, int] = {}
+    for unit in run.units:
+        outcomes[unit.outcome] = outcomes.get(unit.outcome, 0) + 1
+    return ", ".join(f"{count} {outcome.text}" for outcome, count in outcomes.items()) or "-"
 
 
 def render_pin(table: TableOutcome, _width: int) -> List[str]:
@@ -274,7 +155,6 @@ RENDERERS: Mapping[str, Callable[[TableOutcome, int], List[str]]] = {
     "verify": render_verify,
     "rollback": render_rollback,
     "cleanup": render_cleanup,
-    "history": render_history,
     "pin": render_pin,
     "unpin": render_pin,
 }
@@ -297,17 +177,17 @@ def describe_problem(why: Reason) -> str:
     return f"{why.what} [{why.code.code}]" + (f" — {why.next}" if why.next else "")
 
 
-def _limited(lines: Sequence[str]) -> List[str]:
+def limited(lines: Sequence[str]) -> List[str]:
     shown = [f"  {line}" for line in lines[:MOST_LISTED]]
     more = len(lines) - len(shown)
     return shown + ([f"  … and {more} more (all of them with --json)"] if more > 0 else [])
 
 
-def _indent(block: str) -> str:
+def indent(block: str) -> str:
     return "\n".join(f"  {line}" for line in block.split("\n"))
 
 
-def _time(timestamp_ms: Optional[int]) -> str:
+def time_text(timestamp_ms: Optional[int]) -> str:
     if timestamp_ms is None:
         return "unknown"
     try:

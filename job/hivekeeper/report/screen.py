@@ -15,7 +15,7 @@ from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predic
 from hivekeeper.plan.doctor import Check, Level
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
-from hivekeeper.report import command_text, overview, text
+from hivekeeper.report import command_text, history_text, overview, text
 from hivekeeper.report.command_text import plural
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
@@ -39,7 +39,7 @@ def _in_short(result: CommandResult, partitions: bool) -> bool:
 
 def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     """The output of the backup-related commands, table by table."""
-    renderer = command_text.RENDERERS[result.command]
+    renderer = history_text.render_history if result.command == "history" else command_text.RENDERERS[result.command]
     lines: List[str] = []
     for table in result.tables:
         block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
