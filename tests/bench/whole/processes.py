@@ -48,8 +48,11 @@ def run(command: Sequence[str], environ: Mapping[str, str], home: Path) -> Run:
     watch.stop()
     output = stdout.read_text(errors="replace")
     if process.returncode != 0:
-        log = output[-1500:] + stderr.read_text(errors="replace")[-2500:]
-        raise Failed(f"{Path(command[0]).name}: exit {process.returncode}\n{log}")
+        said = stderr.read_text(errors="replace")
+        causes = [line for line in said.splitlines() if line.startswith("Caused by: ")]
+        # A message with a path may name places of this machine.
+        cause = next((f", {line[:150]}" for line in causes if "/" not in line), "")
+        raise Failed(f"{Path(command[0]).name}: exit {process.returncode}{cause}\n{output[-1500:]}{said[-2500:]}")
     found = _SESSION.search(output)
     there = int(found[1] or found[2]) / 1000 if found else begun
     before = watch.cpu_at(there)
