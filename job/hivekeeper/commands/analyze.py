@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Table
-from hivekeeper.plan import quarantine, settled
+from hivekeeper.plan import quarantine, retention, settled
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
@@ -33,8 +34,8 @@ def analyze_table(context: Context, table: Table) -> TableOutcome:
 
 
 def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
-    """Mark the units that compact-swap would skip because of the log: they keep failing, or are still what a run made of them. If the log
-    cannot be read, all units are shown by their metadata.
+    """Mark the units that compact-swap would skip because of the log: they keep failing, or are still what a run made of them; and count
+    what earlier runs left. If the log cannot be read, all units are shown by their metadata.
     """
     if not observed.has_control:
         return observed
@@ -44,4 +45,6 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
     except HivekeeperError as error:
         log.warning("table=%s step=read-log failed reason=%r", observed.table.full_name, str(error))
         return observed
+    left = sum(backup.count_objects(observed.settings.block_bytes) for backup in retention.list_backups(history))
+    observed = replace(observed, backup_objects=left)
     return settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)

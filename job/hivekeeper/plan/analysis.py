@@ -125,7 +125,10 @@ def portions(units: Iterable[UnitAnalysis]) -> Iterator[List[UnitAnalysis]]:
 
 @dataclass(frozen=True)
 class ObservedTable:
-    """The current state of one table. `reason`: why the whole table is left alone; its units are empty then."""
+    """The current state of one table. `reason`: why the whole table is left alone; its units are empty then.
+
+    `backup_objects`: the NameNode objects of what earlier runs left, where the log was read.
+    """
 
     table: Table
     control: ControlPaths
@@ -133,6 +136,7 @@ class ObservedTable:
     units: Tuple[UnitAnalysis, ...] = ()
     reason: Optional[Reason] = None
     has_control: bool = False
+    backup_objects: int = 0
 
     @property
     def statuses(self) -> Dict[Status, int]:
@@ -198,7 +202,9 @@ def _passed(seen: SeenTable, unit: Unit) -> Snapshot:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What compacting would do. Objects are the NameNode's: inodes and blocks, including our own."""
+    """What compacting would do. Objects are the NameNode's: inodes and blocks, including our own; `backup_objects` are among them until
+    cleanup.
+    """
 
     files_now: int
     files_after: int
@@ -206,6 +212,7 @@ class Prediction:
     objects_now: int
     objects_after: int
     objects_after_cleanup: int
+    backup_objects: int
 
     @property
     def files_removed(self) -> int:
@@ -225,9 +232,10 @@ def predict(observed: ObservedTable) -> Prediction:
         files_now=sum(unit.sizes.files for unit in units),
         files_after=sum(unit.target_files for unit in units),
         bytes_rewritten=sum(unit.sizes.total_bytes for unit in work),
-        objects_now=now,
-        objects_after=now + written + ours_until,
+        objects_now=now + observed.backup_objects,
+        objects_after=now + observed.backup_objects + written + ours_until,
         objects_after_cleanup=now - replaced + written + ours_kept,
+        backup_objects=observed.backup_objects,
     )
 
 

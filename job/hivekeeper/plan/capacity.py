@@ -142,8 +142,8 @@ def limit_by_debt(table: str, backups: Sequence[Backup], settings: Settings) -> 
         held = [sum(effect.backup_bytes for effect in backup.effects) for backup in backups]
         limits.append(_limit_debt(table, backups, held, settings.max_backup_bytes, "bytes", lambda unit: sum(_lengths(unit))))
     if settings.max_backup_objects is not None:
-        held = [sum(_objects([file.length for file in effect.before], settings) for effect in one.effects) for one in backups]
-        cost = lambda unit: _objects(_lengths(unit), settings)  # noqa: E731
+        held = [one.count_objects(settings.block_bytes) for one in backups]
+        cost = lambda unit: sizing.directory_objects(_lengths(unit), settings.block_bytes)  # noqa: E731
         limits.append(_limit_debt(table, backups, held, settings.max_backup_objects, "objects", cost))
     return limits
 
@@ -166,11 +166,6 @@ def _limit_debt(
 
 def _lengths(unit: UnitAnalysis) -> List[int]:
     return [entry.length for entry in unit.snapshot.entries if not entry.is_dir]
-
-
-def _objects(lengths: Sequence[int], settings: Settings) -> int:
-    """Objects as the NameNode counts them: inodes, blocks and the directory."""
-    return sum(sizing.file_objects(length, settings.block_bytes) for length in lengths) + 1
 
 
 def refuse_whole(left: Sequence[Left], planned: int) -> Optional[Reason]:

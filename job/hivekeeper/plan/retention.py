@@ -14,6 +14,7 @@ from hivekeeper.config.settings import VERIFIED, Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
 from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.plan import sizing
 from hivekeeper.plan.quarantine import find_quarantined
 from hivekeeper.plan.rollback import read_stacks
 from hivekeeper.reasons import Code, Reason
@@ -48,6 +49,10 @@ class Backup:
     @property
     def total_bytes(self) -> int:
         return sum(effect.backup_bytes for effect in self.effects)
+
+    def count_objects(self, block_bytes: int) -> int:
+        """The NameNode objects of its files and their directories."""
+        return sum(sizing.directory_objects((file.length for file in effect.before), block_bytes) for effect in self.effects)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Sequence, Tuple
+from typing import Iterable, Sequence, Tuple
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
 def file_objects(length: int, block_bytes: int) -> int:
     """An inode and its blocks; an empty file has no block."""
     return 1 + -(-length // block_bytes)
+
+
+def directory_objects(lengths: Iterable[int], block_bytes: int) -> int:
+    """A directory with files of these lengths, as the NameNode counts: inodes and blocks."""
+    return sum(file_objects(length, block_bytes) for length in lengths) + 1
 
 
 def threshold_bytes(block_bytes: int, ratio: float) -> float:

@@ -249,6 +249,7 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         "objects": prediction.objects_now,
         "objects_after": prediction.objects_after,
         "objects_after_cleanup": prediction.objects_after_cleanup,
+        "backup_objects": prediction.backup_objects,
         "partitions": [_unit_analysis(unit) for unit in observed.units],
     }
 

@@ -108,13 +108,15 @@ def _lengths(observed: ObservedTable) -> List[int]:
 def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
     predictions = [predict(one) for one in observed]
     files_now, files_after = sum(p.files_now for p in predictions), sum(p.files_after for p in predictions)
-    now, after, cleaned = (sum(getattr(p, name) for p in predictions) for name in ("objects_now", "objects_after", "objects_after_cleanup"))
+    names = ("objects_now", "objects_after", "objects_after_cleanup", "backup_objects")
+    now, after, cleaned, held = (sum(getattr(p, name) for p in predictions) for name in names)
     # Files of several forms are known only from footers, which nobody has read here.
     least = text.count_text(files_after) if files_after == files_now else f"at least {text.count_text(files_after)}"
     return [
         f"files            {text.count_text(files_now)} now, {least} after compact-swap",
-        f"NameNode objects {text.count_text(now)} now, {text.count_text(after)} after compact-swap "
-        f"(the old files stay as the backup), {text.count_text(cleaned)} after cleanup",
+        f"NameNode objects {text.count_text(now)} now{f' ({text.count_text(held)} in backups)' if held else ''}, "
+        f"{text.count_text(after)} after compact-swap{' (the old files stay as the backup)' if after != now else ''}, "
+        f"{text.count_text(cleaned)} after cleanup",
         f"to be rewritten  {text.bytes_text(sum(p.bytes_rewritten for p in predictions))}",
     ]
 

@@ -8,9 +8,12 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection
+from hivekeeper.plan.analysis import predict
 from hivekeeper.reasons import Code
+from hivekeeper.report import screen
 from support.builders import MIB, a_partition, a_table
 from support.contexts import a_context
+from support.desk import Desk
 from support.world import World
 
 SMALL, BLOCK = MIB, 128 * MIB
@@ -110,3 +113,21 @@ def test_a_partition_that_lies_in_another_one_is_refused(world):
     world.catalog.add_partition("sales.events", a_partition("dt=9", table.location + "/dt=1"))
     units = run(world, tables=("sales.events",)).tables[0].observed.units
     assert {unit.name for unit in units if unit.status.code == "refused"} == {"dt=1", "dt=9"}
+
+
+def test_what_earlier_runs_left_is_counted_until_cleanup(world):
+    desk = Desk(world)
+    before = predict(desk.analyze().tables[0].observed)
+    assert before.backup_objects == 0
+    desk.compact()
+    after = predict(desk.analyze().tables[0].observed)
+    # Each old file has an inode and a block, and its directory an inode.
+    assert after.backup_objects == sum(2 * len(effect.before) + 1 for effect in desk.log().effects)
+    assert after.backup_objects == 401
+    assert after.objects_now == after.objects_after == after.objects_after_cleanup + after.backup_objects
+    told = screen.render(desk.analyze())
+    assert f"({after.backup_objects} in backups)" in told
+    assert "the old files stay as the backup" not in told
+    desk.cleanup()
+    cleaned = predict(desk.analyze().tables[0].observed)
+    assert (cleaned.backup_objects, cleaned.objects_now) == (0, after.objects_after_cleanup)
