@@ -8,6 +8,7 @@ from functools import partial
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.cleanup import clean_up_table
 from hivekeeper.commands.context import Context
@@ -57,7 +58,8 @@ def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
     """Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded."""
     outcome = compact_table(context, table)
     wanted = context.settings_for(table.full_name).cleanup_after and not outcome.problem and not outcome.answered_by
-    if not wanted or context.cluster.stopping.is_asked():
+    # Where a proof failed, or rows are not where they belong, somebody may need more than the newest backup.
+    if not wanted or outcome.code not in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED) or context.cluster.stopping.is_asked():
         return outcome
     after = replace(context, run=names.following_run_id(context.run), run_key="")
     cleaned = per_table.attempt(after, table, clean_up_table)

@@ -123,6 +123,20 @@ def test_a_table_that_is_refused_keeps_its_backups(desk):
     assert standing(desk)
 
 
+def test_after_a_failed_proof_nothing_is_discarded(desk):
+    a_night(desk, 1)
+    desk.world.wait(3 * DAY_MS)
+    desk.append("dt=1", "x", "y")
+    read_stage = desk.world.rows.read_stage
+    desk.world.rows.read_stage = lambda batch: {
+        number: replace(content, digest=replace(content.digest, low=content.digest.low + 1))
+        for number, content in read_stage(batch).items()
+    }
+    result = desk.compact()
+    assert (result.code, outcomes(result), result.tables[0].backups) == (Exit.DIFFERENT, {"dt=1": "differs"}, ())
+    assert len(standing(desk)) == 2
+
+
 def test_a_run_that_is_to_end_begins_no_cleanup(desk):
     a_night(desk, 1)
     desk.world.wait(3 * DAY_MS)
