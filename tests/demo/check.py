@@ -148,11 +148,20 @@ def check_compacted_again(first: str, second: str) -> str:
     return f"{totals['files_before']:,} files, the one that came among them, became {totals['files_after']:,}, as many as the first time"
 
 
+def check_policy(planned: str) -> str:
+    before = read_changed_tables(planned)
+    for name in COMPACTED:
+        *older, newest = before[name]["backups"]
+        require(bool(older) and all(backup["outcome"] == "planned" for backup in older), f"{name}: {older} were to go")
+        require((newest["outcome"], newest["code"]) == ("kept", "among-newest"), f"{name}: {newest} was to stay")
+    return "by this rule the newest old files of each partition stay, all older ones go"
+
+
 def check_cleaned(planned: str, cleaned: str, place: str) -> str:
     before, after = read_changed_tables(planned), read_changed_tables(cleaned)
     backups, files = 0, 0
     for name in COMPACTED:
-        expected = {backup["run"] for backup in before[name]["backups"] if backup["outcome"] == "planned"}
+        expected = {backup["run"] for backup in before[name]["backups"]}
         gone = {backup["run"] for backup in after[name]["backups"] if backup["outcome"] == "discarded"}
         require(bool(gone) and gone == expected, f"{name}: {sorted(expected)} were to go, {sorted(gone)} went")
         require(len(gone) == len(after[name]["backups"]), f"{name}: a backup was kept: {after[name]['backups']}")
@@ -251,6 +260,7 @@ CHECKS = {
     "added": check_added,
     "rolled-back": check_rolled_back,
     "compacted-again": check_compacted_again,
+    "policy": check_policy,
     "cleaned": check_cleaned,
     "logged": check_logged,
     "kept": check_kept,

@@ -193,8 +193,7 @@ class _Rules:
         if runs is not None and rank_of_run <= runs:
             return Reason(Code.IN_WINDOW, f"its run is one of the last {runs + 1}, which a look back over {runs} runs takes")
         if versions is not None and rank_in_unit < versions:
-            what = "it is the newest of its unit" if versions == 1 else f"it is one of the {versions} newest of its unit"
-            return Reason(Code.AMONG_NEWEST, what)
+            return Reason(Code.AMONG_NEWEST, f"it is {_newest(versions)} of its unit")
         return None
 
     def why_go(self) -> Reason:
@@ -203,8 +202,12 @@ class _Rules:
         if self.settings.keep_latest_runs is not None:
             rules.append(f"it is not of the last {self.settings.keep_latest_runs + 1} runs")
         if self.settings.keep_latest_versions is not None:
-            rules.append(f"it is not one of the {self.settings.keep_latest_versions} newest of its unit")
+            rules.append(f"it is not {_newest(self.settings.keep_latest_versions)} of its unit")
         return Reason(Code.NOT_KEPT, " and ".join(rules) or "no rule keeps it")
+
+
+def _newest(versions: int) -> str:
+    return "the newest" if versions == 1 else f"one of the {versions} newest"
 
 
 def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:

@@ -109,7 +109,8 @@ def render_cleanup(table: TableOutcome, width: int) -> List[str]:
 def _window_text(window: Optional[Window]) -> str:
     if window is None:
         return "kept as a whole: no run"
-    return f"kept as a whole: the last {plural(window.runs, 'run')}, {text.age_text(window.back_ms)} back"
+    runs = "run" if window.runs == 1 else plural(window.runs, "run")
+    return f"kept as a whole: the last {runs}, {text.age_text(window.back_ms)} back"
 
 
 BACKUP_HEADERS = ["RUN", "OF", "WHEN", "UNITS", "FILES", "SIZE"]

@@ -152,7 +152,7 @@ def test_without_a_policy_of_its_own_a_backup_stays_a_week():
 def test_a_reason_says_how_many_units_go_and_each_that_stays_has_its_own():
     history, _ = from_drawing("4 3\ndt=1 - K\ndt=2 K .")
     (first, second) = judge(history, Settings(min_age_ms=0, keep_latest_versions=1))
-    assert (first.reason.what, first.keep, first.goes_in_part) == ("1 of 2 units: it is not one of the 1 newest of its unit", False, True)
+    assert (first.reason.what, first.keep, first.goes_in_part) == ("1 of 2 units: it is not the newest of its unit", False, True)
     assert [(effect.partition, why.code) for effect, why in first.staying] == [("dt=2", Code.AMONG_NEWEST)]
     assert (second.reason.what, second.keep) == ("it is the newest of its unit", True)
 
