@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names, quoting
@@ -20,7 +21,7 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.plan import eligibility, rollback
 from hivekeeper.plan.rollback import Stack
-from hivekeeper.plan.verify import Proof, plan_proof
+from hivekeeper.plan.verify import Link, Proof, plan_proof
 from hivekeeper.ports import Cluster, FilesError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -77,12 +78,13 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
         outcomes += [outcome] if outcome else []
         comparable += [] if outcome else [subject]
     with timed(cluster, Step.COMPARE):
-        outcomes += compare(cluster, table, control, comparable, units, level)
+        found, read = compare(cluster, table, control, comparable, units, level)
+    outcomes += found
     done = TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
     if level == COUNT or context.settings_for(table.full_name).cleanup_requires != VERIFIED:
         return done
     same = {outcome.name for outcome in outcomes if outcome.outcome is Outcome.VERIFIED}
-    return record(context, table, control, done, [one for one in comparable if one.partition in same], units)
+    return record(context, table, control, done, [one for one in read if one.partition in same], units)
 
 
 def record(
@@ -127,15 +129,29 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
 
 def compare(
     cluster: Cluster, table: Table, control: ControlPaths, subjects: List[Subject], units: Mapping[str, Unit], level: str
-) -> List[UnitOutcome]:
-    """List the directories to compare in one call, then read them in a few."""
+) -> Tuple[List[UnitOutcome], List[Subject]]:
+    """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
+    were themselves compared.
+    """
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
     proofs = {
         one.partition: plan_proof(one.manifest, one.effects, seen[units[one.partition].live], seen, places.__getitem__) for one in subjects
     }
     compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)
-    return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects]
+    read = [replace(one, effects=_effects_read(one, proofs[one.partition], level)) for one in subjects]
+    return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects], read
+
+
+def _effects_read(subject: Subject, proof: Proof, level: str) -> Tuple[Effect, ...]:
+    """The effects whose old files were compared with live: by row, or where the claims do not lead to live, only those of the first."""
+    if proof.broken or level != DIGEST:
+        return tuple(one for one in subject.effects[:1] if one.before == subject.manifest and proof.base is not None)
+    return tuple(link.effect for link in reversed(list(takewhile(_is_read, reversed(proof.links)))))
+
+
+def _is_read(link: Link) -> bool:
+    return link.before is not None and link.after is not None
 
 
 def find_subjects(context: Context, table: Table, control: ControlPaths, history: History, against: Optional[RunId]) -> List[Subject]:

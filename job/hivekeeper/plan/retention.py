@@ -223,7 +223,9 @@ def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional
                     break
                 reachable.append(effect)
             lowest = max((index for index, effect in enumerate(reachable) if why_stay[effect.key]), default=-1)
-            for effect in reachable[: max(lowest, 0)]:
+            # A rollback undoes all that a run did to a unit, or nothing.
+            of_run = [index for index, effect in enumerate(reachable) if lowest >= 0 and effect.run == reachable[lowest].run]
+            for effect in reachable[: max(of_run, default=-1) + 1]:
                 needed_by = Reason(Code.NEEDED_BY_ROLLBACK, f"a rollback of run {reachable[lowest].run}, whose backup stays, needs it")
                 why_stay[effect.key] = why_stay[effect.key] or needed_by
 

@@ -610,3 +610,17 @@ def test_a_verify_that_cannot_be_recorded_answers_all_the_same(desk, why, caplog
     assert (result.code, set(outcomes(result).values())) == (Exit.DONE, {"verified"})
     assert [run.operation for run in desk.log().runs] == ["compact-swap"]
     assert any("step=record-verified failed" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("level", ["digest", "rows"])
+def test_only_what_was_itself_compared_is_recorded_as_verified(desk, level):
+    """Somebody's rows came and went between two backups: the older one and live hold the same, the newer one holds the only copy of theirs."""
+    rules = requiring(desk)
+    rows = tuple(desk.world.rows_below(desk.live("dt=1")))
+    desk.compact()
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {f"{name}.parquet": DataFile((name,)) for name in "abc"})
+    desk.compact(where="dt='1'")
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {"again.parquet": DataFile(rows)})
+    assert outcomes(desk.verify(desk.runs[0], level))["dt=1"] == "verified"
+    desk.cleanup(rules)
+    assert desk.runs[1] in {effect.run for effect in desk.log().standing}

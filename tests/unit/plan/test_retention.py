@@ -437,3 +437,12 @@ def test_the_last_word_on_a_pin_counts():
     pin, unpin = (replace(a_logged_run(n, operation="pin"), pin=(run.run, pinned)) for n, pinned in ((1, True), (2, False)))
     assert [backup.pinned for backup in retention.list_backups(History((run, pin)))] == [True]
     assert [backup.pinned for backup in retention.list_backups(History((run, pin, unpin)))] == [False]
+
+
+def test_what_one_run_did_to_a_unit_in_two_steps_stays_or_goes_together():
+    """A rollback over two runs exchanges the unit twice, and is undone as a whole: one of the two backups alone restores nothing."""
+    runs = [a_logged_run(version, an_effect(version)) for version in (0, 1)]
+    steps = [an_effect(2, operation="rollback", undoes=(a_run_id(done), 1), number=number) for number, done in ((1, 1), (2, 0))]
+    history = History((*runs, a_logged_run(2, *steps, operation="rollback")))
+    (verdict,) = judge(history, replace(NO_FLOOR, keep_latest_versions=1))
+    assert (verdict.going, [effect.number for effect, _ in verdict.staying]) == ((), [1, 2])
