@@ -72,7 +72,7 @@ def judge(
         return verdicts, {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
-    return retention.keep_shown(verdicts, control, lives), lives
+    return retention.keep_shown(history, verdicts, control, lives), lives
 
 
 def carry_out(

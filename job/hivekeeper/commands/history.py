@@ -83,7 +83,7 @@ def _show_partitions(
     history = identity.know_history(cluster, table, history)
     verdicts: Sequence[Verdict] = retention.judge_backups(history, settings, cluster.clock.now_ms())
     if control is not None and any(verdict.going for verdict in verdicts):
-        verdicts = retention.keep_shown(verdicts, control, find_lives(cluster, table))
+        verdicts = retention.keep_shown(history, verdicts, control, find_lives(cluster, table))
     kept = [KeptFiles(verdict.backup, effect, True, why) for verdict in verdicts for effect, why in verdict.staying]
     going = [KeptFiles(verdict.backup, effect, False, verdict.reason) for verdict in verdicts for effect in verdict.going]
     chosen = [one for one in kept + going if wanted is None or wanted(one.effect.partition)]

@@ -240,18 +240,28 @@ def find_window(verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
     return window
 
 
-def keep_shown(verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]) -> Tuple[Verdict, ...]:
-    """The same verdicts, but old files that a partition shows stay. `lives`: the locations of all partitions by name."""
+def keep_shown(
+    history: History, verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]
+) -> Tuple[Verdict, ...]:
+    """The same verdicts, but old files that a partition shows stay, and what a rollback to them needs. `lives`: the locations of all
+    partitions by name.
+    """
     shown = find_shown(control, [effect.place for verdict in verdicts for effect in verdict.going], lives)
-    return tuple(_keep_if_shown(verdict, shown) for verdict in verdicts)
+    if not shown:
+        return tuple(verdicts)
+    why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: why for verdict in verdicts for effect, why in verdict.staying}
+    for effect in (effect for verdict in verdicts for effect in verdict.going):
+        why_stay[effect.key] = why_shown(shown[effect.place]) if effect.place in shown else None
+    _keep_what_rollbacks_need(history, why_stay)
+    return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
 
 
-def _keep_if_shown(verdict: Verdict, shown: Mapping[str, str]) -> Verdict:
-    held = tuple((effect, why_shown(shown[effect.place])) for effect in verdict.going if effect.place in shown)
+def _keep_also(verdict: Verdict, why_stay: Mapping[UnitKey, Optional[Reason]]) -> Verdict:
+    judged = [(effect, why_stay[effect.key]) for effect in verdict.going]
+    held = tuple((effect, why) for effect, why in judged if why)
     if not held:
         return verdict
-    going = tuple(effect for effect in verdict.going if effect.place not in shown)
-    return _verdict(verdict.backup, going, (*held, *verdict.staying), verdict.reason)
+    return _verdict(verdict.backup, tuple(effect for effect, why in judged if not why), (*held, *verdict.staying), verdict.reason)
 
 
 def why_shown(partition: str) -> Reason:

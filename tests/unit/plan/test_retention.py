@@ -407,8 +407,8 @@ PLACE = f"{CONTROL.runs}/{a_run_id(1)}/retired/u00001"
     ],
 )
 def test_a_backup_that_a_partition_lies_in_or_around_is_kept(location, shown):
-    verdicts = judge(History((a_logged_run(0, an_effect(0)), a_logged_run(1, an_effect(1)))), NO_FLOOR)
-    found = retention.keep_shown(verdicts, CONTROL, {"dt=1": "/w/events/dt=1", "dt=2": location})
+    history = History((a_logged_run(0, an_effect(0)), a_logged_run(1, an_effect(1))))
+    found = retention.keep_shown(history, judge(history, NO_FLOOR), CONTROL, {"dt=1": "/w/events/dt=1", "dt=2": location})
     is_around_both = location == CONTROL.top
     assert [verdict.keep for verdict in found] == [is_around_both, shown]
     assert not shown or found[1].reason.code is Code.BACKUP_SHOWN
@@ -446,3 +446,10 @@ def test_what_one_run_did_to_a_unit_in_two_steps_stays_or_goes_together():
     history = History((*runs, a_logged_run(2, *steps, operation="rollback")))
     (verdict,) = judge(history, replace(NO_FLOOR, keep_latest_versions=1))
     assert (verdict.going, [effect.number for effect, _ in verdict.staying]) == ((), [1, 2])
+
+
+def test_above_a_backup_that_is_shown_the_newer_ones_stay():
+    history = History((a_logged_run(0, an_effect(0)), a_logged_run(1, an_effect(1))))
+    shown = {"dt=1": "/w/events/dt=1", "dt=2": f"{CONTROL.top}/{an_effect(0).place}"}
+    found = retention.keep_shown(history, judge(history, NO_FLOOR), CONTROL, shown)
+    assert [verdict.reason.code for verdict in found] == [Code.BACKUP_SHOWN, Code.NEEDED_BY_ROLLBACK]
