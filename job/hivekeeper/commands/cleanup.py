@@ -130,6 +130,7 @@ def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:
         "keepForMs": settings.keep_for_ms,
         "keepLatestRuns": settings.keep_latest_runs,
         "keepLatestVersions": settings.keep_latest_versions,
+        "cleanupRequires": settings.cleanup_requires,
         "discard": plan.discard,
     }
 
@@ -138,12 +139,14 @@ def _outcome(verdict: Verdict, units: Iterable[UnitResult], dry_run: bool = Fals
     if verdict.keep:
         return BackupOutcome(verdict.backup, BackupState.KEPT, verdict.reason)
     staying = tuple((effect.partition, why) for effect, why in verdict.staying)
+    part = f"{len(verdict.going)} of {len(verdict.backup.effects)} units: " if staying else ""
+    reason = replace(verdict.reason, what=part + verdict.reason.what)
     if dry_run:
-        return BackupOutcome(verdict.backup, BackupState.PLANNED, verdict.reason, staying, going=verdict.going)
+        return BackupOutcome(verdict.backup, BackupState.PLANNED, reason, staying, going=verdict.going)
     of_run = [unit for unit in units if unit.planned.backup and unit.planned.backup.run == verdict.backup.run]
     failed = tuple((unit.planned.name, unit.why) for unit in of_run if unit.outcome is not Outcome.DISCARDED)
     late = tuple(name for unit in of_run for name in unit.late_files)
     state = BackupState.TRIMMED if staying else BackupState.DISCARDED
     if failed:
         state = BackupState.LEFT if all(unit.outcome is Outcome.LEFT for unit in of_run) else BackupState.PARTLY
-    return BackupOutcome(verdict.backup, state, verdict.reason, (*failed, *staying), late, verdict.going)
+    return BackupOutcome(verdict.backup, state, reason, (*failed, *staying), late, verdict.going)

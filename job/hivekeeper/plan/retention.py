@@ -6,7 +6,7 @@ are those of Apache Hudi's cleaner (KEEP_LATEST_COMMITS and KEEP_LATEST_FILE_VER
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -141,9 +141,7 @@ def _judge_units(backup: Backup, rules: _Rules, why_stay: Mapping[UnitKey, Optio
 def _verdict(backup: Backup, going: Tuple[Effect, ...], staying: Tuple[Tuple[Effect, Reason], ...], why_go: Reason) -> Verdict:
     if not going:
         return Verdict(backup, staying[0][1], (), staying)
-    if not staying:
-        return Verdict(backup, why_go, going)
-    return Verdict(backup, replace(why_go, what=f"{len(going)} of {len(backup.effects)} units: {why_go.what}"), going, staying)
+    return Verdict(backup, why_go, going, staying)
 
 
 class _Rules:
@@ -154,10 +152,12 @@ class _Rules:
         runs = sorted({effect.version for effect in history.effects}, reverse=True)
         self._rank_of_run = {version: rank for rank, version in enumerate(runs)}
         self._rank_in_unit: Dict[UnitKey, int] = {}
-        newer: Dict[str, int] = {}
+        newer: Dict[Tuple[str, str], int] = {}
         for effect in sorted(history.standing, key=lambda effect: (-effect.version, -effect.number)):
-            self._rank_in_unit[effect.key] = newer.setdefault(effect.partition, 0)
-            newer[effect.partition] += 1
+            # Those of a table that was dropped and created again since may be the only copy of its rows.
+            unit = effect.table_id, effect.partition
+            self._rank_in_unit[effect.key] = newer.setdefault(unit, 0)
+            newer[unit] += 1
         quarantined = find_quarantined(history, history.table_id, settings, now_ms)
         self._verified = history.verified
         self._quarantined = frozenset(one.streak.partition for one in quarantined)
@@ -240,9 +240,7 @@ def find_window(verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
     return window
 
 
-def keep_shown(
-    history: History, verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]
-) -> Tuple[Verdict, ...]:
+def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]) -> Tuple[Verdict, ...]:
     """The same verdicts, but old files that a partition shows stay, and what a rollback to them needs. `lives`: the locations of all
     partitions by name.
     """

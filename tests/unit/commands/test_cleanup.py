@@ -175,7 +175,9 @@ def test_of_several_backups_the_newest_of_each_unit_stay(desk, world):
     compact_three_times(desk)
     rows = world.rows_of(desk.table)
     result = desk.cleanup(Settings(min_age_ms=0, keep_latest_versions=1))
-    assert [one.state.code for one in result.tables[0].backups] == ["trimmed", "discarded", "kept"]
+    found = [(one.state.code, one.reason) for one in result.tables[0].backups]
+    why = "it is not the newest of its unit"
+    assert found == [("trimmed", f"1 of 3 units: {why}"), ("discarded", why), ("kept", "it is the newest of its unit")]
     assert world.rows_of(desk.table) == rows
     assert desk.run_directories() == [desk.runs[0], desk.runs[2]]
     # dt=1 went back to what it was before the third run, the others to what they were before the first.

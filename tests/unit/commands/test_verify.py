@@ -614,7 +614,9 @@ def test_a_verify_that_cannot_be_recorded_answers_all_the_same(desk, why, caplog
 
 @pytest.mark.parametrize("level", ["digest", "rows"])
 def test_only_what_was_itself_compared_is_recorded_as_verified(desk, level):
-    """Somebody's rows came and went between two backups: the older one and live hold the same, the newer one holds the only copy of theirs."""
+    """Somebody's rows came and went between two backups: the older one and live hold the same, the newer
+    one holds the only copy of theirs.
+    """
     rules = requiring(desk)
     rows = tuple(desk.world.rows_below(desk.live("dt=1")))
     desk.compact()

@@ -149,10 +149,10 @@ def test_without_a_policy_of_its_own_a_backup_stays_a_week():
     assert verdict(7 * DAY_MS) == (False, Code.NOT_KEPT)
 
 
-def test_a_reason_says_how_many_units_go_and_each_that_stays_has_its_own():
+def test_what_goes_has_a_reason_and_each_that_stays_has_its_own():
     history, _ = from_drawing("4 3\ndt=1 - K\ndt=2 K .")
     (first, second) = judge(history, Settings(min_age_ms=0, keep_latest_versions=1))
-    assert (first.reason.what, first.keep, first.goes_in_part) == ("1 of 2 units: it is not the newest of its unit", False, True)
+    assert (first.reason.what, first.keep, first.goes_in_part) == ("it is not the newest of its unit", False, True)
     assert [(effect.partition, why.code) for effect, why in first.staying] == [("dt=2", Code.AMONG_NEWEST)]
     assert (second.reason.what, second.keep) == ("it is the newest of its unit", True)
 
@@ -216,6 +216,17 @@ def test_the_newest_old_files_of_a_unit_stay_until_they_were_verified():
     assert draw(older, policy) == {"dt=1": "- - K . .", "dt=2": "- - . . ."}
     reasons = {why.code for verdict in judge(history, policy) for _, why in verdict.staying}
     assert reasons == {Code.NOT_VERIFIED}
+
+
+@pytest.mark.parametrize("rules", [{"keep_latest_versions": 1}, {"cleanup_requires": "verified"}])
+def test_the_newest_old_files_of_a_former_table_stay_beside_those_of_the_one_that_was_created_again(rules):
+    """They may be the only copy of its rows."""
+    former, other = (a_logged_run(n, an_effect(n), age_ms=DAY_MS) for n in range(2))
+    effects = tuple(replace(effect, table_id="sales.events@60") for effect in other.effects)
+    again = replace(other, table_id="sales.events@60", effects=effects)
+    history = History((former, again, replace(verified(2, *effects), table_id="sales.events@60")))
+    stays = {"keep_latest_versions": "K K .", "cleanup_requires": "K - ."}[next(iter(rules))]
+    assert draw(history, Settings(min_age_ms=0, **rules)) == {"dt=1": stays}
 
 
 def test_a_backup_that_stays_keeps_the_newer_ones_that_a_rollback_to_it_undoes_first():
