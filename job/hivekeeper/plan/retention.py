@@ -158,9 +158,18 @@ class _Rules:
             unit = effect.table_id, effect.partition
             self._rank_in_unit[effect.key] = newer.setdefault(unit, 0)
             newer[unit] += 1
+        self._rank_apart_from_rollbacks(history)
         quarantined = find_quarantined(history, history.table_id, settings, now_ms)
         self._verified = history.verified
         self._quarantined = frozenset(one.streak.partition for one in quarantined)
+
+    def _rank_apart_from_rollbacks(self, history: History) -> None:
+        """What a rollback took out of live is newer than the old files of the runs still in force, and must not take their places."""
+        for stack in read_stacks(history, history.table_id).values():
+            for effects in (stack.done, stack.undone):
+                standing = [effect.key for effect in reversed(effects) if effect.key in self._rank_in_unit]
+                for rank, key in enumerate(standing):
+                    self._rank_in_unit[key] = min(rank, self._rank_in_unit[key])
 
     def why_stay(self, backup: Backup, effect: Effect) -> Optional[Reason]:
         """Why the old files of one unit stay; None if no rule keeps them."""

@@ -229,6 +229,22 @@ def test_the_newest_old_files_of_a_former_table_stay_beside_those_of_the_one_tha
     assert draw(history, Settings(min_age_ms=0, **rules)) == {"dt=1": stays}
 
 
+@pytest.mark.parametrize("rule", [{"keep_latest_versions": 1}, {"cleanup_requires": "verified"}])
+def test_what_a_rollback_took_out_of_live_takes_no_place_of_the_runs_in_force(rule):
+    first, second, third = (an_effect(n) for n in range(3))
+    undo = an_effect(3, operation="rollback", undoes=third.key)
+    history = History(tuple(a_logged_run(one.version, one) for one in (first, second, third, undo)))
+    assert draw(history, Settings(**{"min_age_ms": 0, **rule})) == {"dt=1": "- K . K"}
+
+
+def test_what_no_rollback_brings_back_any_more_takes_no_place_either():
+    first, second = an_effect(0), an_effect(1)
+    undo = an_effect(2, operation="rollback", undoes=second.key)
+    again = an_effect(3)
+    history = History(tuple(a_logged_run(one.version, one) for one in (first, second, undo, again)))
+    assert draw(history, Settings(min_age_ms=0, keep_latest_versions=2)) == {"dt=1": "K . K K"}
+
+
 def test_a_backup_that_stays_keeps_the_newer_ones_that_a_rollback_to_it_undoes_first():
     first, second, third = (a_logged_run(n, an_effect(n), age_ms=DAY_MS) for n in range(3))
     pin = a_logged_run(3, operation="pin", pin=(first.run, True))
