@@ -235,8 +235,11 @@ def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional
             # A rollback undoes all that a run did to a unit, or nothing.
             of_run = [index for index, effect in enumerate(reachable) if lowest >= 0 and effect.run == reachable[lowest].run]
             for effect in reachable[: max(of_run, default=-1) + 1]:
-                needed_by = Reason(Code.NEEDED_BY_ROLLBACK, f"a rollback of run {reachable[lowest].run}, whose backup stays, needs it")
-                why_stay[effect.key] = why_stay[effect.key] or needed_by
+                why_stay[effect.key] = why_stay[effect.key] or why_needed(reachable[lowest].run)
+
+
+def why_needed(run: RunId) -> Reason:
+    return Reason(Code.NEEDED_BY_ROLLBACK, f"a rollback of run {run}, whose backup stays, needs it")
 
 
 def find_window(verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:

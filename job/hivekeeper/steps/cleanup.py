@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Snapshot
-from hivekeeper.plan.retention import find_shown, why_shown
+from hivekeeper.names import RunId
+from hivekeeper.plan.retention import find_shown, why_needed, why_shown
 from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
@@ -59,8 +60,8 @@ def _rest(run: Run, pause_ms: int) -> None:
 
 
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> Act:
-    """The function that discards one unit, also of an interrupted cleanup, in which it may already be gone."""
-    return partial(_discard_one, run, plan, _Shown(run, plan, lives))
+    """The function that discards one unit, also of an interrupted cleanup, in which it may already be gone. Call it oldest first."""
+    return partial(_discard_one, run, plan, _Shown(run, plan, lives), {})
 
 
 class _Shown:
@@ -86,12 +87,25 @@ class _Shown:
         return why_shown(self.shown[place]) if place in self.shown else None
 
 
-def _discard_one(run: Run, plan: RunPlan, shown: _Shown, unit: PlannedUnit) -> UnitResult:
+def _discard_one(run: Run, plan: RunPlan, shown: _Shown, kept: Dict[str, RunId], unit: PlannedUnit) -> UnitResult:
+    """`kept`: by partition, the oldest run so far whose backup could not be discarded."""
     backup = unit.backup.place if unit.backup else ""
-    why = shown.why_kept(backup)
+    why = shown.why_kept(backup) or _why_needed(run, unit, kept)
     result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH)
+    if unit.backup and result.outcome is Outcome.KEPT:
+        kept.setdefault(unit.name, unit.backup.run)
     log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.log_field, backup, result.for_log)
     return result
+
+
+def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:
+    """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first.
+
+    One that an interrupted cleanup had begun to delete goes all the same: nobody can restore the rest.
+    """
+    if unit.name not in kept or run.files.stat(run.paths.unit("discarding", unit.number)) is not None:
+        return None
+    return why_needed(kept[unit.name])
 
 
 def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:

@@ -81,6 +81,42 @@ def test_a_backup_that_a_partition_shows_is_kept_and_the_others_go(desk, world):
     assert world.rows_of(desk.table) == before
 
 
+def point_into(desk, place):
+    show(desk, "dt=9", place)
+    return lambda: desk.world.catalog.partitions[desk.table].pop("dt=9")
+
+
+def leave_a_directory(desk, place):
+    desk.world.files.writer.make_directory(f"{place}/_temporary")
+    return lambda: desk.world.files.writer.delete(f"{place}/_temporary")
+
+
+@pytest.mark.parametrize("hold", [point_into, leave_a_directory])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_backup_that_cannot_go_keeps_the_newer_ones_that_a_rollback_to_it_needs(desk, world, hold, killed):
+    rows = world.rows_of(desk.table)
+    desk.compact()
+    desk.append("dt=1", "late1", "late2")
+    desk.compact()
+    if killed:
+        desk.kill_before(["rename_exact", "held/u00001"], desk.cleanup)
+    release = hold(desk, retired(desk, 1))
+    desk.recover() if killed else desk.cleanup()
+    assert {(effect.run, effect.partition) for effect in desk.log().standing} == {(run, "dt=1") for run in desk.runs[:2]}
+    release()
+    assert outcomes(desk.rollback(desk.runs[0])) == {"dt=1": "rolled-back", "dt=2": "refused", "dt=3": "refused"}
+    assert world.rows_of(desk.table) == rows + Counter(["late1", "late2"])
+
+
+def test_an_interrupted_deletion_is_ended_although_an_older_backup_stays(desk, world):
+    desk.compact()
+    desk.append("dt=1", "late1", "late2")
+    desk.compact()
+    desk.kill_before(["delete_tree", "discarding/u00004"], desk.cleanup)
+    world.files.writer.make_directory(retired(desk, 1))
+    assert dict(desk.recover().tables[0].recovered)[desk.runs[2]] == {Outcome.DISCARDED: 3, Outcome.KEPT: 1}
+
+
 def meanwhile(desk, act):
     """Run act when a cleanup that takes longer than a minute per unit deletes its first unit."""
     files, clock = desk.world.files, desk.world.clock
