@@ -41,7 +41,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts, _ = judge(cluster, table, control, history, settings)
         backups = tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts)
-        return TableOutcome(table.full_name, backups=backups, window=retention.find_window(verdicts, cluster.clock.now_ms()))
+        return TableOutcome(table.full_name, backups=backups, window=retention.find_window(history, verdicts, cluster.clock.now_ms()))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
@@ -50,7 +50,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
             return replace(answered, recovered=recovered)
         with timed(cluster, Step.PLAN):
             verdicts, lives = judge(cluster, table, control, history, settings)
-        window = retention.find_window(verdicts, cluster.clock.now_ms())
+        window = retention.find_window(history, verdicts, cluster.clock.now_ms())
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups, window=window)

@@ -242,13 +242,21 @@ def why_needed(run: RunId) -> Reason:
     return Reason(Code.NEEDED_BY_ROLLBACK, f"a rollback of run {run}, whose backup stays, needs it")
 
 
-def find_window(verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
-    """How far back everything is kept by these verdicts, oldest first; None if not even the newest backup of files is."""
-    window = None
-    for runs, verdict in enumerate((one for one in reversed(verdicts) if not one.backup.is_record), start=1):
-        if not verdict.keep or verdict.backup.timestamp_ms is None:
+def find_window(history: History, verdicts: Sequence[Verdict], now_ms: int) -> Optional[Window]:
+    """How far back everything is kept by these verdicts; None if not even the newest backup of files is.
+
+    It ends at a run of which an earlier cleanup discarded something, and where the table was created again.
+    """
+    of_run = {verdict.backup.version: verdict for verdict in verdicts}
+    broken = {effect.version for effect in history.effects if effect.place in history.discarded or effect.table_id != history.table_id}
+    window, runs = None, 0
+    for version in sorted({effect.version for effect in history.effects}, reverse=True):
+        verdict = of_run.get(version)
+        if version in broken or (verdict and (not verdict.keep or verdict.backup.timestamp_ms is None)):
             break
-        window = Window(runs, max(0, now_ms - verdict.backup.timestamp_ms))
+        if verdict and verdict.backup.timestamp_ms is not None:
+            runs += 1
+            window = Window(runs, max(0, now_ms - verdict.backup.timestamp_ms))
     return window
 
 

@@ -305,7 +305,30 @@ def test_an_age_below_the_floor_contradicts_it(keep_for_ms, is_refused):
 def test_the_window_is_how_far_back_everything_is_kept(rules, window):
     drawn, _ = from_drawing("100 80 30 2\ndt=1 ? ? ? ?\ndt=2 ? ? . .")
     history = History((*drawn.runs, a_logged_run(len(drawn.runs), operation="backup", age_ms=HOUR_MS)))
-    assert retention.find_window(judge(history, Settings(**{"min_age_ms": 0, **rules})), NOW_MS) == window
+    assert retention.find_window(history, judge(history, Settings(**{"min_age_ms": 0, **rules})), NOW_MS) == window
+
+
+@pytest.mark.parametrize(
+    ("drawing", "window"),
+    [
+        ("100 80 30 2\ndt=1 ? ? ? ?\ndt=2 ? x . .", Window(2, 30 * HOUR_MS)),
+        ("100 80 30 2\ndt=1 ? x ? ?\ndt=2 ? . . .", Window(2, 30 * HOUR_MS)),
+        ("100 80 30 2\ndt=1 ? ? ? x", None),
+    ],
+    ids=["in part", "whole", "newest"],
+)
+def test_the_window_ends_at_a_run_of_which_something_was_discarded(drawing, window):
+    history, _ = from_drawing(drawing)
+    assert retention.find_window(history, judge(history, Settings(min_age_ms=200 * HOUR_MS)), NOW_MS) == window
+
+
+def test_the_window_ends_where_the_table_was_created_again_and_passes_over_what_a_rollback_put_back():
+    former, first, second = an_effect(0), an_effect(1), an_effect(2)
+    undo = an_effect(3, operation="rollback", undoes=second.key)
+    runs = [a_logged_run(one.version, one, age_ms=HOUR_MS * (9 - one.version)) for one in (first, second, undo)]
+    of_former = replace(a_logged_run(0, replace(former, table_id="sales.events@1"), age_ms=9 * HOUR_MS), table_id="sales.events@1")
+    history = History((of_former, *runs))
+    assert retention.find_window(history, judge(history, Settings()), NOW_MS) == Window(2, 8 * HOUR_MS)
 
 
 # ---- what holds for every log and every policy
