@@ -55,8 +55,10 @@ def _rest(run: Run, pause_ms: int) -> None:
     """Wait, but not longer than until the command is asked to end."""
     clock, stopping = run.cluster.clock, run.cluster.stopping
     until_ms = clock.monotonic_ms() + pause_ms
-    while clock.monotonic_ms() < until_ms and not stopping.is_asked():
-        clock.sleep_ms(min(LONGEST_REST_MS, until_ms - clock.monotonic_ms()))
+    left_ms: float = pause_ms
+    while left_ms > 0 and not stopping.is_asked():
+        clock.sleep_ms(min(LONGEST_REST_MS, left_ms))
+        left_ms = until_ms - clock.monotonic_ms()
 
 
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> Act:

@@ -238,6 +238,14 @@ def test_between_two_units_it_rests_but_not_after_the_last(desk):
     assert desk.world.clock.monotonic_ms() - began_ms == 4 * 90_000
 
 
+def test_a_slow_machine_is_never_asked_to_sleep_for_less_than_no_time(desk):
+    compact_three_times(desk)
+    clock, slept = desk.world.clock, []
+    clock.slowness_ms, clock.sleep_ms = 7.0, slept.append
+    assert desk.cleanup(replace(EVERYTHING, delete_pause_ms=10)).code is Exit.DONE
+    assert min(slept) > 0
+
+
 def test_a_pause_ends_when_the_command_is_to_end(desk):
     compact_three_times(desk)
     clock, world = desk.world.clock, desk.world
