@@ -151,7 +151,8 @@ class TableOutcome:
     @property
     def code(self) -> Exit:
         if self.problem:
-            return self.problem.exit
+            # A cleanup that failed must not hide what the compaction before it says of units.
+            return worst_of((self.problem.exit, code_of_units(self.units)))
         if self.answered_by:
             return _code_of_run(self.answered_by)
         # Readers may miss rows of an interrupted run, and no later run reports them again.

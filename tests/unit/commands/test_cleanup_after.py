@@ -8,10 +8,14 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
+from hivekeeper.errors import Refused
 from hivekeeper.plan import retention
+from hivekeeper.ports import RowsError
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
+from hivekeeper.report.results import TableOutcome, code_of_tables
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.world import World
@@ -112,6 +116,23 @@ def test_a_cleanup_that_fails_is_told_and_leaves_the_compaction_as_it_is(desk):
     told = screen.render(result)
     assert "sales.events: compacted 2 units" in told
     assert "min_age keeps every backup younger than 7d" in told
+
+
+def test_a_cleanup_that_is_refused_does_not_hide_a_unit_that_was_not_compacted(desk, monkeypatch):
+    """Over a database a refused table is left alone without an error."""
+
+    def refuse(_context, _table):
+        raise Refused("another table has files here", code=Code.SHARED_DIRECTORY, next="move it")
+
+    def fail(_batch):
+        raise RowsError("the job fails")
+
+    monkeypatch.setattr(compact_swap, "clean_up_table", refuse)
+    monkeypatch.setattr(desk.world.rows, "read_stage", fail)
+    (table,) = desk.compact().tables
+    assert (table.problem.code, {unit.outcome.code for unit in table.units}) == (Code.SHARED_DIRECTORY, {"failed"})
+    done = TableOutcome("sales.other")
+    assert (table.code, table.is_left_alone, code_of_tables([table, done], named=False)) == (Exit.PARTIAL, False, Exit.PARTIAL)
 
 
 def test_a_table_that_is_refused_keeps_its_backups(desk):
