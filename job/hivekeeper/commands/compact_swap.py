@@ -56,6 +56,9 @@ def compact_swap(context: Context) -> CommandResult:
 
 def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
     """Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded."""
+    if context.settings_for(table.full_name).cleanup_after:
+        # Wrong rules are an error in the configuration, after which no table is touched.
+        retention.refuse_contradiction(context.settings_for(table.full_name), table.full_name)
     outcome = compact_table(context, table)
     wanted = context.settings_for(table.full_name).cleanup_after and not outcome.problem and not outcome.answered_by
     # Where a proof failed, or rows are not where they belong, somebody may need more than the newest backup.

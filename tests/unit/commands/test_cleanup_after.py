@@ -12,7 +12,7 @@ from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
 from hivekeeper.plan import retention
-from hivekeeper.ports import RowsError
+from hivekeeper.ports import MetastoreUnavailable, RowsError
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.report.results import TableOutcome, code_of_tables
@@ -106,16 +106,28 @@ def test_a_dry_run_tells_both_and_changes_nothing(desk):
     assert desk.world.picture() == before
 
 
-def test_a_cleanup_that_fails_is_told_and_leaves_the_compaction_as_it_is(desk):
+def test_rules_that_contradict_each_other_are_refused_before_the_table_is_touched(desk):
     desk.settings = replace(desk.settings, min_age_ms=7 * DAY_MS)
+    before = desk.world.picture()
+    result = desk.compact()
+    assert (result.code, result.tables[0].problem.code) == (Exit.USAGE, Code.WRONG_CONFIGURATION)
+    assert "min_age keeps every backup younger than 7d" in screen.render(result)
+    assert desk.world.picture() == before
+
+
+def test_a_cleanup_that_fails_is_told_and_leaves_the_compaction_as_it_is(desk, monkeypatch):
+    def fail(_context, _table):
+        raise MetastoreUnavailable("timeout")
+
+    monkeypatch.setattr(compact_swap, "clean_up_table", fail)
     result = a_night(desk, 1)
     (table,) = result.tables
-    assert (result.code, table.problem.code) == (Exit.USAGE, Code.WRONG_CONFIGURATION)
+    assert (result.code, table.code) == (Exit.PARTIAL, Exit.UNUSABLE)
     assert set(outcomes(result).values()) == {"swapped"}
     assert [run.operation for run in desk.log().runs] == ["compact-swap"]
     told = screen.render(result)
     assert "sales.events: compacted 2 units" in told
-    assert "min_age keeps every backup younger than 7d" in told
+    assert "timeout" in told
 
 
 def test_a_cleanup_that_is_refused_does_not_hide_a_unit_that_was_not_compacted(desk, monkeypatch):
