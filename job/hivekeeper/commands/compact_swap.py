@@ -25,7 +25,7 @@ from hivekeeper.plan.engine import Engine
 from hivekeeper.plan.ownership import is_read_by_group
 from hivekeeper.ports import Cluster, Files, Lock
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome, code_of_units
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.history import History
@@ -49,6 +49,9 @@ FEWEST_FILES = Reason(
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
+LACKS_ROOM = (Code.NOT_ENOUGH_SPACE, Code.NOT_ENOUGH_NAMES)
+
+
 def compact_swap(context: Context) -> CommandResult:
     """Compact every selected table, each followed by its cleanup if that is asked for."""
     return per_table.run_on_tables(context, COMPACT_SWAP, compact_and_clean_up)
@@ -56,18 +59,31 @@ def compact_swap(context: Context) -> CommandResult:
 
 def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
     """Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded."""
-    if context.settings_for(table.full_name).cleanup_after:
-        # Wrong rules are an error in the configuration, after which no table is touched.
-        retention.refuse_contradiction(context.settings_for(table.full_name), table.full_name)
-    outcome = compact_table(context, table)
-    wanted = context.settings_for(table.full_name).cleanup_after and not outcome.problem and not outcome.answered_by
+    if not context.settings_for(table.full_name).cleanup_after:
+        return compact_table(context, table)
+    # Wrong rules are an error in the configuration, after which no table is touched.
+    retention.refuse_contradiction(context.settings_for(table.full_name), table.full_name)
+    outcome = _compact_if_there_is_room(context, table)
+    wanted = not outcome.answered_by and (not outcome.problem or outcome.problem.code in LACKS_ROOM)
     # Where a proof failed, or rows are not where they belong, somebody may need more than the newest backup.
-    if not wanted or outcome.code not in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED) or context.cluster.stopping.is_asked():
+    is_fit = code_of_units(outcome.units) in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED)
+    if not wanted or not is_fit or context.cluster.stopping.is_asked():
         return outcome
     after = replace(context, run=names.following_run_id(context.run), run_key="")
     cleaned = per_table.attempt(after, table, clean_up_table)
     recovered = (*outcome.recovered, *cleaned.recovered)
-    return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=cleaned.problem)
+    problem = outcome.problem or cleaned.problem
+    return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=problem)
+
+
+def _compact_if_there_is_room(context: Context, table: Table) -> TableOutcome:
+    """Like compact_table, but a lack of room is an outcome: nothing was written, and only a cleanup may help the next run."""
+    try:
+        return compact_table(context, table)
+    except Unusable as error:
+        if error.reason.code not in LACKS_ROOM:
+            raise
+        return TableOutcome(table.full_name, problem=error.reason)
 
 
 def compact_table(context: Context, table: Table) -> TableOutcome:

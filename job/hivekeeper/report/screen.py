@@ -158,9 +158,10 @@ def _compact(result: CommandResult, partitions: bool, width: int) -> List[str]:
     if _in_short(result, partitions):
         return overview.render_compaction(result)
     for table in result.tables:
-        # A cleanup that follows may have failed.
-        if table.problem is None or table.units:
-            lines += [*_table_outcome(table, result.dry_run, partitions, width), *_cleanup_after(table, width), ""]
+        # A cleanup that follows may have failed, or there was room for nothing else.
+        block = _table_outcome(table, result.dry_run, partitions, width) if table.problem is None or table.units else []
+        block += _cleanup_after(table, width)
+        lines += [*block, ""] if block else []
     return lines[:-1] if lines or result.tables else ["no table is selected"]
 
 

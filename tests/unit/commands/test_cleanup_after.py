@@ -147,6 +147,20 @@ def test_a_cleanup_that_is_refused_does_not_hide_a_unit_that_was_not_compacted(d
     assert (table.code, table.is_left_alone, code_of_tables([table, done], named=False)) == (Exit.PARTIAL, False, Exit.PARTIAL)
 
 
+def test_it_makes_room_where_there_is_none_to_compact(desk):
+    a_night(desk, 1)
+    desk.world.wait(3 * DAY_MS)
+    desk.append("dt=1", "x", "y")
+    namespace = desk.world.files.namespace
+    namespace.space_bytes = namespace.used_bytes() + 20_000
+    result = desk.compact()
+    (table,) = result.tables
+    assert (result.code, table.problem.code) == (Exit.PARTIAL, Code.NOT_ENOUGH_SPACE)
+    assert [one.state.code for one in table.backups] == ["discarded"]
+    assert "discarded 1 of 1 backup" in screen.render(result)
+    assert not standing(desk)
+
+
 def test_a_table_that_is_refused_keeps_its_backups(desk):
     a_night(desk, 1)
     desk.world.wait(3 * DAY_MS)
