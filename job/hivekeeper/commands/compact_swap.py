@@ -72,8 +72,13 @@ def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
     after = replace(context, run=names.following_run_id(context.run), run_key="")
     cleaned = per_table.attempt(after, table, clean_up_table)
     recovered = (*outcome.recovered, *cleaned.recovered)
-    problem = outcome.problem or cleaned.problem
+    problem = outcome.problem or (_of_cleanup(cleaned.problem) if cleaned.problem else None)
     return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=problem)
+
+
+def _of_cleanup(problem: Reason) -> Reason:
+    state = f"the compaction is recorded; of the backups: {problem.state}"
+    return replace(problem, what=f"cleanup after the compaction: {problem.what}", state=state)
 
 
 def _compact_if_there_is_room(context: Context, table: Table) -> TableOutcome:

@@ -103,11 +103,14 @@ def _discard_one(run: Run, plan: RunPlan, shown: _Shown, kept: Dict[str, RunId],
 def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:
     """Why a backup stays for the sake of an older one that does: a rollback to that one undoes this run first.
 
-    One that an interrupted cleanup had begun to delete goes all the same: nobody can restore the rest.
+    One that an interrupted cleanup had begun to delete goes all the same: nobody can restore the rest. One that it had deleted is gone.
     """
-    if unit.name not in kept or run.files.stat(run.paths.unit("discarding", unit.number)) is not None:
+    if unit.name not in kept:
         return None
-    return why_needed(kept[unit.name])
+    source, held, doomed = _places(run, unit)
+    seen = run.files.look([source, held, doomed], 0)
+    is_whole = (seen[source].exists or seen[held].exists) and not seen[doomed].exists
+    return why_needed(kept[unit.name]) if is_whole else None
 
 
 def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
