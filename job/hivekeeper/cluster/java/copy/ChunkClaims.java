@@ -5,7 +5,6 @@ import org.apache.parquet.column.statistics.Statistics;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.PrimitiveComparator;
-import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 /** The bounds and the number of nulls that a footer claims for a column chunk, by which readers skip rows; compared with its values. */
 class ChunkClaims {
@@ -25,7 +24,7 @@ class ChunkClaims {
     column = chunk.getPath().toDotString();
     said = chunk.getStatistics();
     comparator = chunk.getPrimitiveType().comparator();
-    bounded = said != null && said.hasNonNullValue() && chunk.getPrimitiveType().getPrimitiveTypeName() != PrimitiveTypeName.BOOLEAN;
+    bounded = said != null && said.hasNonNullValue();
     low = bounded ? said.genericGetMin() : null;
     high = bounded ? said.genericGetMax() : null;
     lowNumber = low instanceof Number ? ((Number) low).longValue() : 0L;
@@ -44,6 +43,10 @@ class ChunkClaims {
 
   void check(long value) throws IOException {
     if (bounded) require(comparator.compare(lowNumber, value) <= 0 && comparator.compare(value, highNumber) <= 0);
+  }
+
+  void check(boolean value) throws IOException {
+    if (bounded) require(value ? (Boolean) high : !(Boolean) low);
   }
 
   /** Bounds say nothing about NaN. */

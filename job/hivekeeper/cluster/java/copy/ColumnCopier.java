@@ -129,6 +129,7 @@ class ColumnCopier {
     if (type == PrimitiveTypeName.FLOAT) return copyFloat(writer, repetition, level);
     if (type == PrimitiveTypeName.BOOLEAN) {
       boolean value = reader.getBoolean();
+      if (claims != null) claims.check(value);
       if (writer != null) writer.write(value, repetition, level);
       return value ? 1L : 0L;
     }
