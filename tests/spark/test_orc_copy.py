@@ -120,6 +120,21 @@ def test_a_nan_that_the_library_does_not_write_costs_its_own_output(copier, tmp_
     assert odd.digest != usual.digest
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("first", [0.0, -0.0])
+def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, kind, first):
+    """Its readers take 0.0 for more than -0.0, so the one that came first must not be both bounds of a stripe with the other."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for name, zero in (("0.orc", first), ("1.orc", -first)):
+        po.write_table(pa.table({"x": pa.array([zero] * 5, kind)}), source / name)
+    copy_and_prove(copier, source)
+    for literal in ("0", "-0.0"):
+        for sign in ("=", ">=", "<="):
+            condition = f"x {sign} {'double' if kind == pa.float64() else 'float'}('{literal}')"
+            assert spark.read.orc(f"file:{output_of(source)}").where(condition).count() == 10, condition
+
+
 def test_files_that_mean_different_things_are_not_merged(gateway, copier, tmp_path):
     for number, more in enumerate([{}, {"zone": "Asia/Tokyo"}, {"proleptic": True}, {"schema": "struct<id:int,at:timestamp>"}]):
         source = tmp_path / f"u{number}"

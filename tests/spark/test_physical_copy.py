@@ -392,6 +392,42 @@ def test_bounds_and_null_counts_that_the_values_contradict_are_found(copier, tmp
     assert {name for name, answer in zip(names, answers) if answer.failed} == {"low", "high", "nulls"}
 
 
+def set_bounds(low, high):
+    def change_statistics(footer):
+        for group in footer[footers.ROW_GROUPS][1][1]:
+            for chunk in group[footers.COLUMNS][1][1]:
+                statistics = chunk[footers.META][1][footers.STATISTICS][1]
+                statistics.update({number: (thrift.BINARY, bound) for number, bound in ((1, high), (2, low), (5, high), (6, low))})
+
+    return change_statistics
+
+
+@pytest.mark.parametrize(("low", "high", "holds"), [(0, 1, True), (0, 0, False), (1, 1, False)])
+def test_bounds_of_booleans_that_the_values_contradict_are_found(spark, copier, tmp_path, low, high, holds):
+    """Readers skip by them too, and a copy shows what they hid."""
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": [True, False, True, False]}))
+    for path in (tmp_path / "u").iterdir():
+        footers.change(path, set_bounds(bytes([low]), bytes([high])))
+    assert (copier.digest([listed(tmp_path / "u")], check_claims=True)[0].failed == "") == holds
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    found = [spark.read.parquet(f"file:{place}").where("x").count() for place in (tmp_path / "u", output_of(tmp_path / "u"))]
+    assert found == [3 if high else 0, 3]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, kind, zero):
+    """The source has no dictionary; parquet-mr skips a row group whose dictionary has only the other zero."""
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([None, zero, 1.0, 2.0] * 100, kind)}), use_dictionary=False)
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert_copied(tmp_path / "u")
+    assert pq.read_metadata(output_of(tmp_path / "u")).row_group(0).column(0).has_dictionary_page
+    for where in ("x = {}(0)", "x = -{}(0)", "x in ({0}(0), {0}(5), {0}(6))", "x >= {0}(0) and x < {0}(1)", "x <= -{}(0)"):
+        condition = where.format("double" if kind == pa.float64() else "float")
+        found = [spark.read.parquet(f"file:{place}").where(condition).count() for place in (tmp_path / "u", output_of(tmp_path / "u"))]
+        assert found == [150, 150], condition
+
+
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
     """A flip of the highest bit outlives a multiplication by an odd number."""
     other = struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", 3.25))[0] ^ (1 << 63 | 1 << 31)))[0]

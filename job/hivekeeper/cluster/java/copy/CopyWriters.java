@@ -6,8 +6,10 @@ import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.column.values.ValuesWriter;
 import org.apache.parquet.column.values.factory.DefaultValuesWriterFactory;
 import org.apache.parquet.column.values.factory.ValuesWriterFactory;
+import org.apache.parquet.column.values.fallback.FallbackValuesWriter;
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
-/** The library's own writers of values, except for some columns, whose NaNs have to be kept. */
+/** The library's own writers of values, except for floating-point numbers: some columns' NaNs have to be kept, and zeros to be found. */
 class CopyWriters implements ValuesWriterFactory {
   private final ValuesWriterFactory others = new DefaultValuesWriterFactory();
   private final Set<ColumnDescriptor> withOddNaN;
@@ -23,6 +25,13 @@ class CopyWriters implements ValuesWriterFactory {
   }
 
   public ValuesWriter newValuesWriter(ColumnDescriptor column) {
-    return withOddNaN.contains(column) ? new NanPlainWriter(properties) : others.newValuesWriter(column);
+    if (withOddNaN.contains(column)) return new NanPlainWriter(properties);
+    ValuesWriter writer = others.newValuesWriter(column);
+    if (!(writer instanceof FallbackValuesWriter)) return writer;
+    PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
+    ValuesWriter plain = (ValuesWriter) ((FallbackValuesWriter) writer).fallBackWriter;
+    if (type == PrimitiveTypeName.DOUBLE) return FallbackValuesWriter.of(ZeroDictionaries.doubles(properties), plain);
+    if (type == PrimitiveTypeName.FLOAT) return FallbackValuesWriter.of(ZeroDictionaries.floats(properties), plain);
+    return writer;
   }
 }

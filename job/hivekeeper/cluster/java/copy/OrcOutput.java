@@ -40,12 +40,19 @@ class OrcOutput extends PhysicalFsWriter {
     if (source.footer.getTypes(column).getKind() == OrcProto.Type.Kind.TIMESTAMP) zone.correct(statistics);
     // The library's bounds leave out what comes after a NaN at the start of a row group.
     if (((OrcColumn) columns.get(column)).hasNaN) statistics.clearDoubleStatistics();
+    if (statistics.hasDoubleStatistics()) includeBothZeros(statistics.getDoubleStatisticsBuilder());
     if (!statistics.hasStringStatistics()) return;
     OrcProto.StringStatistics bounds = statistics.getStringStatistics();
     // Bytes that are not UTF-8 become this character in the library's bounds, which then are wrong.
     boolean low = isExact(bounds.getMinimum()) && isExact(bounds.getLowerBound());
     boolean high = isExact(bounds.getMaximum()) && isExact(bounds.getUpperBound());
     if (!low || !high) statistics.clearStringStatistics();
+  }
+
+  /** The library's bounds have the zero that came first, and its readers take 0.0 for more than -0.0; SQL takes them for equal. */
+  private static void includeBothZeros(OrcProto.DoubleStatistics.Builder bounds) {
+    if (bounds.hasMinimum() && bounds.getMinimum() == 0) bounds.setMinimum(-0.0);
+    if (bounds.hasMaximum() && bounds.getMaximum() == 0) bounds.setMaximum(0.0);
   }
 
   private static boolean isExact(String bound) {
