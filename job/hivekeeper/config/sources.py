@@ -34,6 +34,8 @@ MASK = "*********(redacted)"
 ANY = "*"
 
 TABLES = "tables"
+# What a pattern needs to match the dot in database.table.
+_MAY_MATCH = re.compile(r"[.*?\[]")
 
 KeyPath = Tuple[str, ...]
 KeyTree = Mapping[str, Any]
@@ -109,7 +111,9 @@ ROOT: KeyTree = _grow_tree()
 
 
 def find(path: KeyPath, where: str) -> Union[Setting, KeyTree]:
-    """The setting or subtree at a path. Refuses an unknown key and suggests the nearest known one."""
+    """The setting or subtree at a path. Refuses an unknown key and suggests the nearest known one, and a pattern that matches no table."""
+    if path[:1] == (TABLES,) and len(path) > 1 and not _MAY_MATCH.search(path[1]):
+        raise wrong(f"{where}: {TABLES}.{path[1]} matches no table: a pattern is of database.table, such as *.{path[1]}")
     node: Union[Setting, KeyTree] = ROOT
     for depth, name in enumerate(path):
         above = ".".join(path[:depth])

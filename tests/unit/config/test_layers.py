@@ -215,6 +215,10 @@ def test_a_table_may_take_a_limit_away():
         ("blok_size: 1", "file1.yaml line 1: there is no key blok_size; did you mean block_size?"),
         ("spark:\n  qeue: x", "file1.yaml line 2: there is no key qeue below spark; did you mean queue?"),
         ("tables:\n  a.b:\n    dry_run: true", "file1.yaml line 3: there is no key dry_run below tables.a.b"),
+        (
+            "tables:\n  orders:\n    owner: try",
+            "file1.yaml line 2: tables.orders matches no table: a pattern is of database.table, such as *.orders",
+        ),
         ("zzzzzz: 1", "file1.yaml line 1: there is no key zzzzzz"),
         ("owner: try\nowner: try", "file1.yaml line 2: the key owner is there twice"),
         ("spark:\n  home: a\n  queue: b\n  home: c", "file1.yaml line 4: the key home is there twice"),

@@ -2,12 +2,15 @@ package hivekeeper;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.crypto.CryptoOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DFSOutputStream;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.client.HdfsDataOutputStream;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
@@ -35,15 +38,22 @@ public class LeaseLock {
     final long fileId;
     FSDataOutputStream out;
 
-    Held(DistributedFileSystem fs, Path path, FSDataOutputStream out) throws IOException {
+    Held(DistributedFileSystem fs, Path path, FSDataOutputStream out) {
       this.fs = fs;
       this.path = path;
       this.out = out;
-      this.fileId = idOf(fs, path);
+      this.fileId = idOf(out);
     }
 
-    static long idOf(DistributedFileSystem fs, Path path) throws IOException {
-      return ((HdfsFileStatus) fs.getFileStatus(path)).getFileId();
+    /** Asked of the stream: another file may be at the path already. In an encryption zone the stream encrypts for another one. */
+    private static long idOf(FSDataOutputStream out) {
+      OutputStream inner = out.getWrappedStream();
+      if (inner instanceof CryptoOutputStream) inner = ((CryptoOutputStream) inner).getWrappedStream();
+      return ((DFSOutputStream) inner).getFileId();
+    }
+
+    boolean isAtPath() throws IOException {
+      return ((HdfsFileStatus) fs.getFileStatus(path)).getFileId() == fileId;
     }
   }
 
@@ -82,7 +92,7 @@ public class LeaseLock {
     if (held.out == null) return false;
     try {
       ((HdfsDataOutputStream) held.out).hsync(EnumSet.of(HdfsDataOutputStream.SyncFlag.UPDATE_LENGTH));
-      return Held.idOf(held.fs, held.path) == held.fileId;
+      return held.isAtPath();
     } catch (IOException failed) {
       if (!saysLost(failed)) throw failed;
       // The failure has closed the stream: a second call would report only that.
