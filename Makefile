@@ -60,8 +60,8 @@ bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3
 bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),2000) --units $(or $(UNITS),10)
 
-bench-log: venv ## measure the memory that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
-	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --own $(or $(OWN),1000000)
+bench-log: venv ## measure the memory and time that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
+	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --kept $(or $(KEPT),3) --own $(or $(OWN),1000000)
 
 bench-scale: venv ## measure the memory and time until a table of FILES=1000000 files in UNITS=100000 partitions is planned
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/scale.py --files $(or $(FILES),1000000) --units $(or $(UNITS),100000)

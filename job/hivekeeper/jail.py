@@ -150,6 +150,9 @@ class JailedFiles:
         self.jail.require(path)
         return self.inner.move_to_trash(path)
 
+    def read_bytes(self, file: FileInfo) -> Iterator[bytes]:
+        return self.inner.read_bytes(file)
+
     def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
         return self.inner.read_texts(files)
 
@@ -159,9 +162,9 @@ class JailedFiles:
     def user_at(self, path: str) -> str:
         return self.inner.user_at(path)
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+    def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         self.jail.require(path)
-        self.inner.write_new(path, text, mode)
+        self.inner.write_new(path, content, mode)
 
     def require_lockable(self, path: str) -> None:
         self.inner.require_lockable(path)

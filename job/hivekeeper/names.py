@@ -19,6 +19,7 @@ UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
 RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
 CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")
 LOG_ENTRY = re.compile(r"(?P<version>[0-9]{20})\.json")
+CHECKPOINT = re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.json\.gz")
 TABLE = re.compile(r"(?P<database>[^.\x00-\x1f\x7f]+)\.(?P<table>[^.\x00-\x1f\x7f]+)")
 BACKUP_PLACE = re.compile(rf"runs/(?P<directory>{RUN_DIRECTORY.pattern})/retired/(?P<unit>u[0-9]{{5,}})")
 
@@ -97,6 +98,15 @@ def log_entry(version: int) -> str:
 
 def log_version(name: str) -> Optional[int]:
     match = LOG_ENTRY.fullmatch(name)
+    return int(match["version"]) if match else None
+
+
+def checkpoint(version: int) -> str:
+    return f"{version:020d}.checkpoint.json.gz"
+
+
+def checkpoint_version(name: str) -> Optional[int]:
+    match = CHECKPOINT.fullmatch(name)
     return int(match["version"]) if match else None
 
 
@@ -231,6 +241,11 @@ class RunPaths:
     def entry(self) -> str:
         """The log entry, written here before it is renamed to its number."""
         return join(self.top, "entry.json")
+
+    @property
+    def checkpoint(self) -> str:
+        """A checkpoint of the log, written here before it is renamed to its number."""
+        return join(self.top, "checkpoint.json.gz")
 
     @property
     def clock(self) -> str:

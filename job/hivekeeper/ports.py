@@ -167,13 +167,16 @@ class Files(Protocol):
         Exactly this file is read, by its id: whoever wrote what is read is the owner that the listing showed.
         """
 
+    def read_bytes(self, file: FileInfo) -> Iterator[bytes]:
+        """Like read_pieces, for what is no text."""
+
     def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
         """The texts of many small listed files by path, in one gateway call; a missing file is left out. Raises SourceReplaced."""
 
     def user_at(self, path: str) -> str:
         """This user's name as the owner of files there."""
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+    def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Create with a mode (a umask may narrow it), write, sync to disk, close. Not atomic: a kill may leave a partial file. A text given
         in pieces is written in several calls, so that memory holds no more than one call's part.
 

@@ -1,9 +1,10 @@
-"""Measure the memory that a table's log takes: ENTRIES old entries of FILES files each, then a run over OWN files.
+"""Measure the memory and time that a table's log takes: ENTRIES old entries of FILES files each, then a run over OWN files.
 
-  make bench-log [ENTRIES=150] [FILES=4800] [OWN=1000000]
+  make bench-log [ENTRIES=150] [FILES=4800] [KEPT=3] [OWN=1000000]
 
 Runs on local files, with a driver of 1 GB. Each entry compacts all files of the previous one, whose backup a cleanup has discarded; the
-newest backups remain. Prints the peak memory of Python and of the JVM's heap, and Python's CPU time.
+newest KEPT backups remain. Prints the peak memory of Python and of the JVM's heap, and Python's CPU time. The log is read entry by entry
+and by a checkpoint, in turn, and the seconds of both are compared.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import statistics
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 from bench.memory import MIB, Meter
 from hivekeeper import names
@@ -27,6 +30,7 @@ from hivekeeper.names import ControlPaths, RunId, UnitNumber
 from hivekeeper.ports import Cluster
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_lines, longest_entry, place_of
+from hivekeeper.runlog.history import History
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import COMPACT_SWAP, BackupPlace, Certificate, OutputForm, PlannedUnit, RunPlan, plan_pieces
@@ -34,6 +38,7 @@ from support.builders import PARQUET, a_table
 
 ACTOR = Actor("etl", "edge1.example.com", "application_1767225600000_0001", "0.1.0")
 UNIT = "dt=2026-01-01"
+TURNS = 5
 CLEANER = RunId("20270101t020304z-0000")
 
 
@@ -132,9 +137,30 @@ def measure(gateway: Gateway, home: str, asked: argparse.Namespace) -> None:
         )
         history = meter.measure("read all entries", lambda: store.read_history(cluster_of(files), control))
         assert history.next_version == asked.entries + 1
+        compare_with_checkpoint(files, control, history)
         del history
     if asked.own:
         measure_own(meter, files, table, control, asked)
+
+
+def compare_with_checkpoint(files: HadoopFiles, control: ControlPaths, told: History) -> None:
+    """Read the log without and with a checkpoint of its entries, in turn."""
+    content = store.make_checkpoint(cluster_of(files), control, *store.list_log(files, control))
+    seconds: Dict[bool, List[float]] = {False: [], True: []}
+    for with_checkpoint in [False, True] * TURNS:
+        path = names.join(control.log, names.checkpoint(told.next_version - 1))
+        if with_checkpoint:
+            files.write_new(path, content)
+        begin = time.perf_counter()
+        assert store.read_history(cluster_of(files), control) == told
+        seconds[with_checkpoint].append(time.perf_counter() - begin)
+        files.delete_tree(path)
+    entries, checkpoint = (statistics.median(seconds[each]) for each in (False, True))
+    print(
+        f"checkpoint: {len(content) / MIB:.2f} MiB; read by entries {entries:.2f} s, by checkpoint {checkpoint:.3f} s: "
+        f"{entries / checkpoint:.0f} times (medians of {TURNS})",
+        flush=True,
+    )
 
 
 def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: ControlPaths, asked: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import socket
 import subprocess
 import sys
@@ -606,6 +607,20 @@ def test_a_text_of_any_length_is_written_and_read_in_pieces(files_world):
     assert text_of(files_world.files, files_world.path("t")) == "".join(lines)
     with pytest.raises(TargetExists):
         files_world.files.write_new(files_world.path("t"), iter(lines))
+
+
+@pytest.mark.parametrize("size", [1, 1000, 9_000_000])
+def test_bytes_are_written_and_read_as_they_are(files_world, size):
+    content = random.Random(size).randbytes(size)
+    files_world.files.write_new(files_world.path("t"), content, 0o600)
+    listed = files_world.files.stat(files_world.path("t"))
+    assert (listed.length, listed.mode) == (size, 0o600)
+    assert b"".join(files_world.files.read_bytes(listed)) == content
+    with pytest.raises(TargetExists):
+        files_world.files.write_new(files_world.path("t"), content)
+    files_world.writer.delete(files_world.path("t"))
+    with pytest.raises(SourceMissing):
+        list(files_world.files.read_bytes(listed))
 
 
 @pytest.mark.parametrize("text", ["", "a", "日本"])

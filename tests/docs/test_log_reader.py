@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, 
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.plan import retention, rollback
 from hivekeeper.runlog.strict import UnreadableRecord
 from support.builders import a_table, files_at, read_log
@@ -19,7 +21,7 @@ from support.world import World
 
 Key = Tuple[str, int]
 
-# -- the reader: rules 1 to 12 of the page, and the standard library -------------------------------------------------
+# -- the reader: rules 1 to 12 of the page, its checkpoints, and the standard library -------------------------------------------------
 
 
 class Untrusted(Exception):
@@ -52,6 +54,25 @@ class Reader:
             raise Untrusted("an entry is missing")
         return cls([read_lines(numbered[number]) for number in sorted(numbered)])
 
+    @classmethod
+    def of_checkpoint(cls, packed: bytes, log: Mapping[str, Any]) -> Reader:
+        """`log` maps names of entries to size, time and id."""
+        head, *lines = (json.loads(line) for line in gzip.decompress(packed).decode("utf-8").split("\n") if line)
+        if head["checkpoint"]["version"] > 1:
+            raise Untrusted("a newer checkpoint")
+        entries: List[List[Dict[str, Any]]] = []
+        for action in lines:
+            if "entry" in action:
+                entry = action["entry"]
+                if log.get(f"{entry['version']:020d}.json") != (entry["size"], entry["modificationTime"], entry["fileId"]):
+                    raise Untrusted("a checkpoint of other entries")
+                entries.append([])
+            else:
+                entries[-1].append(action)
+        if len(entries) != head["checkpoint"]["entries"]:
+            raise Untrusted("a part of a checkpoint")
+        return cls(entries)
+
     def infos(self) -> Iterator[Tuple[int, Dict[str, Any]]]:
         for version, actions in enumerate(self.entries):
             yield version, next(action["commitInfo"] for action in actions if "commitInfo" in action)
@@ -78,6 +99,9 @@ class Reader:
     def _effect(self, version: int, info: Dict[str, Any], unit: Dict[str, Any]) -> Effect:
         removed = [action["remove"] for action in self.entries[version] if "remove" in action]
         before = {remove["retired"]: remove["size"] for remove in removed if remove["unit"] == unit["unit"]}
+        for part in (action["files"] for action in self.entries[version] if "files" in action):
+            if (part["unit"], part["side"]) == (unit["unit"], "before"):
+                before.update({f"{unit['place']}/{name}": size for name, size, _, _ in part["files"]})
         undoes = (unit["backup"]["run"], unit["backup"]["unit"]) if unit["backup"] else None
         return Effect(info["run"], unit["unit"], version, self.tables[version], unit["partition"], unit["place"], undoes, before)
 
@@ -165,7 +189,7 @@ def build(columns: Tuple[str, ...]) -> Desk:
     world = World()
     units = {f"{columns[0]}={day}": [1000] * 3 for day in (1, 2)} if columns else {"": [1000] * 3}
     world.add_table(a_table(columns), units)
-    return Desk(world)
+    return Desk(world, checkpoint_interval=2)
 
 
 def append(desk: Desk, nth: int) -> None:
@@ -259,7 +283,8 @@ def reader(desk: Desk) -> Reader:
 
 
 def texts_of_log(desk: Desk) -> Dict[str, str]:
-    return {path.rpartition("/")[2]: text for path, text in desk.world.files.contents(desk.control.log).items()}
+    found = {path.rpartition("/")[2]: content for path, content in desk.world.files.contents(desk.control.log).items()}
+    return {name: content for name, content in found.items() if isinstance(content, str)}
 
 
 def lengths_below(desk: Desk, top: str) -> Dict[str, int]:
@@ -302,6 +327,26 @@ def test_it_knows_what_a_rollback_would_undo(desk, reader):
     for partition, (done, undone) in reader.stacks.items():
         assert [(effect.run, effect.unit) for effect in done] == [effect.key for effect in told[partition].done]
         assert [(effect.run, effect.unit) for effect in undone] == [effect.key for effect in told[partition].undone]
+
+
+def test_it_finds_the_same_in_a_checkpoint(desk, reader):
+    listed = desk.world.files.look([desk.control.log])[desk.control.log].entries
+    log = {entry.name: (entry.length, entry.mtime_ms, entry.file_id) for entry in listed}
+    *_, newest = sorted(entry.name for entry in listed if "checkpoint" in entry.name)
+    packed = desk.world.files.contents(desk.control.log)[names.join(desk.control.log, newest)]
+    found = Reader.of_checkpoint(packed, log)
+    known = Reader(reader.entries[: len(found.entries)])
+    assert (found.finished, found.backups, found.pinned, found.keys) == (known.finished, known.backups, known.pinned, known.keys)
+    assert {key: [[one.place for one in stack] for stack in two] for key, two in found.stacks.items()} == {
+        key: [[one.place for one in stack] for stack in two] for key, two in known.stacks.items()
+    }
+    needed = {place for places in reader.backups.values() for place in places}
+    assert {one.place: one.before for one in found.effects if one.place in needed} == {
+        one.place: one.before for one in known.effects if one.place in needed
+    }
+    entry = sorted(name for name in log if name.endswith("0.json"))[0]
+    with pytest.raises(Untrusted):
+        Reader.of_checkpoint(packed, {**log, entry: (1, 2, 3)})
 
 
 # -- against the files -----------------------------------------------------------------------------------------------

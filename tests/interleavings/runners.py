@@ -128,9 +128,9 @@ class SteppedFiles:
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         pass
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+    def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Pieces are joined here: the explorer makes a step again in every order, and an iterator gives them once."""
-        _ask("files", "write_new", path, "".join(text), mode)
+        _ask("files", "write_new", path, content if isinstance(content, bytes) else "".join(content), mode)
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)

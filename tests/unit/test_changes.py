@@ -16,7 +16,7 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 # The metastore's `hold` is Hive's own lock, and `analyze` sets numbers that our code never reads.
 CHANGE_NOTHING = {
     ports.Files: {
-        *("qualify", "is_foreign", "look", "look_hidden", "tree", "stat", "read_pieces", "read_texts", "user_at"),
+        *("qualify", "is_foreign", "look", "look_hidden", "tree", "stat", "read_pieces", "read_bytes", "read_texts", "user_at"),
         *("attributes", "ties", "room", "exposed", "require_lockable"),
     },
     ports.Metastore: {

@@ -114,14 +114,19 @@ class HadoopFiles:
         return bool(_ask(self._directories.moveToTrash, path))
 
     def read_pieces(self, file: FileInfo) -> Iterator[str]:
-        decoder, offset, piece = codecs.getincrementaldecoder("utf-8")("replace"), 0, b""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for piece in self.read_bytes(file):
+            yield decoder.decode(piece)
+        yield decoder.decode(b"", final=True)
+
+    def read_bytes(self, file: FileInfo) -> Iterator[bytes]:
+        offset, piece = 0, b""
         while not offset or len(piece) == PIECE_BYTES:
             piece = bytes(_ask(self._texts.readPiece, file.path, file.file_id, offset, PIECE_BYTES))
             offset += len(piece)
-            yield decoder.decode(piece)
+            yield piece
             if not piece:
                 break
-        yield decoder.decode(b"", final=True)
 
     def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
         if not files:
@@ -131,20 +136,23 @@ class HadoopFiles:
     def user_at(self, path: str) -> str:
         return _LOCAL_USER if path.startswith("file:") else self._user
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+    def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
         """Write a new file. Local files are only as durable as in Hadoop's local file system: flushed, not synced."""
-        pieces = _pieces_of([text] if isinstance(text, str) else text)
+        if isinstance(content, bytes):
+            self._write_pieces(path, (content[start : start + PIECE_BYTES] for start in range(0, len(content), PIECE_BYTES)), mode)
+            return
+        pieces = _pieces_of([content] if isinstance(content, str) else content)
         first, second = next(pieces, ""), next(pieces, None)
         if second is None:
             _ask(self._texts.writeNew, path, first, mode)
         else:
             self._write_pieces(path, itertools.chain([first, second], pieces), mode)
 
-    def _write_pieces(self, path: str, pieces: Iterable[str], mode: int) -> None:
+    def _write_pieces(self, path: str, pieces: Union[Iterable[str], Iterable[bytes]], mode: int) -> None:
         number, is_whole = int(_ask(self._texts.begin, path, mode)), False
         try:
             for piece in pieces:
-                _ask(self._texts.append, number, piece)
+                _ask(self._texts.appendBytes if isinstance(piece, bytes) else self._texts.append, number, piece)
             is_whole = True
         finally:
             if not is_whole:

@@ -18,7 +18,7 @@ from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, PlannedUnit, RunPlan, is_recordable
-from hivekeeper.steps import backup_tables, identity, run_directory, table_lock
+from hivekeeper.steps import backup_tables, identity, run_directory, table_lock, table_log
 from hivekeeper.steps.observe import observe_table
 from hivekeeper.steps.timing import Step, timed
 
@@ -58,7 +58,7 @@ def _record(cluster: Cluster, observed: ObservedTable, settings: Settings, name:
         plan = replace(plan, backup_table=backup_tables.make_table(run, plan))
     files, total = sum(len(unit.manifest) for unit in units), sum(file.length for unit in units for file in unit.manifest)
     entry = LogEntry(name, run.directory, BACKUP, cluster.clock.now_ms(), backup_table=plan.backup_table)
-    version = run_directory.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
+    version = table_log.commit(run, entry, {"units": len(units), "files": files, "bytes": total})
     outcomes = tuple(UnitOutcome(one.unit.name, Outcome.RECORDED, one.sizes.files, one.sizes.total_bytes) for one in there)
     return TableOutcome(table.full_name, name, outcomes, recovered=recovered, log_version=version, backup_table=plan.backup_table)
 

@@ -21,7 +21,7 @@ from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
-from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock
+from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock, table_log
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
@@ -94,7 +94,7 @@ def carry_out(
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             run_directory.write_plan(run, plan)
-            run_directory.commit(run, begin, parameters)
+            table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             units = cleanup.discard_units(run, plan, lives, context.settings_for(table.full_name).delete_pause_ms)
         finish.finish_units(run, units)

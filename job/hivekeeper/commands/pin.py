@@ -19,7 +19,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import PIN, UNPIN
-from hivekeeper.steps import finish, run_directory, table_lock
+from hivekeeper.steps import finish, run_directory, table_lock, table_log
 
 
 def pin(context: Context, backup: RunId, pinned: bool) -> CommandResult:
@@ -41,7 +41,7 @@ def pin_table(context: Context, table: Table, backup: RunId, pinned: bool) -> Ta
         run = run_directory.open_run(cluster, table, control, lock, context.run, operation, settings)
         now_ms = cluster.clock.now_ms()
         entry = LogEntry(context.run, run.directory, operation, now_ms, pin=(backup, pinned))
-        version = run_directory.commit(run, entry, {})
+        version = table_log.commit(run, entry, {})
         finish.tidy_up(cluster, table, control)
     shown = (BackupOutcome(replace(found, pinned=pinned), BackupState.THERE),)
     return TableOutcome(table.full_name, context.run, recovered=recovered, log_version=version, backups=shown)

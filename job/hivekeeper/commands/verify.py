@@ -32,7 +32,7 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
 from hivekeeper.runlog.strict import MOST_LINE
-from hivekeeper.steps import finish, identity, run_directory, table_lock
+from hivekeeper.steps import finish, identity, run_directory, table_lock, table_log
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.timing import Step, timed
 from hivekeeper.steps.verify import COUNT, DIGEST, Compared, Prover
@@ -103,7 +103,7 @@ def record(
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock, timed(cluster, Step.RECORD):
             run = run_directory.open_run(cluster, table, control, lock, context.run, VERIFY, settings)
             entry = LogEntry(context.run, run.directory, VERIFY, cluster.clock.now_ms(), verified)
-            version = run_directory.commit(run, entry, {})
+            version = table_log.commit(run, entry, {})
             finish.tidy_up(cluster, table, control)
     except (Locked, Refused, FilesError) as error:
         log.warning("table=%s step=record-verified failed reason=%r", table.full_name, str(error))

@@ -179,6 +179,13 @@ class Settings:
         "",
         "Other users whose records are believed, such as the one who ran Hivekeeper before. The user of the run is always trusted.",
     )
+    checkpoint_interval: int = setting(
+        "checkpoint_interval",
+        COUNT,
+        "10",
+        "Entries of a table's log after which a checkpoint repeats them all in one small file, which commands read instead.",
+        per_table=True,
+    )
     min_age_ms: int = setting(
         "min_age",
         DURATION,

@@ -48,7 +48,7 @@ STATES = {
 }
 # The states that a backup table may show; everything in the others belongs to the run alone.
 SHOWN_STATES = ("retired", "backup_table")
-KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "clock"])
+KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "checkpoint.json.gz", "clock"])
 
 
 def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:

@@ -24,6 +24,8 @@ from hivekeeper.runlog.strict import NewerRecord, Node, UnreadableRecord
 # 9999-12-31: a later time cannot be written as a date.
 LATEST_MS = 253_402_300_799_999
 MOST_PROTOCOL = 1_000_000
+# Which files of a unit a list in a checkpoint has: those that left live, or those that live got.
+BEFORE, AFTER = SIDES = ("before", "after")
 
 
 def read_entry(lines: Iterable[str], version: int, where: str, keeper: Optional[Keeper] = None) -> LoggedRun:
@@ -43,7 +45,7 @@ def take_actions(lines: Iterable[str], where: str, take: Callable[[Node], None])
         for line in lines:
             if line:
                 found = True
-                take(_action_from(line, where))
+                take(action_from(line, where))
     except NewerRecord:
         raise
     except UnreadableRecord:
@@ -54,7 +56,8 @@ def take_actions(lines: Iterable[str], where: str, take: Callable[[Node], None])
         raise UnreadableRecord(f"{where} cannot be read (it holds no actions)")
 
 
-def _action_from(line: str, where: str) -> Node:
+def action_from(line: str, where: str) -> Node:
+    """The action on a line. Raises UnreadableRecord, and NewerRecord for a protocol that needs a newer reader."""
     action = Node(strict.parse(line, where), where)
     action.refuse_where(type(action.value) is not dict or len(action.value) != 1, "it is no action: an object with one key")
     if "protocol" in action.value:
@@ -65,7 +68,7 @@ def _action_from(line: str, where: str) -> Node:
 def _look_for_protocol(line: str, where: str) -> None:
     try:
         if '"protocol"' in line:
-            _action_from(line, where)
+            action_from(line, where)
     except NewerRecord:
         raise
     except UnreadableRecord:
@@ -195,6 +198,22 @@ class EntryReader:
         keeps, files = (unit.keeps_before, unit.before) if kind == "remove" else (unit.keeps_after, unit.after)
         if keeps:
             files.append(ManifestFile(name, known["size"], known["modificationTime"], known["fileId"]))
+
+    def take_files(self, node: Node) -> None:
+        """Store a part of a list of files, which a checkpoint has instead of `remove` and `add`: `unit`, `side`, `files`."""
+        number, side = node["unit"].value, node["side"].one_of(SIDES)
+        unit = self.exchanged.get(number) if type(number) is int else None
+        if unit is None:
+            node["unit"].refuse("no unit before it in this entry has this number and a place for its files")
+        found = run_files.files_from(node["files"])
+        self.files += len(found)
+        node.refuse_where(self.files > 2 * MOST_FILES, f"there are more than {2 * MOST_FILES} files")
+        if side == BEFORE:
+            unit.keeps_before = True
+            unit.before.extend(found)
+        else:
+            unit.keeps_after = True
+            unit.after.extend(found)
 
     def as_run(self) -> LoggedRun:
         info = self.info

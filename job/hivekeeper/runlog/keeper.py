@@ -14,8 +14,9 @@ from hivekeeper.runlog.history import Effect, LoggedRun, UnitKey
 class Keeper:
     """Which lists of files may still be needed, so that memory is bounded by the backups in place, not by the length of the log.
 
-    `before` is kept as long as the backup is at its place. `after` is kept with it; without a backup, only while live may hold these files,
-    which ends with the next compaction of the unit that was not rolled back. To know that, pass entries newest first.
+    `before` is kept as long as the backup is at its place. `after` is kept with it; without a backup, only while live may hold these
+    files, or get them again, which ends with the next compaction of the unit that cannot be rolled back any more. To know that, pass
+    entries newest first. What is dropped at one version is not needed at a later one, so a checkpoint may drop it.
     """
 
     def __init__(self, keeps: bool = True) -> None:
@@ -41,7 +42,7 @@ class Keeper:
         keep_before, keep_after = self.judge(effect)
         if effect.undoes:
             self._undone.add(effect.undoes)
-        elif effect.key not in self._undone:
+        elif effect.key not in self._undone and effect.place in self._discarded:
             self._compacted.add(effect.partition)
         if keep_before and keep_after:
             return effect

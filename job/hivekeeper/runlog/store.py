@@ -5,6 +5,7 @@ Reads what docs/on-disk.md describes; anything that cannot be trusted is refused
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -12,9 +13,9 @@ from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
-from hivekeeper.ports import Cluster, Files, SourceMissing, SourceReplaced
+from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import strict
+from hivekeeper.runlog import checkpoint, strict
 from hivekeeper.runlog.entries import longest_line
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.history import History, LoggedRun, reconcile
@@ -22,6 +23,8 @@ from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.replay import FileSet, files_at
 from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_lines, plan_pieces
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
+
+log = logging.getLogger(__name__)
 
 # What a record says is held in memory. A run has at most a million files, at 256 bytes each: name, length, time and id take about 110, or
 # 330 with the longest name that HDFS allows.
@@ -37,19 +40,77 @@ LOT_BYTES = 8 * 2**20
 def read_history(cluster: Cluster, control: ControlPaths) -> History:
     """The current log. Raises Refused if a newer version wrote it, NeedsInvestigation if it cannot be read.
 
-    Entries never change and name every file of their units, so each is read and parsed once per table. `Keeper` drops lists of files that
-    are no longer needed; read_whole reads them again.
+    Entries never change and name every file of their units, so each is read and parsed once per table; most of them from a checkpoint.
+    `Keeper` drops lists of files that are no longer needed; read_whole reads them again.
     """
     with _explained():
-        listed = _list_entries(cluster.files, control)
-        known, keeper = cluster.log_entries, Keeper()
-        unread = iter(_read_entries(cluster, {version: key for version, key in listed.items() if key not in known}, keeper))
+        listed, checkpoints = list_log(cluster.files, control)
+        keeper = Keeper()
+        known = {version: cluster.log_entries[key] for version, key in listed.items() if key in cluster.log_entries}
+        if len(known) < len(listed):
+            known = {**_read_checkpoint(cluster, listed, checkpoints), **known}
+        unread = iter(_read_entries(cluster, {version: key for version, key in listed.items() if version not in known}, keeper))
         found: Dict[int, LoggedRun] = {}
         for version in sorted(listed, reverse=True):
-            entry = known[listed[version]] if listed[version] in known else next(unread)
+            entry = known[version] if version in known else next(unread)
             if entry is not None:
-                found[version] = known[listed[version]] = keeper.pass_by(entry)
+                found[version] = cluster.log_entries[listed[version]] = keeper.pass_by(entry)
         return reconcile(found, control.log)
+
+
+def _read_checkpoint(cluster: Cluster, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]) -> Mapping[int, LoggedRun]:
+    """The entries in the newest checkpoint, by number; none where it cannot be used. Raises NewerRecord."""
+    file = newest_checkpoint(listed, checkpoints)
+    if file is None:
+        return {}
+    try:
+        return checkpoint.read(_unpacked(cluster, file), file.path, listed)
+    except NewerRecord:
+        raise
+    except (SourceMissing, NoPermission):
+        # A run that wrote a newer one has removed it; or it has more entries than the group may read.
+        return {}
+    except UnreadableRecord as error:
+        log.warning("step=read-log reason=%r", f"{error}; it is not used, the entries are read instead")
+        return {}
+
+
+def newest_checkpoint(listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]) -> Optional[FileInfo]:
+    """Of those that are not ahead of the entries, as they are after a restore of the log."""
+    usable = [version for version in checkpoints if version in listed]
+    return checkpoints[max(usable)] if usable else None
+
+
+def _unpacked(cluster: Cluster, file: FileInfo) -> Iterator[str]:
+    _refuse_large(file)
+    _require_trusted(cluster, file)
+    return strict.lines_of(checkpoint.decompress(cluster.files.read_bytes(file), file.path), file.path)
+
+
+def make_checkpoint(cluster: Cluster, control: ControlPaths, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]) -> bytes:
+    """The content of a checkpoint of all these entries. Raises like read_history, and FilesError."""
+    with _explained():
+        read_history(cluster, control)
+        missing = [file.path for file in listed.values() if file not in cluster.log_entries]
+        if missing:
+            raise SourceReplaced(f"{missing[0]} is not the entry that was listed")
+        runs = [cluster.log_entries[listed[version]] for version in sorted(listed)]
+        return checkpoint.compress(checkpoint.lines_of(_texts_of(cluster, listed, checkpoints), runs))
+
+
+def _texts_of(
+    cluster: Cluster, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]
+) -> Iterator[Tuple[FileInfo, Iterable[str]]]:
+    """Each entry's file and lines, oldest first: from the newest checkpoint, where it is one of these entries, then from the entries."""
+    done = _read_checkpoint(cluster, listed, checkpoints)
+    file = newest_checkpoint(listed, checkpoints)
+    if done and file is not None:
+        for number, (_, lines) in enumerate(checkpoint.entries_in(_unpacked(cluster, file), file.path)):
+            yield listed[number], lines
+    for entry, pieces in _read_all(cluster, [listed[version] for version in sorted(listed) if version not in done]):
+        if pieces is None:
+            raise SourceMissing(entry.path)
+        yield entry, strict.lines_of(pieces, entry.path)
 
 
 def read_whole(cluster: Cluster, control: ControlPaths, history: History, since: int = 0, until: Optional[int] = None) -> History:
@@ -62,7 +123,7 @@ def read_whole(cluster: Cluster, control: ControlPaths, history: History, since:
     if not wanted:
         return history
     with _explained():
-        listed = {version: key for version, key in _list_entries(cluster.files, control).items() if version in wanted}
+        listed = {version: key for version, key in list_log(cluster.files, control)[0].items() if version in wanted}
         runs = {run.version: run for run in history.runs}
         for entry in _read_entries(cluster, listed, Keeper()):
             if entry is not None:
@@ -88,11 +149,13 @@ def _read_all(cluster: Cluster, wanted: Sequence[FileInfo]) -> Iterator[Tuple[Fi
     for file in wanted:
         _require_trusted(cluster, file)
     lot: List[FileInfo] = []
+    length = 0
     for file in wanted:
-        if lot and sum(one.length for one in lot) + file.length > LOT_BYTES:
+        if lot and length + file.length > LOT_BYTES:
             yield from _read_lot(files, lot)
-            lot = []
+            lot, length = [], 0
         lot.append(file)
+        length += file.length
     yield from _read_lot(files, lot)
 
 
@@ -108,7 +171,7 @@ def _read_lot(files: Files, lot: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo,
 def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
     """The files known to the log at a version; raises like read_history."""
     with _explained():
-        listed = [key for number, key in sorted(_list_entries(cluster.files, control).items()) if number <= version]
+        listed = [key for number, key in sorted(list_log(cluster.files, control)[0].items()) if number <= version]
         read = _read_all(cluster, listed)
         return files_at((file.path, strict.lines_of(pieces, file.path)) for file, pieces in read if pieces is not None)
 
@@ -160,12 +223,13 @@ def _refuse_large(file: FileInfo, most: int = MOST_RECORD_BYTES) -> None:
         raise strict.foreign(file.path, "", f"it has {file.length} bytes, more than {most}")
 
 
-def _list_entries(files: Files, control: ControlPaths) -> Dict[int, FileInfo]:
-    versions = {names.log_version(entry.name): entry for entry in files.look([control.log])[control.log].entries}
-    found = {version: entry for version, entry in versions.items() if version is not None}
-    for entry in found.values():
+def list_log(files: Files, control: ControlPaths) -> Tuple[Dict[int, FileInfo], Dict[int, FileInfo]]:
+    """The files of the entries, and those of the checkpoints, by number."""
+    seen = files.look([control.log])[control.log].entries
+    entries = {version: entry for entry in seen for version in [names.log_version(entry.name)] if version is not None}
+    for entry in entries.values():
         _refuse_large(entry, MOST_ENTRY_BYTES)
-    return found
+    return entries, {version: entry for entry in seen for version in [names.checkpoint_version(entry.name)] if version is not None}
 
 
 def find_runs(files: Files, control: ControlPaths) -> List[str]:

@@ -18,7 +18,7 @@ from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import RunPlan
-from hivekeeper.steps import backup_tables, places, run_directory
+from hivekeeper.steps import backup_tables, places, table_log
 from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run
 
@@ -82,7 +82,7 @@ def record_run(
         run_key=plan.run_key,
         exit_code=exit_code,
     )
-    return run_directory.commit(run, entry, parameters)
+    return table_log.commit(run, entry, parameters)
 
 
 def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tuple[RunId, bool]]:
@@ -126,7 +126,8 @@ def remove_unplanned(files: Files, paths: RunPaths) -> bool:
     Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here.
     """
     entries = files.look([paths.top])[paths.top].entries
-    ours = {paths.stages, paths.clock, paths.entry, paths.plan + ".part"} | {entry.path for entry in entries if _is_certificates(entry)}
+    ours = {paths.stages, paths.clock, paths.checkpoint, paths.entry, paths.plan + ".part"}
+    ours.update(entry.path for entry in entries if _is_certificates(entry))
     others = [entry for entry in entries if entry.path not in ours]
     if not all(entry.is_dir and _remove_empty_or_gone(files, entry.path) for entry in others):
         return False
@@ -161,7 +162,7 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
-    for needless in ("clock", "stage"):
+    for needless in ("clock", "checkpoint.json.gz", "stage"):
         if needless in present:
             files.delete_tree(paths.state(needless))
     for state in ("ready", "recreated", "restoring"):

@@ -1,4 +1,4 @@
-"""A run's own directory: opening it, taking it over, reading the NameNode's time; and the log entry that ends the run.
+"""A run's own directory: opening it, taking it over, reading the NameNode's time.
 
 Never touches live data.
 """
@@ -7,25 +7,22 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Container, Dict, Iterator, List, Optional, Sequence
+from typing import Container, Iterator, List, Optional, Sequence
 
-from hivekeeper import __version__, names
+from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
 from hivekeeper.model import OWNER_ONLY, Guard, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
-from hivekeeper.ports import Cluster, Files, FilesError, FilesUnavailable, Lock, SourceMissing, TargetExists
+from hivekeeper.ports import Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines, longest_entry
+from hivekeeper.runlog.entries import longest_entry
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 
-MOST_COMMIT_TRIES = 1000
 MOST_USES_OF_A_TIME = 50
-# HDFS can still be read in safe mode, so reading the log would succeed on every try.
-MOST_UNANSWERED = 4
 
 
 class Fenced(Locked):
@@ -45,6 +42,7 @@ class Run:
     """What every step of one run on one table needs.
 
     `leftover_ms`: how long a writer's directory above the units must be unchanged to count as a leftover; None: never.
+    `checkpoint_interval`: the entries of the log after which it gets a checkpoint; None for a recovery, which writes none.
     """
 
     cluster: Cluster
@@ -55,6 +53,7 @@ class Run:
     leftover_ms: Optional[int] = None
     # The rights of directories on the path to a backup, and of records.
     rights: Guard = ownership.CLOSED
+    checkpoint_interval: Optional[int] = None
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
 
     @property
@@ -113,7 +112,7 @@ def open_run(
     later takeover finds the directories and renames them.
     `group_reads`: whether the group may read everything that the run's records will describe.
     """
-    run = Run(cluster, table, control, control.run(name), lock, settings.leftover_age_ms)
+    run = Run(cluster, table, control, control.run(name), lock, settings.leftover_age_ms, checkpoint_interval=settings.checkpoint_interval)
     group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
@@ -148,7 +147,7 @@ def told_if_taken(run: Run) -> Iterator[None]:
     try:
         yield
     except FilesError as error:
-        if _is_gone(run, run.paths.top) or _is_lost(run.lock):
+        if is_gone(run, run.paths.top) or _is_lost(run.lock):
             raise fenced(run) from error
         raise
 
@@ -160,7 +159,8 @@ def _is_lost(lock: Lock) -> bool:
         return False
 
 
-def _is_gone(run: Run, path: str) -> bool:
+def is_gone(run: Run, path: str) -> bool:
+    """Whether there is nothing at this path, as far as can be asked now."""
     try:
         return run.files.stat(path) is None
     except FilesError:
@@ -179,46 +179,6 @@ def write_plan(run: Run, plan: RunPlan) -> None:
             next="select fewer units at a time, with --max-units or --where; if one unit is too large alone, leave it out",
         )
     store.write_durably(run.files, run.paths.plan, plan_pieces(plan, created_ms), run.record_mode)
-
-
-def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
-    """Write the run's log entry: first in the run's own directory, then renamed to the next free number without overwrite.
-
-    A run that was taken over may have re-created its directory, and would say where its backups no longer are: so the lock is checked.
-    """
-    files, paths, unanswered = run.files, run.paths, 0
-    for _ in range(MOST_COMMIT_TRIES):
-        history = store.read_history(run.cluster, run.control)
-        written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
-        if written:
-            # An earlier try succeeded although the client saw an error; or another run took this one over and finished it.
-            if written[0].directory != run.directory:
-                require_lock(run)
-            require_own_directory(run)
-            return written[0].version
-        text = entry_lines(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
-        target = names.join(run.control.log, names.log_entry(history.next_version))
-        try:
-            require_lock(run)
-            files.delete_tree(paths.entry)
-            files.write_new(paths.entry, text, run.record_mode)
-            files.rename_exact(paths.entry, target)
-        except SourceMissing as gone:
-            # A directory created after the table was dropped has re-created its parents, but not the log.
-            if not files.look([paths.top])[paths.top].exists or _is_gone(run, run.control.log):
-                raise fenced(run) from gone
-        except TargetExists:
-            continue
-        except FilesUnavailable:
-            unanswered += 1
-            if unanswered >= MOST_UNANSWERED:
-                raise
-    raise NeedsInvestigation(
-        f"{run.control.log}: no number is free",
-        code=Code.NO_FREE_NAME,
-        state="the table is consistent",
-        next="look at the log directory",
-    )
 
 
 def recent_time(run: Run) -> int:
@@ -257,7 +217,7 @@ def require_own_directory(run: Run) -> None:
 
 def fenced(run: Run) -> HivekeeperError:
     """The error of a run whose directory is gone: another run took it over, or the whole table is gone."""
-    if _is_gone(run, run.control.log):
+    if is_gone(run, run.control.log):
         return NeedsInvestigation(
             f"{run.table.full_name}: {run.control.top} is gone: the table was dropped, or renamed with its directory",
             code=Code.CONTROL_GONE,
@@ -270,7 +230,3 @@ def fenced(run: Run) -> HivekeeperError:
         state="that run finishes or undoes what this one began",
         next="look at the other run's result",
     )
-
-
-def actor_of(cluster: Cluster) -> Actor:
-    return Actor(cluster.user, cluster.host, cluster.application(), __version__)

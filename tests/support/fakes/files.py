@@ -350,6 +350,13 @@ class FakeFiles:
         text = str(node.content)
         return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
+    def read_bytes(self, file: FileInfo) -> Iterator[bytes]:
+        node = self._listed(file)
+        if node is None:
+            raise SourceMissing(file.path)
+        content: bytes = node.content if isinstance(node.content, bytes) else str(node.content).encode()
+        return (content[start : start + PIECE] for start in range(0, max(1, len(content)), PIECE))
+
     def read_texts(self, files: Sequence[FileInfo]) -> Mapping[str, str]:
         found = {file.path: self._listed(file) for file in files}
         return {path: node.content for path, node in found.items() if node is not None}
@@ -357,13 +364,13 @@ class FakeFiles:
     def user_at(self, path: str) -> str:  # noqa: ARG002
         return self.user
 
-    def write_new(self, path: str, text: Union[str, Iterable[str]], mode: int = OWNER_ONLY) -> None:
-        text = "".join(text)
-        path, half = self.qualify(path), text[: len(text) // 2]
+    def write_new(self, path: str, content: Union[str, bytes, Iterable[str]], mode: int = OWNER_ONLY) -> None:
+        whole = content if isinstance(content, bytes) else "".join(content)
+        path, half = self.qualify(path), whole[: len(whole) // 2]
         self._change("write_new", [path], lambda: self._begin(path, half, mode))
-        self.namespace.require_disk(path, size(text))
-        self._fitting(text, size(text) - size(half))
-        self._change("write_new.close", [path], lambda: self._complete(path, text))
+        self.namespace.require_disk(path, size(whole))
+        self._fitting(whole, size(whole) - size(half))
+        self._change("write_new.close", [path], lambda: self._complete(path, whole))
 
     def require_lockable(self, path: str) -> None:
         """Everything is on one HDFS."""
@@ -510,14 +517,14 @@ class FakeFiles:
         dressed = {"mode": mode, "acl": acl} if node.is_dir else {"file_mode": mode, "file_acl": acl}
         node.attributes = dataclasses.replace(known, **dressed)
 
-    def _begin(self, path: str, text: str, mode: int) -> None:
+    def _begin(self, path: str, content: Union[str, bytes], mode: int) -> None:
         self.namespace.directory(names.parent(path))
-        node = self._own(self.namespace.create(path, text, size(text), is_open=True), mode)
+        node = self._own(self.namespace.create(path, content, size(content), is_open=True), mode)
         self.namespace.leases[node] = None
 
-    def _complete(self, path: str, text: str) -> None:
+    def _complete(self, path: str, content: Union[str, bytes]) -> None:
         node = self.namespace.file(path)
-        node.content, node.length = text, size(text)
+        node.content, node.length = content, size(content)
         self.namespace.leases.pop(node, None)
         self.namespace.close(node)
 

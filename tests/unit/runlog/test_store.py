@@ -49,7 +49,8 @@ def test_what_was_discarded_keeps_no_list_of_files_and_what_stands_keeps_both(de
     desk.cleanup(Settings(min_age_ms=0, keep_for_ms=60_000))
     first, second, third = desk.log().effects
     assert (first.whole, second.whole, third.whole) == (False, False, True)
-    assert (first.partition, first.before, first.after) == ("dt=1", (), ())
+    # The next compaction of dt=1 can be rolled back, and then live holds these files again.
+    assert (first.partition, first.before, len(first.after)) == ("dt=1", (), 1)
     # No later run has compacted dt=2, so live may still hold its files.
     assert (second.partition, second.before, len(second.after)) == ("dt=2", (), 1)
     assert lists(whole(desk)) == everything

@@ -159,6 +159,10 @@ public class TextFiles {
     find(number).write(content.getBytes("UTF-8"));
   }
 
+  public void appendBytes(int number, byte[] content) throws IOException {
+    find(number).write(content);
+  }
+
   /** Completes the file; when this returns, it is on the disks of DataNodes. */
   public void finish(int number) throws IOException {
     FSDataOutputStream out = find(number);

@@ -1,0 +1,92 @@
+"""Write to a table's log: the entry that ends a run, and checkpoints.
+
+Never touches live data.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Dict
+
+from hivekeeper import __version__, names
+from hivekeeper.errors import HivekeeperError, NeedsInvestigation
+from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, SourceMissing, TargetExists
+from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines
+from hivekeeper.steps.run_directory import Run, fenced, is_gone, require_lock, require_own_directory
+
+log = logging.getLogger(__name__)
+
+MOST_COMMIT_TRIES = 1000
+# HDFS can still be read in safe mode, so reading the log would succeed on every try.
+MOST_UNANSWERED = 4
+# Checkpoints that stay besides a new one, for commands that have listed them and are about to read.
+OLDER_CHECKPOINTS = 1
+
+
+def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
+    """Write the run's log entry: first in the run's own directory, then renamed to the next free number without overwrite.
+
+    A run that was taken over may have re-created its directory, and would say where its backups no longer are: so the lock is checked.
+    """
+    files, paths, unanswered = run.files, run.paths, 0
+    for _ in range(MOST_COMMIT_TRIES):
+        history = store.read_history(run.cluster, run.control)
+        written = [entry for entry in history.runs if entry.run == record.run and entry.finished == record.finished]
+        if written:
+            # An earlier try succeeded although the client saw an error; or another run took this one over and finished it.
+            if written[0].directory != run.directory:
+                require_lock(run)
+            require_own_directory(run)
+            _write_checkpoint(run)
+            return written[0].version
+        text = entry_lines(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
+        target = names.join(run.control.log, names.log_entry(history.next_version))
+        try:
+            require_lock(run)
+            files.delete_tree(paths.entry)
+            files.write_new(paths.entry, text, run.record_mode)
+            files.rename_exact(paths.entry, target)
+        except SourceMissing as gone:
+            # A directory created after the table was dropped has re-created its parents, but not the log.
+            if not files.look([paths.top])[paths.top].exists or is_gone(run, run.control.log):
+                raise fenced(run) from gone
+        except TargetExists:
+            continue
+        except FilesUnavailable:
+            unanswered += 1
+            if unanswered >= MOST_UNANSWERED:
+                raise
+    raise NeedsInvestigation(
+        f"{run.control.log}: no number is free",
+        code=Code.NO_FREE_NAME,
+        state="the table is consistent",
+        next="look at the log directory",
+    )
+
+
+def _write_checkpoint(run: Run) -> None:
+    """Write a checkpoint if the log has got enough entries since the newest one, and remove old ones.
+
+    It repeats what the entries say, so a run that cannot write one has done all the same.
+    """
+    if run.checkpoint_interval is None:
+        return
+    try:
+        entries, found = store.list_log(run.files, run.control)
+        newest = max(entries)
+        if newest - max((version for version in found if version <= newest), default=-1) < run.checkpoint_interval:
+            return
+        content = store.make_checkpoint(run.cluster, run.control, entries, found)
+        run.files.delete_tree(run.paths.checkpoint)
+        run.files.write_new(run.paths.checkpoint, content, run.record_mode)
+        run.files.rename_exact(run.paths.checkpoint, names.join(run.control.log, names.checkpoint(newest)))
+        for version in sorted(found, reverse=True)[OLDER_CHECKPOINTS:]:
+            run.files.delete_tree(found[version].path)
+    except (FilesError, HivekeeperError) as error:
+        log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))
+
+
+def actor_of(cluster: Cluster) -> Actor:
+    return Actor(cluster.user, cluster.host, cluster.application(), __version__)
