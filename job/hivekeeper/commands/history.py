@@ -52,9 +52,9 @@ def show_table(context: Context, table: Table, view: View) -> TableOutcome:
     history = store.read_history(cluster, control) if control else History()
     name = table.full_name
     if files_of is not None:
-        entry = history.find(files_of)
-        if entry is None or control is None:
+        if control is None:
             raise per_table.unknown_run(name, files_of)
+        entry = per_table.find_run(name, history, files_of)
         entry = store.read_whole(cluster, control, history, entry.version, entry.version).runs[entry.version]
         entry = replace(entry, units=_of_wanted(entry.units, wanted), effects=_of_wanted(entry.effects, wanted))
         return TableOutcome(name, log=(entry,), changes=entry.effects)
@@ -124,5 +124,6 @@ def _show_version(cluster: Cluster, name: str, control: Optional[ControlPaths], 
             code=Code.NO_SUCH_RUN,
             next=f"hivekeeper history --table {quoting.shell(name)} lists them",
         )
+    per_table.require_details(name, history.runs[version])
     files = store.read_files_at(cluster, control, version)
     return TableOutcome(name, log=(history.runs[version],), files=files)

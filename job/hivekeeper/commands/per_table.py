@@ -21,6 +21,7 @@ from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission, RowsError
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
+from hivekeeper.runlog.history import History, LoggedRun
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,26 @@ def unknown_run(table: str, run: RunId) -> Refused:
         code=Code.NO_SUCH_RUN,
         next=f"hivekeeper history --table {quoting.shell(table)} lists the runs of this table",
     )
+
+
+def find_run(table: str, history: History, run: RunId) -> LoggedRun:
+    """The last entry of a run. Raises Refused if there is none, or if it is expired."""
+    entry = history.find(run)
+    if entry is None:
+        raise unknown_run(table, run)
+    require_details(table, entry)
+    return entry
+
+
+def require_details(table: str, entry: LoggedRun) -> None:
+    """Raise Refused if an entry is expired."""
+    if entry.expired:
+        raise Refused(
+            f"{table}: entry {entry.version} of its log, of run {entry.run}, is older than log_retention: no backup of it is left, and its "
+            "details are not kept",
+            code=Code.NO_SUCH_RUN,
+            next=f"hivekeeper history --table {quoting.shell(table)} lists the runs of this table",
+        )
 
 
 def missing_outcome(name: str) -> TableOutcome:

@@ -98,9 +98,7 @@ def _choose_units(history: History, table: Table, where: Optional[str]) -> Seque
 
 
 def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str]) -> Sequence[str]:
-    entry = history.find(run)
-    if entry is None:
-        raise per_table.unknown_run(table.full_name, run)
+    entry = per_table.find_run(table.full_name, history, run)
     if not entry.effects:
         raise Refused(
             f"{table.full_name}: run {run} was a {entry.operation} that changed no partition, so there is nothing to roll back",

@@ -164,9 +164,7 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
         newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
         found = [Subject(name, absolute(one.live, table.location), one.before, (one,), one.run) for name, one in newest.items()]
     else:
-        entry = history.find(against)
-        if entry is None:
-            raise per_table.unknown_run(table.full_name, against)
+        entry = per_table.find_run(table.full_name, history, against)
         is_record = entry.operation == BACKUP
         # Backups between this run and live may have been discarded since.
         history = store.read_whole(context.cluster, control, history, entry.version)

@@ -186,6 +186,13 @@ class Settings:
         "Entries of a table's log after which a checkpoint repeats them all in one small file, which commands read instead.",
         per_table=True,
     )
+    log_retention_ms: int = setting(
+        "log_retention",
+        DAYS,
+        "400d",
+        "Entries of a table's log older than this go when a checkpoint is written, unless a backup or a later entry needs them.",
+        per_table=True,
+    )
     min_age_ms: int = setting(
         "min_age",
         DURATION,

@@ -170,6 +170,7 @@ def _logged_run(run: LoggedRun) -> Json:
         "recovered_by": run.recovered_by,
         "run_key": run.run_key,
         "finished": run.finished,
+        "expired": run.expired,
         "backup_table": run.backup_table,
         "parameters": dict(run.parameters),
         "pin": {"run": run.pin[0], "pinned": run.pin[1]} if run.pin else None,

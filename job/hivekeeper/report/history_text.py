@@ -100,6 +100,7 @@ def _log_row(run: LoggedRun) -> List[str]:
     gaps = [unit.gap_ms for unit in run.units if unit.gap_ms is not None]
     notes = [f"recovered by {run.recovered_by}"] if run.recovered_by else []
     notes += ["begun"] if not run.finished else []
+    notes += ["details expired"] if run.expired else []
     notes += [run.backup_table] if run.backup_table else []
     notes += [f"{'pins' if run.pin[1] else 'unpins'} {run.pin[0]}"] if run.pin else []
     return [

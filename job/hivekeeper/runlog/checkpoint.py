@@ -9,15 +9,18 @@ from __future__ import annotations
 import codecs
 import json
 import zlib
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Container, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.runlog import strict
 from hivekeeper.runlog.entry_reader import AFTER, BEFORE, EntryReader, action_from
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import files_to_lists
+from hivekeeper.runlog.replay import FileSet
+from hivekeeper.runlog.run_files import BACKUP, files_to_lists
 from hivekeeper.runlog.strict import NewerRecord, Node, UnreadableRecord
 
 VERSION = 1
@@ -37,25 +40,51 @@ class Stale(UnreadableRecord):
     """A checkpoint of other entries than those in the log now, as after a restore."""
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint says: its entries by number; how many of them, from 0 on, are expired; the files and tombstones after these."""
+
+    runs: Mapping[int, LoggedRun] = field(default_factory=dict)
+    expired: int = 0
+    base: FileSet = FileSet({}, {})
+
+
 # -- writing
 
 
-def lines_of(texts: Iterable[Tuple[FileInfo, Iterable[str]]], runs: Sequence[LoggedRun]) -> Iterator[str]:
-    """The lines of a checkpoint of these entries, oldest first: each its listed file and its lines, and what was read from it.
+def lines_of(
+    texts: Iterable[Tuple[Mapping[str, int], Iterable[str]]], runs: Sequence[LoggedRun], expired: int, base: FileSet, where: str
+) -> Iterator[str]:
+    """The lines of a checkpoint of these entries, oldest first: each its identity and its lines, and what was read from it.
 
     The lines may also come from an older checkpoint. They are repeated as they are, but for schemas and lists of files: the lists are those
-    that `runs` still have.
+    that `runs` still have. Of an expired entry only the units remain that have one.
     """
-    yield _line({"checkpoint": {"version": VERSION, "entries": len(runs)}})
-    for run, (file, lines) in zip(runs, texts):
-        yield _line({"entry": _identity(run.version, file)})
-        yield from _without_files(lines, file.path)
+    yield _line({"checkpoint": {"version": VERSION, "entries": len(runs), "expired": expired}})
+    yield from _base_lines(base)
+    places = {effect.place for run in runs for effect in run.effects if _is_kept(effect)}
+    places.update(names.record_place(run.directory) for run in runs if run.operation == BACKUP)
+    for run, (entry, lines) in zip(runs, texts):
+        yield _line({"entry": {"version": run.version, **entry}})
+        numbers = {effect.number for effect in run.effects if _is_kept(effect)}
+        for action in _without_files(lines, where):
+            yield from [action] if run.version >= expired else _of_expired(action, numbers, places)
         for effect in run.effects:
             yield from _lists(effect)
 
 
-def _identity(version: int, file: FileInfo) -> Dict[str, int]:
-    return {"version": version, "size": file.length, "modificationTime": file.mtime_ms, "fileId": file.file_id}
+def identity(file: FileInfo) -> Dict[str, int]:
+    """What distinguishes an entry's file from another of the same number."""
+    return {"size": file.length, "modificationTime": file.mtime_ms, "fileId": file.file_id}
+
+
+def _base_lines(base: FileSet) -> Iterator[str]:
+    files = [[path, size] for path, size in base.files.items()]
+    tombstones = [[path, size, place] for path, (size, place) in base.tombstones.items()]
+    for start in range(0, len(files), FILES_OF_A_LINE):
+        yield _line({"base": {"files": files[start : start + FILES_OF_A_LINE], "tombstones": []}})
+    for start in range(0, len(tombstones), FILES_OF_A_LINE):
+        yield _line({"base": {"files": [], "tombstones": tombstones[start : start + FILES_OF_A_LINE]}})
 
 
 def _without_files(lines: Iterable[str], where: str) -> Iterator[str]:
@@ -67,6 +96,24 @@ def _without_files(lines: Iterable[str], where: str) -> Iterator[str]:
             yield _line({"metaData": {**action["metaData"], "schemaString": ""}})
         elif not _LEFT_OUT.issuperset(action):
             yield line + "\n"
+
+
+def _of_expired(line: str, numbers: Container[int], places: Container[str]) -> Iterator[str]:
+    """An action of an expired entry, without what is about units that have no list any more. `places` are the backups and records of which
+    there is still something to say: that they were discarded.
+    """
+    action = json.loads(line)
+    if "commitInfo" in action:
+        info = action["commitInfo"]
+        yield _line({"commitInfo": {**info, "units": [unit for unit in info["units"] if unit["unit"] in numbers]}})
+    elif "discarded" in action:
+        yield from [line] if action["discarded"]["place"] in places else []
+    elif "discarding" not in action:
+        yield line
+
+
+def _is_kept(effect: Effect) -> bool:
+    return effect.whole or bool(effect.after)
 
 
 def _lists(effect: Effect) -> Iterator[str]:
@@ -117,45 +164,72 @@ def decompress(pieces: Iterable[bytes], where: str) -> Iterator[str]:
 
 
 def entries_in(lines: Iterable[str], where: str) -> Iterator[Tuple[Node, List[str]]]:
-    """Each entry: what the checkpoint says of its file, and its lines. Raises UnreadableRecord; NewerRecord for one of a newer version."""
+    """The first line with the base, then each entry: what the checkpoint says of its file, and its lines.
+
+    Raises UnreadableRecord; NewerRecord for a checkpoint of a newer version.
+    """
     lines = iter(lines)
     head = Node(strict.parse(next(lines, ""), where), where)["checkpoint"]
     if head["version"].whole(1) > VERSION:
         raise NewerRecord(f"{where} was written by a newer Hivekeeper (checkpoint version {head['version'].value})")
     promised, found = head["entries"].whole(1), 0
-    entry: Optional[Node] = None
+    about: Node = head
     own: List[str] = []
     for line in filter(None, lines):
         if not line.startswith('{"entry":'):
             own.append(line)
             continue
-        if entry is not None:
-            yield entry, own
-        entry, own = Node(strict.parse(line, where), where)["entry"], []
-        entry["version"].refuse_where(entry["version"].value != found, f"it is not {found}, the next one")
+        yield about, own
+        about, own = Node(strict.parse(line, where), where)["entry"], []
+        about["version"].refuse_where(about["version"].value != found, f"it is not {found}, the next one")
         found += 1
-    if entry is None or found != promised:
+    if found != promised:
         raise UnreadableRecord(f"{where} cannot be read (it has {found} entries, not {promised})")
-    yield entry, own
+    yield about, own
 
 
-def read(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo]) -> Dict[int, LoggedRun]:
-    """The entries of a checkpoint, by number, if it is one of the entries that are listed. Raises like entries_in, and Stale."""
+def read(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo]) -> Checkpoint:
+    """A checkpoint of the entries that are listed, and perhaps of expired ones. Raises like entries_in, and Stale."""
+    parts = entries_in(lines, where)
+    head, own = next(parts)
+    expired = head["expired"].whole(0, head["entries"].value - 1)
+    base = _base_from(own, where)
     runs: Dict[int, LoggedRun] = {}
-    for number, (entry, own) in enumerate(entries_in(lines, where)):
-        _require_same(entry, number, listed.get(number), where)
-        reader = EntryReader(number, where, Keeper(keeps=False))
-        for line in own:
-            action = action_from(line, where)
-            if "files" in action.value:
-                reader.take_files(action["files"])
-            else:
-                action.refuse_where("remove" in action.value or "add" in action.value, "a checkpoint has lists of files instead")
-                reader.take(action)
-        runs[number] = reader.as_run()
-    return runs
+    for number, (entry, own) in enumerate(parts):
+        file = listed.get(number)
+        if (file is None and number >= expired) or (file is not None and entry.value != {"version": number, **identity(file)}):
+            raise Stale(f"{where} is of another entry {number} than the log has now")
+        runs[number] = replace(_entry_from(own, number, where), expired=number < expired)
+    return Checkpoint(runs, expired, base)
 
 
-def _require_same(entry: Node, number: int, file: Optional[FileInfo], where: str) -> None:
-    if file is None or entry.value != _identity(number, file):
-        raise Stale(f"{where} is of another entry {number} than the log has now")
+def _base_from(lines: Iterable[str], where: str) -> FileSet:
+    files: Dict[str, int] = {}
+    tombstones: Dict[str, Tuple[int, str]] = {}
+    for line in lines:
+        base = Node(strict.parse(line, where), where)["base"]
+        for item in base["files"].each(FILES_OF_A_LINE):
+            path, size = _values(item, 2)
+            files[path.text(names.MOST_PATH)] = size.whole()
+        for item in base["tombstones"].each(FILES_OF_A_LINE):
+            path, size, place = _values(item, 3)
+            tombstones[path.text(names.MOST_PATH)] = size.whole(), place.text(names.MOST_PATH)
+    return FileSet(files, tombstones)
+
+
+def _values(item: Node, count: int) -> List[Node]:
+    found = list(item.each(count))
+    item.refuse_where(len(found) != count, f"it has {len(found)} values, not {count}")
+    return found
+
+
+def _entry_from(lines: Iterable[str], number: int, where: str) -> LoggedRun:
+    reader = EntryReader(number, where, Keeper(keeps=False))
+    for line in lines:
+        action = action_from(line, where)
+        if "files" in action.value:
+            reader.take_files(action["files"])
+        else:
+            action.refuse_where("remove" in action.value or "add" in action.value, "a checkpoint has lists of files instead")
+            reader.take(action)
+    return reader.as_run()

@@ -81,7 +81,8 @@ class LoggedUnit:
 class LoggedRun:
     """One log entry. `timestamp_ms` is None if it cannot be read as a time, `partition_columns` if the entry names no table of its own.
 
-    `run_key` is a scheduler's, "" for none; `exit_code` that of the table, None if not known.
+    `run_key` is a scheduler's, "" for none; `exit_code` that of the table, None if not known. `expired`: the entry itself is gone or may
+    go, and a checkpoint has kept only the units and effects that are still needed.
     """
 
     version: int
@@ -107,6 +108,7 @@ class LoggedRun:
     exit_code: Optional[int] = None
     discarded_files: int = 0
     discarded_bytes: int = 0
+    expired: bool = False
 
 
 @dataclass(frozen=True)

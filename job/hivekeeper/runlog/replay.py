@@ -28,10 +28,12 @@ class FileSet:
 class _Replay:
     """The files and tombstones so far. Paths are unique: the newest action wins."""
 
-    def __init__(self) -> None:
-        self.files: Dict[str, int] = {}
-        self.tombstones: Dict[str, Tuple[int, str]] = {}
+    def __init__(self, base: FileSet) -> None:
+        self.files: Dict[str, int] = dict(base.files)
+        self.tombstones: Dict[str, Tuple[int, str]] = dict(base.tombstones)
         self._at_place: Dict[str, Set[str]] = {}
+        for path, (_, where) in base.tombstones.items():
+            self._at_place.setdefault(names.parent(where), set()).add(path)
 
     def take(self, action: Mapping[str, Any]) -> None:
         if "remove" in action:
@@ -53,12 +55,12 @@ class _Replay:
             self._at_place[names.parent(buried[1])].discard(path)
 
 
-def files_at(entries: Iterable[Tuple[str, Iterable[str]]]) -> FileSet:
-    """Replay entries, each given as the name of its file and its lines.
+def files_at(entries: Iterable[Tuple[str, Iterable[str]]], base: FileSet = FileSet({}, {})) -> FileSet:
+    """Replay entries, each given as the name of its file and its lines, on what there was before them.
 
     Adds and removes are unique by path; a discarded place drops its tombstones.
     """
-    replay = _Replay()
+    replay = _Replay(base)
     for version, (where, lines) in enumerate(entries):
         entry = EntryReader(version, where, Keeper(keeps=False))
 

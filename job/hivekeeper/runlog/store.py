@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
@@ -16,8 +17,10 @@ from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import checkpoint, strict
+from hivekeeper.runlog.checkpoint import Checkpoint
 from hivekeeper.runlog.entries import longest_line
 from hivekeeper.runlog.entry_reader import read_entry
+from hivekeeper.runlog.expiry import count_expired
 from hivekeeper.runlog.history import History, LoggedRun, reconcile
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.replay import FileSet, files_at
@@ -45,40 +48,47 @@ def read_history(cluster: Cluster, control: ControlPaths) -> History:
     """
     with _explained():
         listed, checkpoints = list_log(cluster.files, control)
-        keeper = Keeper()
         known = {version: cluster.log_entries[key] for version, key in listed.items() if key in cluster.log_entries}
-        if len(known) < len(listed):
-            known = {**_read_checkpoint(cluster, listed, checkpoints), **known}
+        repeated = Checkpoint()
+        if len(known) < len(listed) or 0 not in listed:
+            _, repeated = _read_checkpoint(cluster, listed, checkpoints)
+        known, keeper = {**repeated.runs, **known}, Keeper()
         unread = iter(_read_entries(cluster, {version: key for version, key in listed.items() if version not in known}, keeper))
         found: Dict[int, LoggedRun] = {}
-        for version in sorted(listed, reverse=True):
+        for version in sorted({*listed, *range(repeated.expired)}, reverse=True):
             entry = known[version] if version in known else next(unread)
             if entry is not None:
-                found[version] = cluster.log_entries[listed[version]] = keeper.pass_by(entry)
+                found[version] = keeper.pass_by(entry)
+                if version in listed:
+                    cluster.log_entries[listed[version]] = found[version]
         return reconcile(found, control.log)
 
 
-def _read_checkpoint(cluster: Cluster, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]) -> Mapping[int, LoggedRun]:
-    """The entries in the newest checkpoint, by number; none where it cannot be used. Raises NewerRecord."""
-    file = newest_checkpoint(listed, checkpoints)
-    if file is None:
-        return {}
-    try:
-        return checkpoint.read(_unpacked(cluster, file), file.path, listed)
-    except NewerRecord:
-        raise
-    except (SourceMissing, NoPermission):
-        # A run that wrote a newer one has removed it; or it has more entries than the group may read.
-        return {}
-    except UnreadableRecord as error:
-        log.warning("step=read-log reason=%r", f"{error}; it is not used, the entries are read instead")
-        return {}
+def _read_checkpoint(
+    cluster: Cluster, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]
+) -> Tuple[Optional[FileInfo], Checkpoint]:
+    """The newest checkpoint that can be used, and its file; an empty one where there is none. Raises NewerRecord.
 
-
-def newest_checkpoint(listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]) -> Optional[FileInfo]:
-    """Of those that are not ahead of the entries, as they are after a restore of the log."""
-    usable = [version for version in checkpoints if version in listed]
-    return checkpoints[max(usable)] if usable else None
+    One that was read before has only its expired entries: the others are known.
+    """
+    # One that is ahead of the entries is of a log that was restored since.
+    usable = [checkpoints[version] for version in sorted(checkpoints, reverse=True) if version in listed]
+    for file in sorted(usable, key=lambda file: file not in cluster.log_entries):
+        try:
+            found = cluster.log_entries.get(file)
+            if found is None or found.expired < min(listed):
+                found = checkpoint.read(_unpacked(cluster, file), file.path, listed)
+            expired = {version: run for version, run in found.runs.items() if run.expired}
+            cluster.log_entries[file] = Checkpoint(expired, found.expired, found.base)
+            return file, found
+        except NewerRecord:
+            raise
+        except (SourceMissing, NoPermission):
+            # A run that wrote a newer one has removed it; or it has more entries than the group may read.
+            continue
+        except UnreadableRecord as error:
+            log.warning("step=read-log reason=%r", f"{error}; it is not used, the entries are read instead")
+    return None, Checkpoint()
 
 
 def _unpacked(cluster: Cluster, file: FileInfo) -> Iterator[str]:
@@ -87,30 +97,56 @@ def _unpacked(cluster: Cluster, file: FileInfo) -> Iterator[str]:
     return strict.lines_of(checkpoint.decompress(cluster.files.read_bytes(file), file.path), file.path)
 
 
-def make_checkpoint(cluster: Cluster, control: ControlPaths, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]) -> bytes:
-    """The content of a checkpoint of all these entries. Raises like read_history, and FilesError."""
+@dataclass(frozen=True)
+class NewCheckpoint:
+    """The content of a checkpoint to write; the one that it follows; and the files of the entries that are expired according to both."""
+
+    content: bytes
+    follows: Optional[FileInfo]
+    expired: Tuple[FileInfo, ...]
+
+
+def make_checkpoint(
+    cluster: Cluster, control: ControlPaths, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo], retention_ms: int
+) -> NewCheckpoint:
+    """A checkpoint of all these entries. Raises like read_history, and FilesError."""
     with _explained():
-        read_history(cluster, control)
-        missing = [file.path for file in listed.values() if file not in cluster.log_entries]
-        if missing:
-            raise SourceReplaced(f"{missing[0]} is not the entry that was listed")
-        runs = [cluster.log_entries[listed[version]] for version in sorted(listed)]
-        return checkpoint.compress(checkpoint.lines_of(_texts_of(cluster, listed, checkpoints), runs))
+        history = read_history(cluster, control)
+        replaced = [file.path for file in listed.values() if file not in cluster.log_entries]
+        if replaced:
+            raise SourceReplaced(f"{replaced[0]} is not the entry that was listed")
+        follows, former = _read_checkpoint(cluster, listed, checkpoints)
+        runs = history.runs[: max(listed) + 1]
+        written_ms = {version: file.mtime_ms for version, file in listed.items()}
+        expired = max(former.expired, count_expired(history, written_ms, retention_ms))
+        fresh = [listed[version] for version in range(former.expired, expired)]
+        base = files_at(_texts(cluster, fresh), former.base)
+        texts = _repeat(cluster, listed, follows)
+        content = checkpoint.compress(checkpoint.lines_of(texts, runs, expired, base, control.log))
+        return NewCheckpoint(content, follows, tuple(listed[version] for version in range(former.expired) if version in listed))
 
 
-def _texts_of(
-    cluster: Cluster, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]
-) -> Iterator[Tuple[FileInfo, Iterable[str]]]:
-    """Each entry's file and lines, oldest first: from the newest checkpoint, where it is one of these entries, then from the entries."""
-    done = _read_checkpoint(cluster, listed, checkpoints)
-    file = newest_checkpoint(listed, checkpoints)
-    if done and file is not None:
-        for number, (_, lines) in enumerate(checkpoint.entries_in(_unpacked(cluster, file), file.path)):
-            yield listed[number], lines
-    for entry, pieces in _read_all(cluster, [listed[version] for version in sorted(listed) if version not in done]):
+def _repeat(
+    cluster: Cluster, listed: Mapping[int, FileInfo], follows: Optional[FileInfo]
+) -> Iterator[Tuple[Mapping[str, int], Iterable[str]]]:
+    """Each entry's identity and lines, oldest first: from a checkpoint, then from the later entries."""
+    done = 0
+    if follows is not None:
+        entries = checkpoint.entries_in(_unpacked(cluster, follows), follows.path)
+        next(entries)
+        for entry, lines in entries:
+            yield {key: value for key, value in entry.value.items() if key != "version"}, lines
+            done += 1
+    later = [listed[version] for version in sorted(listed) if version >= done]
+    yield from ((checkpoint.identity(file), lines) for file, (_, lines) in zip(later, _texts(cluster, later)))
+
+
+def _texts(cluster: Cluster, wanted: Sequence[FileInfo]) -> Iterator[Tuple[str, Iterable[str]]]:
+    """The path and lines of each. Raises SourceMissing."""
+    for file, pieces in _read_all(cluster, wanted):
         if pieces is None:
-            raise SourceMissing(entry.path)
-        yield entry, strict.lines_of(pieces, entry.path)
+            raise SourceMissing(file.path)
+        yield file.path, strict.lines_of(pieces, file.path)
 
 
 def read_whole(cluster: Cluster, control: ControlPaths, history: History, since: int = 0, until: Optional[int] = None) -> History:
@@ -118,7 +154,7 @@ def read_whole(cluster: Cluster, control: ControlPaths, history: History, since:
     wanted = {
         run.version
         for run in history.runs[since : until if until is None else until + 1]
-        if not all(effect.whole for effect in run.effects)
+        if not run.expired and not all(effect.whole for effect in run.effects)
     }
     if not wanted:
         return history
@@ -169,11 +205,12 @@ def _read_lot(files: Files, lot: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo,
 
 
 def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
-    """The files known to the log at a version; raises like read_history."""
+    """The files known to the log at a version whose entry is not expired; raises like read_history."""
     with _explained():
-        listed = [key for number, key in sorted(list_log(cluster.files, control)[0].items()) if number <= version]
-        read = _read_all(cluster, listed)
-        return files_at((file.path, strict.lines_of(pieces, file.path)) for file, pieces in read if pieces is not None)
+        listed, checkpoints = list_log(cluster.files, control)
+        former = Checkpoint() if 0 in listed else _read_checkpoint(cluster, listed, checkpoints)[1]
+        wanted = [file for number, file in sorted(listed.items()) if former.expired <= number <= version]
+        return files_at(_texts(cluster, wanted), former.base)
 
 
 @contextmanager

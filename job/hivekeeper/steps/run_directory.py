@@ -42,7 +42,8 @@ class Run:
     """What every step of one run on one table needs.
 
     `leftover_ms`: how long a writer's directory above the units must be unchanged to count as a leftover; None: never.
-    `checkpoint_interval`: the entries of the log after which it gets a checkpoint; None for a recovery, which writes none.
+    `checkpoint_interval`: the entries of the log after which it gets a checkpoint, which may let go entries older than `log_retention_ms`;
+    None for a recovery, which writes none.
     """
 
     cluster: Cluster
@@ -54,6 +55,7 @@ class Run:
     # The rights of directories on the path to a backup, and of records.
     rights: Guard = ownership.CLOSED
     checkpoint_interval: Optional[int] = None
+    log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
 
     @property
@@ -112,7 +114,16 @@ def open_run(
     later takeover finds the directories and renames them.
     `group_reads`: whether the group may read everything that the run's records will describe.
     """
-    run = Run(cluster, table, control, control.run(name), lock, settings.leftover_age_ms, checkpoint_interval=settings.checkpoint_interval)
+    run = Run(
+        cluster,
+        table,
+        control,
+        control.run(name),
+        lock,
+        leftover_ms=settings.leftover_age_ms,
+        checkpoint_interval=settings.checkpoint_interval,
+        log_retention_ms=settings.log_retention_ms,
+    )
     group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)

@@ -21,8 +21,6 @@ log = logging.getLogger(__name__)
 MOST_COMMIT_TRIES = 1000
 # HDFS can still be read in safe mode, so reading the log would succeed on every try.
 MOST_UNANSWERED = 4
-# Checkpoints that stay besides a new one, for commands that have listed them and are about to read.
-OLDER_CHECKPOINTS = 1
 
 
 def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
@@ -67,7 +65,8 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
 
 
 def _write_checkpoint(run: Run) -> None:
-    """Write a checkpoint if the log has got enough entries since the newest one, and remove old ones.
+    """Write a checkpoint if the log has got enough entries since the newest one; remove older ones, and entries that are expired according
+    to the last two.
 
     It repeats what the entries say, so a run that cannot write one has done all the same.
     """
@@ -78,12 +77,13 @@ def _write_checkpoint(run: Run) -> None:
         newest = max(entries)
         if newest - max((version for version in found if version <= newest), default=-1) < run.checkpoint_interval:
             return
-        content = store.make_checkpoint(run.cluster, run.control, entries, found)
+        made = store.make_checkpoint(run.cluster, run.control, entries, found, run.log_retention_ms)
         run.files.delete_tree(run.paths.checkpoint)
-        run.files.write_new(run.paths.checkpoint, content, run.record_mode)
+        run.files.write_new(run.paths.checkpoint, made.content, run.record_mode)
         run.files.rename_exact(run.paths.checkpoint, names.join(run.control.log, names.checkpoint(newest)))
-        for version in sorted(found, reverse=True)[OLDER_CHECKPOINTS:]:
-            run.files.delete_tree(found[version].path)
+        # The one before stays, for commands that have listed it and are about to read, and in case that this one is damaged one day.
+        for file in [*(file for file in found.values() if file != made.follows), *made.expired]:
+            run.files.delete_tree(file.path)
     except (FilesError, HivekeeperError) as error:
         log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))
 

@@ -1,0 +1,41 @@
+"""Decide which entries of a table's log are old enough to go: the oldest ones, of which nothing is needed any more.
+
+Pure. A checkpoint keeps what commands still ask of them (docs/on-disk.md).
+"""
+
+from __future__ import annotations
+
+from typing import List, Mapping, Tuple
+
+from hivekeeper.runlog.history import History
+
+
+def count_expired(history: History, written_ms: Mapping[int, int], retention_ms: int) -> int:
+    """How many entries, from number 0 on, are expired. `written_ms` has the times of those that the log still has, by the NameNode's clock.
+
+    An entry stays, and all later ones, while its backup or record exists, while a later entry that stays undoes it, and until it is
+    older than the retention. So a cleanup's first entry stays until its last one says what is gone. The newest entry's time is the present: it
+    has just been written.
+    """
+    if not written_ms:
+        return 0
+    newest = max(written_ms)
+    needed = [effect.version for effect in history.standing] + [run.version for run in history.records]
+    count = min([newest, *needed])
+    young = [version for version, time_ms in written_ms.items() if written_ms[newest] - time_ms < retention_ms]
+    return _before_none(_spans(history), min([count, *young]))
+
+
+def _spans(history: History) -> List[Tuple[int, int]]:
+    """Pairs of entries of which the later one undid a part of the earlier."""
+    at = {effect.key: effect.version for effect in history.effects}
+    return [(at[effect.undoes], effect.version) for effect in history.effects if effect.undoes in at]
+
+
+def _before_none(spans: List[Tuple[int, int]], count: int) -> int:
+    """The highest number, `count` at most, that parts none of the pairs."""
+    for earlier, later in sorted(spans, key=lambda span: span[1], reverse=True):
+        if earlier < count <= later:
+            count = earlier
+    # A pair that ends lower was looked at with a higher count, which did not part it; the lower one may.
+    return count if all(not earlier < count <= later for earlier, later in spans) else _before_none(spans, count)
