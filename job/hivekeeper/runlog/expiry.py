@@ -14,8 +14,8 @@ def count_expired(history: History, written_ms: Mapping[int, int], retention_ms:
     """How many entries, from number 0 on, are expired. `written_ms` has the times of those that the log still has, by the NameNode's clock.
 
     An entry stays, and all later ones, while its backup or record exists, while a later entry that stays undoes it, and until it is
-    older than the retention. So a cleanup's first entry stays until its last one says what is gone. The newest entry's time is the present: it
-    has just been written.
+    older than the retention. So a cleanup's first entry stays until its last one says what is gone. The newest entry's time is the
+    present: it has just been written.
     """
     if not written_ms:
         return 0
@@ -34,8 +34,8 @@ def _spans(history: History) -> List[Tuple[int, int]]:
 
 def _before_none(spans: List[Tuple[int, int]], count: int) -> int:
     """The highest number, `count` at most, that parts none of the pairs."""
-    for earlier, later in sorted(spans, key=lambda span: span[1], reverse=True):
-        if earlier < count <= later:
-            count = earlier
-    # A pair that ends lower was looked at with a higher count, which did not part it; the lower one may.
-    return count if all(not earlier < count <= later for earlier, later in spans) else _before_none(spans, count)
+    parted = [count]
+    while parted:
+        count = min(parted)
+        parted = [earlier for earlier, later in spans if earlier < count <= later]
+    return count
