@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from support.builders import a_table
@@ -21,7 +21,8 @@ Act = Callable[[Desk], Any]
 class Scenario:
     """A command, what happened before it, and who writes while it runs: an action just before the first change of a name.
 
-    `arrivals` are the rows that writers add to the first unit.
+    `arrivals` are the rows that writers add to the first unit. `kept` is how many backups each unit has when everything is settled: where
+    its files are as before, and where it was compacted.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Scenario:
     prepare: Act = lambda _desk: None
     writers: Mapping[str, Act] = field(default_factory=dict)
     arrivals: Tuple[str, ...] = ()
+    kept: Tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
 
     @property
     def subcommand(self) -> str:
@@ -59,6 +61,33 @@ def start_committer(desk: Desk) -> None:
 def compact(desk: Desk) -> None:
     done = outcomes(desk.compact())
     assert set(done.values()) == {"swapped"}, done
+
+
+def compact_and_undo(desk: Desk) -> None:
+    """Each unit has its own files again, and a backup of the compacted ones."""
+    compact(desk)
+    assert set(outcomes(desk.rollback()).values()) == {"rolled-back"}
+
+
+def with_short_memory(command: Act) -> Act:
+    """The command, with a checkpoint after each entry of the log, which keeps no entry longer than it is needed."""
+
+    def act(desk: Desk) -> Any:
+        desk.settings = replace(desk.settings, checkpoint_interval=1, log_retention_ms=0)
+        return command(desk)
+
+    return act
+
+
+def compact_then_clean_up(desk: Desk) -> Any:
+    desk.settings = replace(desk.settings, cleanup_after=True, min_age_ms=0, keep_latest_versions=1)
+    return desk.compact()
+
+
+def become_old(desk: Desk) -> None:
+    """The last checkpoint marks entries as expired."""
+    compact_and_undo(desk)
+    NIGHTLY.command(desk)
 
 
 def compact_and_append_to_backup(desk: Desk) -> None:
@@ -97,6 +126,8 @@ PUT_BACK = Scenario(
     arrivals=(RECREATED,),
 )
 ROLLBACK = Scenario("rollback", Desk.rollback, compact, {"live → retired": append_late}, (LATE,))
+NIGHTLY = Scenario("compact-swap, then cleanup", with_short_memory(compact_then_clean_up), compact_and_undo, kept=((1,), (1, 2)))
+OLD_LOG = Scenario("rollback, of an old log", with_short_memory(Desk.rollback), become_old)
 CLEANUP = Scenario("cleanup", Desk.cleanup, compact_and_append_to_backup, arrivals=(LATE,))
 TO_TRASH = Scenario("cleanup, to the trash", lambda desk: desk.cleanup(how="trash"), compact_and_append_to_backup, arrivals=(LATE,))
 
@@ -104,6 +135,8 @@ SCENARIOS = (
     COMPACT,
     PUT_BACK,
     ROLLBACK,
+    NIGHTLY,
+    OLD_LOG,
     CLEANUP,
     TO_TRASH,
     Scenario("recover, after compact-swap", Desk.recover, killed(COMPACT, "live → retired"), arrivals=(LATE,)),

@@ -149,4 +149,4 @@ def test_a_killed_process_keeps_its_lock_for_about_a_minute_and_then_the_next_co
         result = desk.recover()
     assert result.code is Exit.DONE, result.tables[0].problem
     assert int(time.monotonic() - begin) in LEASE_S
-    require_settled(desk.world, desk.world.picture(), IN_THE_GAP.scenario.subcommand)
+    require_settled(desk.world, desk.world.picture(), IN_THE_GAP.scenario)

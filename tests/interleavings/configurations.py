@@ -14,6 +14,7 @@ from support.builders import a_partition, a_table
 from support.fakes.rows import DataFile
 
 COMPACT, RECOVER, ROLLBACK, CLEANUP = "compact", "recover", "rollback", "cleanup"
+COMPACT_SHORTLY, ROLLBACK_SHORTLY = "compact, short memory", "rollback, short memory"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "rollback, pause, kill": Configuration((*BACK, COMPACT), kills=1, lapses=1, swapped=True),
     "compact, rollback, rollback": Configuration((COMPACT, ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
     "rollback, rollback": Configuration((ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
+    "checkpoints": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True),
+    "checkpoints, pause": Configuration((ROLLBACK_SHORTLY, COMPACT_SHORTLY), kills=0, lapses=1, swapped=True),
     "cleanup, open stream": Configuration((CLEANUP, RECOVER), one("append_to_old", "b1"), kills=1, swapped=True),
     "cleanup, errors": Configuration((CLEANUP, RECOVER), kills=1, errors=2, swapped=True),
     "cleanup, pause, rollback": Configuration((CLEANUP, ROLLBACK), APPEND, kills=1, lapses=1, swapped=True),

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Dict, Iterator, List, Mapping, Set
+from typing import Dict, Iterator, List, Mapping, Sequence, Set
 
 from hivekeeper import names
+from hivekeeper.model import FileInfo
 from hivekeeper.names import RUN_DIRECTORY
+from hivekeeper.runlog import checkpoint, strict
 from hivekeeper.runlog.entry_reader import read_entry
+from hivekeeper.runlog.history import LoggedRun
+from hivekeeper.runlog.strict import UnreadableRecord
 from interleavings.runners import TABLE
 from interleavings.world import World
 from interleavings.writers import LIVE, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
+from support.fakes.files import info
 from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"
@@ -87,15 +92,30 @@ def judge_end(world: World) -> Iterator[str]:
 
 
 def _judge_log(world: World) -> Iterator[str]:
-    entries = [
-        read_entry(node.content.splitlines(), names.log_version(names.base(path)) or 0, path) for path, node in world.files_below(LOG)
-    ]
+    files = dict(world.files_below(LOG))
+    numbers = {path: names.log_version(names.base(path)) for path in files}
+    listed = {number: info(path, files[path]) for path, number in numbers.items() if number is not None}
+    entries = [read_entry(files[file.path].content.splitlines(), version, file.path) for version, file in sorted(listed.items())]
+    for path, node in files.items():
+        if names.checkpoint_version(names.base(path)) is not None:
+            yield from _judge_checkpoint(path, node.content, listed, entries)
     finished = [entry.run for entry in entries if entry.finished]
     if len(set(finished)) < len(finished):
         yield "a run is twice in the log"
     directories = {RUN_DIRECTORY.fullmatch(name) for name in _names_in(world, RUNS)}
     if any(match is not None and match["run"] not in finished for match in directories):
         yield "a run that is not in the log is left"
+
+
+def _judge_checkpoint(path: str, content: bytes, listed: Mapping[int, FileInfo], entries: Sequence[LoggedRun]) -> Iterator[str]:
+    """A checkpoint is whole, of the entries that are there, and says of their units what they say."""
+    try:
+        found = checkpoint.read(strict.lines_of(checkpoint.decompress([content], path), path), path, listed)
+    except UnreadableRecord as broken:
+        yield f"a checkpoint cannot be used: {broken}"
+        return
+    if any(found.runs[version].units != entries[version].units for version in found.runs):
+        yield "a checkpoint says something else than the log"
 
 
 def _names_in(world: World, directory: str) -> List[str]:

@@ -26,6 +26,7 @@ QUICK = [
     "rollback, append slowly",
     "rollback, overwrite directory",
     "rollback, rollback",
+    "checkpoints",
     "cleanup, open stream",
     "cleanup, errors",
 ]

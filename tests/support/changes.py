@@ -55,7 +55,10 @@ def name_place(path: str, root: str) -> str:
         return _name_in_run(of_run["run"], of_run["rest"] or "")
     of_control = OF_CONTROL.search(path)
     if of_control:
-        is_entry = names.log_version(of_control["file"] or "") is not None
+        file = of_control["file"] or ""
+        if names.checkpoint_version(file) is not None:
+            return "log checkpoint"
+        is_entry = names.log_version(file) is not None
         return "log" if is_entry else f"{of_control['rest']} directory" if of_control["rest"] != "lock" else "lock"
     below = path[len(root) :].strip("/") if names.join(path, "").startswith(names.join(root, "")) else ""
     return "live" if all("=" in part for part in below.split("/") if part) else "live/FILE"

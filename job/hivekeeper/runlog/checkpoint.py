@@ -16,7 +16,8 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.runlog import strict
 from hivekeeper.runlog.entry_reader import AFTER, BEFORE, EntryReader, action_from
-from hivekeeper.runlog.history import Effect, LoggedRun
+from hivekeeper.runlog.expiry import find_needed
+from hivekeeper.runlog.history import Effect, History, LoggedRun
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.replay import FileSet
@@ -53,24 +54,26 @@ class Checkpoint:
 
 
 def lines_of(
-    texts: Iterable[Tuple[Mapping[str, int], Iterable[str]]], runs: Sequence[LoggedRun], expired: int, base: FileSet, where: str
+    texts: Iterable[Tuple[Mapping[str, int], Iterable[str]]], history: History, expired: int, base: FileSet, where: str
 ) -> Iterator[str]:
     """The lines of a checkpoint of these entries, oldest first: each its identity and its lines, and what was read from it.
 
     The lines may also come from an older checkpoint. They are repeated as they are, but for schemas and lists of files: the lists are those
-    that `runs` still have. Of an expired entry only the units remain that have one.
+    that the history still has. Of an expired entry only the units remain that `find_needed` names.
     """
-    yield _line({"checkpoint": {"version": VERSION, "entries": len(runs), "expired": expired}})
+    yield _line({"checkpoint": {"version": VERSION, "entries": len(history.runs), "expired": expired}})
     yield from _base_lines(base)
-    places = {effect.place for run in runs for effect in run.effects if _is_kept(effect)}
-    places.update(names.record_place(run.directory) for run in runs if run.operation == BACKUP)
-    for run, (entry, lines) in zip(runs, texts):
+    needed = find_needed(history)
+    places = {effect.place for effect in history.effects if effect.key in needed}
+    places.update(names.record_place(run.directory) for run in history.runs if run.operation == BACKUP)
+    for run, (entry, lines) in zip(history.runs, texts):
         yield _line({"entry": {"version": run.version, **entry}})
-        numbers = {effect.number for effect in run.effects if _is_kept(effect)}
+        numbers = {effect.number for effect in run.effects if effect.key in needed}
         for action in _without_files(lines, where):
             yield from [action] if run.version >= expired else _of_expired(action, numbers, places)
         for effect in run.effects:
-            yield from _lists(effect)
+            if run.version >= expired or effect.number in numbers:
+                yield from _lists(effect)
 
 
 def identity(file: FileInfo) -> Dict[str, int]:
@@ -99,8 +102,8 @@ def _without_files(lines: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _of_expired(line: str, numbers: Container[int], places: Container[str]) -> Iterator[str]:
-    """An action of an expired entry, without what is about units that have no list any more. `places` are the backups and records of which
-    there is still something to say: that they were discarded.
+    """An action of an expired entry, without what is about units of other numbers. `places` are the backups and records of which there is
+    still something to say: that they were discarded.
     """
     action = json.loads(line)
     if "commitInfo" in action:
@@ -110,10 +113,6 @@ def _of_expired(line: str, numbers: Container[int], places: Container[str]) -> I
         yield from [line] if action["discarded"]["place"] in places else []
     elif "discarding" not in action:
         yield line
-
-
-def _is_kept(effect: Effect) -> bool:
-    return effect.whole or bool(effect.after)
 
 
 def _lists(effect: Effect) -> Iterator[str]:

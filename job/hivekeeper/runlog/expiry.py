@@ -5,9 +5,9 @@ Pure. A checkpoint keeps what commands still ask of them (docs/on-disk.md).
 
 from __future__ import annotations
 
-from typing import List, Mapping, Tuple
+from typing import List, Mapping, Set, Tuple
 
-from hivekeeper.runlog.history import History
+from hivekeeper.runlog.history import History, UnitKey
 
 
 def count_expired(history: History, written_ms: Mapping[int, int], retention_ms: int) -> int:
@@ -24,6 +24,22 @@ def count_expired(history: History, written_ms: Mapping[int, int], retention_ms:
     count = min([newest, *needed])
     young = [version for version, time_ms in written_ms.items() if written_ms[newest] - time_ms < retention_ms]
     return _before_none(_spans(history), min([count, *young]))
+
+
+def find_needed(history: History) -> Set[UnitKey]:
+    """The effects that must be known even if their entries are expired: of each partition the last one that cannot be undone, because its
+    backup was discarded, and all later ones. Nothing that is on top of it refers to anything below (rule 11 in docs/on-disk.md).
+    """
+    undone = {effect.undoes for effect in history.effects}
+    needed: Set[UnitKey] = set()
+    ended: Set[str] = set()
+    for effect in reversed(history.effects):
+        if effect.partition in ended:
+            continue
+        needed.add(effect.key)
+        if effect.undoes is None and effect.key not in undone and effect.place in history.discarded:
+            ended.add(effect.partition)
+    return needed
 
 
 def _spans(history: History) -> List[Tuple[int, int]]:

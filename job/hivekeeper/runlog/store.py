@@ -116,13 +116,13 @@ def make_checkpoint(
         if replaced:
             raise SourceReplaced(f"{replaced[0]} is not the entry that was listed")
         follows, former = _read_checkpoint(cluster, listed, checkpoints)
-        runs = history.runs[: max(listed) + 1]
+        history = History(history.runs[: max(listed) + 1])
         written_ms = {version: file.mtime_ms for version, file in listed.items()}
         expired = max(former.expired, count_expired(history, written_ms, retention_ms))
         fresh = [listed[version] for version in range(former.expired, expired)]
         base = files_at(_texts(cluster, fresh), former.base)
         texts = _repeat(cluster, listed, follows)
-        content = checkpoint.compress(checkpoint.lines_of(texts, runs, expired, base, control.log))
+        content = checkpoint.compress(checkpoint.lines_of(texts, history, expired, base, control.log))
         return NewCheckpoint(content, follows, tuple(listed[version] for version in range(former.expired) if version in listed))
 
 
