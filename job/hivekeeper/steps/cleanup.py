@@ -10,7 +10,6 @@ from functools import partial
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper.errors import Refused
-from hivekeeper.model import Snapshot
 from hivekeeper.names import RunId
 from hivekeeper.plan.retention import find_shown, why_needed, why_shown
 from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
@@ -40,7 +39,7 @@ def discard_units(run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: i
 
     `lives`: the directories of the table's partitions by name. A backup that one of them lies in is never discarded.
     """
-    discard = discarder(run, plan, lives)
+    discard = discarder(run, plan, lives, begun=False)
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -61,9 +60,9 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str]) -> Act:
-    """The function that discards one unit, also of an interrupted cleanup, in which it may already be gone. Call it oldest first."""
-    return partial(_discard_one, run, plan, _Shown(run, plan, lives), {})
+def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True) -> Act:
+    """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
+    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives), {})
 
 
 class _Shown:
@@ -89,11 +88,11 @@ class _Shown:
         return why_shown(self.shown[place]) if place in self.shown else None
 
 
-def _discard_one(run: Run, plan: RunPlan, shown: _Shown, kept: Dict[str, RunId], unit: PlannedUnit) -> UnitResult:
+def _discard_one(run: Run, plan: RunPlan, begun: bool, shown: _Shown, kept: Dict[str, RunId], unit: PlannedUnit) -> UnitResult:
     """`kept`: by partition, the oldest run so far whose backup could not be discarded."""
     backup = unit.backup.place if unit.backup else ""
     why = shown.why_kept(backup) or _why_needed(run, unit, kept)
-    result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH)
+    result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH, begun)
     if unit.backup and result.outcome is Outcome.KEPT:
         kept.setdefault(unit.name, unit.backup.run)
     log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.log_field, backup, result.for_log)
@@ -118,22 +117,22 @@ def _places(run: Run, unit: PlannedUnit) -> Tuple[str, str, str]:
     return run.backup_path(unit), run.paths.unit("held", unit.number), run.paths.unit("discarding", unit.number)
 
 
-def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, cause: str = "", tries: int = 0) -> UnitResult:
-    """Discard one unit, continuing from where its backup is."""
+def discard_unit(run: Run, unit: PlannedUnit, to_trash: bool, begun: bool, cause: str = "", tries: int = 0) -> UnitResult:
+    """Discard one unit. If it may have been begun, it is looked for first; else its backup is at its place, unless the rename fails."""
     if tries >= MOST_TRIES:
         raise needs_investigation(run, unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause})")
-    source, held, doomed = _places(run, unit)
-    seen = run.files.look([run.paths.top, source, held, doomed])
-    if not seen[run.paths.top].exists:
-        raise fenced(run)
     try:
+        if begun:
+            return _go_on(run, unit, to_trash)
         require_lock(run)
-        return _go_on(run, unit, to_trash, seen)
+        source, held, _ = _places(run, unit)
+        run.files.rename_exact(source, held)
+        return _discard_held(run, unit, to_trash)
     except NoPermission as error:
         return _give_back(run, unit, Reason(Code.NO_PERMISSION, str(error)))
     except FilesError as error:
         require_answers(error, tries + 1)
-        return discard_unit(run, unit, to_trash, str(error), tries + 1)
+        return discard_unit(run, unit, to_trash, True, str(error), tries + 1)
 
 
 def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
@@ -150,23 +149,34 @@ def _give_back(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
     return UnitResult(unit, Outcome.KEPT, why=why)
 
 
-def _go_on(run: Run, unit: PlannedUnit, to_trash: bool, seen: Mapping[str, Snapshot]) -> UnitResult:
+def _go_on(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+    """Continue from where the unit's backup is."""
     source, held, doomed = _places(run, unit)
-    late: Tuple[str, ...] = ()
-    if not seen[doomed].exists:
-        if seen[source].exists:
-            run.files.rename_exact(source, held)
-        elif not seen[held].exists:
-            return UnitResult(unit, Outcome.DISCARDED)
-        why, late = find_objection(run, unit, held)
-        if not why and to_trash and not run.files.move_to_trash(held):
-            why = Reason(Code.TRASH_OFF, NO_TRASH)
-        if why:
-            run.files.rename_exact(held, source)
-            return UnitResult(unit, Outcome.KEPT, late_files=late, why=why)
-        if not to_trash:
-            run.files.rename_exact(held, doomed)
-    run.files.delete_tree(doomed)
+    seen = run.files.look([run.paths.top, source, held, doomed], 0)
+    if not seen[run.paths.top].exists:
+        raise fenced(run)
+    require_lock(run)
+    if seen[doomed].exists:
+        run.files.delete_tree(doomed)
+        return UnitResult(unit, Outcome.DISCARDED)
+    if seen[source].exists:
+        run.files.rename_exact(source, held)
+    elif not seen[held].exists:
+        return UnitResult(unit, Outcome.DISCARDED)
+    return _discard_held(run, unit, to_trash)
+
+
+def _discard_held(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+    source, held, doomed = _places(run, unit)
+    why, late = find_objection(run, unit, held)
+    if not why and to_trash and not run.files.move_to_trash(held):
+        why = Reason(Code.TRASH_OFF, NO_TRASH)
+    if why:
+        run.files.rename_exact(held, source)
+        return UnitResult(unit, Outcome.KEPT, late_files=late, why=why)
+    if not to_trash:
+        run.files.rename_exact(held, doomed)
+        run.files.delete_tree(doomed)
     return UnitResult(unit, Outcome.DISCARDED, late_files=late)
 
 
