@@ -87,8 +87,10 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
     """Raise UsageError for options that contradict each other."""
     if parsed.command == "history" and parsed.files != (parsed.of_run is not None):
         raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
-    if parsed.command == "history" and sum((parsed.files, parsed.at is not None, parsed.partitions, parsed.cleanups)) > 1:
-        raise UsageError("--files, --at, --partitions and --cleanups cannot be combined", next="give one of them")
+    if parsed.command == "history" and sum((parsed.files, parsed.at is not None, parsed.partitions, parsed.cleanups, parsed.orphans)) > 1:
+        raise UsageError("--files, --at, --partitions, --cleanups and --orphans cannot be combined", next="give one of them")
+    if parsed.command == "history" and parsed.orphans and (selected.tables or selected.exclude or parsed.where):
+        raise UsageError("--orphans is about whole databases", next="give --database alone")
     if parsed.command == "history" and parsed.where and (parsed.at is not None or parsed.cleanups):
         name, what = ("--cleanups", "a cleanup") if parsed.cleanups else ("--at", "a version of the log")
         raise UsageError(f"{name} and --where cannot be combined: {what} is of the whole table", next="leave one of them out")

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Callable, ContextManager, Mapping
 
 from hivekeeper import names
-from hivekeeper.commands import analyze, backup, cleanup, compact_swap, doctor, history, pin, recover, rollback, verify
+from hivekeeper.commands import analyze, backup, cleanup, compact_swap, doctor, history, orphans, pin, recover, rollback, verify
 from hivekeeper.commands.context import Context
 from hivekeeper.config.layers import Config
 from hivekeeper.model import Selection
@@ -62,8 +62,10 @@ COMMANDS: Mapping[str, Callable[[Context, argparse.Namespace], CommandResult]] =
     "verify": lambda context, parsed: verify.verify(context, parsed.of_run, parsed.level),
     "rollback": lambda context, parsed: rollback.rollback(context, parsed.of_run),
     "cleanup": lambda context, _: cleanup.clean_up(context),
-    "history": lambda context, parsed: history.show_history(
-        context, history.View(parsed.of_run, parsed.at, parsed.partitions, parsed.cleanups)
+    "history": lambda context, parsed: (
+        orphans.show_orphans(context)
+        if parsed.orphans
+        else history.show_history(context, history.View(parsed.of_run, parsed.at, parsed.partitions, parsed.cleanups))
     ),
     "pin": lambda context, parsed: pin.pin(context, parsed.of_run, pinned=True),
     "unpin": lambda context, parsed: pin.pin(context, parsed.of_run, pinned=False),

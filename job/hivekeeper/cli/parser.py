@@ -178,6 +178,9 @@ def _add_history(commands: Any) -> None:
         "--partitions", action="store_true", help="the old files of each partition, and whether a cleanup would keep them now"
     )
     parser.add_argument("--cleanups", action="store_true", help="what each cleanup discarded, and by which rules")
+    parser.add_argument(
+        "--orphans", action="store_true", help="what is left in each --database of tables, backups and runs that are not there any more"
+    )
     _add_common(parser)
 
 

@@ -40,13 +40,17 @@ def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> T
 
 
 def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]:
+    return sorted(name for name in names_of_tables(cluster, database) if not names.is_backup(name, backup_prefix))
+
+
+def names_of_tables(cluster: Cluster, database: str) -> Tuple[str, ...]:
+    """All of a database, backup tables too. Raises Refused if there is no such database."""
     try:
-        found = cluster.metastore.table_names(database)
+        return cluster.metastore.table_names(database)
     except KeyError as error:
         raise Refused(
             f"the database {database} does not exist", code=Code.NO_SUCH_DATABASE, next="look at the spelling; SHOW DATABASES lists them"
         ) from error
-    return sorted(name for name in found if not names.is_backup(name, backup_prefix))
 
 
 def _is_backup(table: Table) -> bool:

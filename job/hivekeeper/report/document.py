@@ -14,6 +14,7 @@ from hivekeeper.config.layers import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check, Level, Place
+from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
@@ -120,6 +121,7 @@ def _table(outcome: TableOutcome) -> Json:
         "files": _file_set(outcome.files),
         "old_files": [_old_files(one) for one in outcome.old_files or ()],
         "cleanups": [_cleanup(run) for run in outcome.cleanups or ()],
+        "orphans": [_orphan(one) for one in outcome.orphans or ()],
         "quarantined": [_quarantined(one) for one in outcome.quarantined],
     }
 
@@ -185,6 +187,21 @@ def _logged_run(run: LoggedRun) -> Json:
             }
             for unit in run.units
         ],
+    }
+
+
+def _orphan(one: Orphan) -> Json:
+    return {
+        "kind": one.kind.code,
+        "place": one.place,
+        "table": one.table,
+        "run": one.run,
+        "backups": one.backups,
+        "files": one.files,
+        "bytes": one.size_bytes,
+        "last_ms": one.last_ms,
+        "why": one.why,
+        "next": one.next,
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, Sequence, Tuple
 
 from hivekeeper.config.value_types import write_duration
+from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.report import text
 from hivekeeper.report.command_text import BACKUP_HEADERS, backup_row, describe_problem, indent, limited, outcomes_text, plural, time_text
@@ -23,6 +24,8 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         return _changes(table, table.changes)
     if table.old_files is not None:
         return _old_files(table, table.old_files, width)
+    if table.orphans is not None:
+        return _orphans(table, table.orphans)
     if table.cleanups is not None:
         return _cleanups(table, table.cleanups, width)
     if not table.log:
@@ -55,6 +58,18 @@ def _old_files(table: TableOutcome, old_files: Sequence[KeptFiles], width: int) 
     going = sum(1 for one in old_files if not one.stay)
     head = f"{table.table}: old files of {plural(len({one.effect.partition for one in old_files}), 'partition')}; a cleanup now: {going} go"
     return [head, indent(text.table(rows, ["PARTITION", "RUN", "WHEN", "FILES", "SIZE", "VERDICT", "WHY"], "<==>>==", width))]
+
+
+def _orphans(table: TableOutcome, orphans: Sequence[Orphan]) -> List[str]:
+    if not orphans:
+        return [f"{table.table}: nothing is left over"]
+    size = sum(one.size_bytes for one in orphans)
+    lines = [f"{table.table}: {plural(len(orphans), 'leftover')}, {text.bytes_text(size)} of old files in them"]
+    for one in orphans:
+        held = f": {plural(one.files, 'file')}, {text.bytes_text(one.size_bytes)}" if one.files else ""
+        since = f", last entry {time_text(one.last_ms)}" if one.last_ms is not None else ""
+        lines += [f"  {one.kind.text} {one.place}{held}{since}", f"    {one.why}", f"    next: {one.next}"]
+    return lines
 
 
 _RULES: Mapping[str, Tuple[str, Callable[[int], str]]] = {

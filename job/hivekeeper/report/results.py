@@ -14,6 +14,7 @@ from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.doctor import Check, code_of_checks
+from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.reasons import Reason
@@ -121,8 +122,9 @@ class TableOutcome:
     """The result of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were settled first.
 
     `declined`: the operator was asked and said no. `log`, `files`, `changes`, `old_files` and `cleanups` are the results of history: all
-    entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries.
-    `window`: what a cleanup keeps whole. `answered_by`: nothing was done, because this run bore the command's run key already.
+    entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries;
+    `orphans`: the leftovers in a database, whose name is then `table`. `window`: what a cleanup keeps whole. `answered_by`: nothing was
+    done, because this run bore the command's run key already.
     """
 
     table: str
@@ -145,6 +147,7 @@ class TableOutcome:
     changes: Optional[Tuple[Effect, ...]] = None
     old_files: Optional[Tuple[KeptFiles, ...]] = None
     cleanups: Optional[Tuple[LoggedRun, ...]] = None
+    orphans: Optional[Tuple[Orphan, ...]] = None
     quarantined: Tuple[Quarantine, ...] = ()
     declined: bool = False
 

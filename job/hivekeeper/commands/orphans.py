@@ -1,0 +1,81 @@
+"""history --orphans: what is left in a database of tables, backups and runs that are not there any more. Writes nothing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import List, Mapping
+
+from hivekeeper import names
+from hivekeeper.commands import selection
+from hivekeeper.commands.context import Context
+from hivekeeper.commands.open_table import find_records
+from hivekeeper.errors import HivekeeperError, Refused
+from hivekeeper.model import Table
+from hivekeeper.plan.orphans import Orphan
+from hivekeeper.ports import Cluster, FilesError, NoPermission
+from hivekeeper.reasons import Reason
+from hivekeeper.report.results import CommandResult, TableOutcome
+from hivekeeper.steps import orphans
+from hivekeeper.steps.observe import qualify_table
+
+log = logging.getLogger(__name__)
+
+
+def show_orphans(context: Context) -> CommandResult:
+    """What is left in each selected database of tables, backups and runs that are not there any more."""
+    cluster = context.cluster
+    started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
+    homes = cluster.metastore.database_locations()
+    outcomes = [_orphans_of(context, name.lower(), homes) for name in dict.fromkeys(context.selection.databases)]
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    return CommandResult(
+        "history", context.run, started, seconds, context.selection.named, tables=tuple(outcomes), signal=cluster.stopping.signal
+    )
+
+
+def _orphans_of(context: Context, database: str, homes: Mapping[str, str]) -> TableOutcome:
+    cluster = context.cluster
+    try:
+        tables = list(cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values())
+        tables = [_qualified(cluster, table) for table in tables]
+        known = {table.full_name for table in tables}
+        found = orphans.find_backup_tables(tables, lambda name: name in known or _exists(cluster, name))
+        if database in homes and not cluster.files.is_foreign(homes[database]):
+            found += orphans.find_records(cluster, homes[database], tables, context.settings_for)
+        for table in tables:
+            found += _orphans_in(context, table)
+    except HivekeeperError as error:
+        return TableOutcome(database, problem=error.reason)
+    except NoPermission as error:
+        reason = Reason(error.code, f"{database}: {error}", "run as a user who may list the database's directory", "nothing was changed")
+        return TableOutcome(database, problem=reason)
+    return TableOutcome(database, orphans=tuple(found))
+
+
+def _qualified(cluster: Cluster, table: Table) -> Table:
+    """The table; without its location if that is on a server that must not be called."""
+    try:
+        return qualify_table(cluster.files, table)
+    except Refused:
+        return replace(table, location="")
+
+
+def _exists(cluster: Cluster, name: str) -> bool:
+    database, _, base = name.partition(".")
+    return not names.TABLE.fullmatch(name) or base in cluster.metastore.tables(database, [base])
+
+
+def _orphans_in(context: Context, table: Table) -> List[Orphan]:
+    """Of one table; none of one that is not fit, or whose records cannot be read: the commands on it say why."""
+    cluster = context.cluster
+    if not table.location or names.BACKUP_OF in table.parameters:
+        return []
+    try:
+        table, control = find_records(cluster, table, context.settings_for(table.full_name))
+        return list(orphans.find_in_table(cluster, table, control)) if control else []
+    except (HivekeeperError, FilesError) as error:
+        log.warning("table=%s step=find-orphans reason=%r", table.full_name, str(error))
+        return []
+    finally:
+        cluster.log_entries.clear()

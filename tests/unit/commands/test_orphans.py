@@ -1,0 +1,156 @@
+"""history --orphans: what is left of tables, backups and runs that are not there any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from hivekeeper.commands.orphans import show_orphans
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
+from hivekeeper.plan.orphans import OrphanKind
+from hivekeeper.reasons import Code
+from hivekeeper.report import document, screen
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import EVERYTHING, Desk
+from support.world import World
+
+RUN = "20260101t020304z-0000"
+
+
+@pytest.fixture(params=[(), ("dt",)], ids=["flat", "partitioned"])
+def desk(request):
+    world = World()
+    world.catalog.homes["sales"] = "hdfs://nn/warehouse/sales"
+    world.add_table(a_table(request.param, create_time=5), {unit: [1000] * 3 for unit in (["dt=1", "dt=2"] if request.param else [""])})
+    world.add_table(a_table(["dt"], name="other", create_time=6), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    desk.compact()
+    Desk(world, "sales.other").compact()
+    assert find(desk) == []
+    return desk
+
+
+def ask(desk, *databases):
+    return show_orphans(a_context(desk.world.cluster, Selection(databases=databases or ("sales",)), RUN, Settings()))
+
+
+def find(desk):
+    (outcome,) = ask(desk).tables
+    assert outcome.code is Exit.DONE, outcome.problem
+    return list(outcome.orphans)
+
+
+def drop(desk):
+    desk.world.catalog.drop_table(desk.table)
+    # Clients cache the locations of tables for an hour.
+    desk.world.files.namespace.advance(2 * 3_600_000)
+
+
+def test_the_records_of_a_table_that_was_dropped_are_found_with_the_size_of_their_backups(desk):
+    before = desk.world.picture()
+    control = desk.control
+    (backup,) = {effect.backup_table for effect in desk.log().effects}
+    units = len(desk.log().effects)
+    drop(desk)
+    table, records = sorted(find(desk), key=lambda one: one.kind.code)
+    assert (table.kind, table.place, table.table) == (OrphanKind.BACKUP_TABLE, f"sales.{backup.rpartition('.')[2]}", "sales.events")
+    assert "DROP TABLE deletes no file" in table.next
+    assert (records.kind, records.place, records.table) == (OrphanKind.RECORDS, control.top, "sales.events")
+    assert (records.backups, records.files, records.size_bytes) == (1, 3 * units, 3000 * units)
+    assert "dropped" in records.why
+    assert desk.world.picture() == before
+
+
+def test_of_a_table_that_was_renamed_it_says_where_the_records_belong(desk):
+    control, table = desk.control, desk.world.table(desk.table)
+    moved = names.join(names.parent(table.location), "moved")
+    drop(desk)
+    desk.world.add_table(replace(table, name="moved", location=moved), {"dt=1" if table.partitioned else "": [1000]})
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    home = names.join(moved, names.CONTROL) if table.partitioned else names.join(names.parent(moved), ".hivekeeper-moved")
+    assert "it is sales.moved" in records.why
+    assert f"hdfs dfs -mv {control.top} {home}" in records.next
+
+
+def test_a_table_created_again_elsewhere_is_told_apart(desk):
+    table = desk.world.table(desk.table)
+    drop(desk)
+    again = replace(table, location=names.join(names.parent(table.location), "again"), create_time=99)
+    desk.world.add_table(again, {"dt=1" if table.partitioned else "": [1000]})
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    assert "created again elsewhere" in records.why
+
+
+def test_an_interrupted_run_in_them_is_the_loudest_thing_to_say(desk):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
+    (run,) = find(desk)
+    assert (run.kind, run.table, run.run) == (OrphanKind.RUN, "sales.events", desk.runs[-1])
+    drop(desk)
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    assert "was interrupted: rows that readers miss may be there alone" in records.why
+
+
+def test_a_backup_that_somebody_deleted_is_found(desk):
+    place = names.join(desk.control.top, desk.log().effects[0].place)
+    desk.world.files.writer.delete(place)
+    (backup,) = find(desk)
+    assert (backup.kind, backup.place, backup.run, backup.files) == (OrphanKind.BACKUP, place, desk.runs[0], 3)
+    desk.cleanup(EVERYTHING)
+    assert find(desk) == []
+
+
+def test_records_of_somebody_else_are_named_and_not_believed(desk):
+    control = desk.control
+    drop(desk)
+    for _, node in [(control.log, desk.world.files.namespace.directory(control.log))]:
+        node.attributes = replace(node.attributes, owner="mallory")
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    assert (records.table, records.files) == ("", 0)
+    assert "mallory" in records.why
+
+
+def test_a_forged_backup_table_is_not_said_to_be_harmless(desk):
+    forged = a_table(name="mine", kind="MANAGED_TABLE", parameters={names.BACKUP_OF: "sales.nothing"})
+    desk.world.add_table(forged, {"": [1000]})
+    (table,) = find(desk)
+    assert (table.kind, table.place) == (OrphanKind.BACKUP_TABLE, "sales.mine")
+    assert "may delete its files" in table.next
+
+
+def test_other_directories_and_tables_are_left_out(desk):
+    desk.world.files.writer.make_directory("hdfs://nn/warehouse/sales/not_ours/dt=1")
+    desk.world.files.writer.make_directory("hdfs://nn/warehouse/sales/.hidden")
+    desk.world.files.writer.add("hdfs://nn/warehouse/sales/.hivekeeper-file", "x", 1)
+    assert find(desk) == []
+
+
+def test_a_database_that_does_not_exist_or_cannot_be_listed_is_one_clear_error(desk):
+    unknown, own = ask(desk, "nothing", "sales").tables
+    assert (unknown.problem.code, own.orphans) == (Code.NO_SUCH_DATABASE, ())
+    desk.world.files.namespace.unreadable.add("hdfs://nn/warehouse/sales")
+    (outcome,) = ask(desk).tables
+    assert (outcome.code, outcome.problem.code) == (Exit.REFUSED, Code.NO_PERMISSION)
+
+
+def test_it_is_shown_as_text_and_json(desk):
+    drop(desk)
+    result = ask(desk)
+    shown = screen.render(result)
+    assert "sales: 2 leftovers, " in shown
+    assert "next: " in shown
+    told = document.build(result)["tables"][0]["orphans"]
+    assert {one["kind"] for one in told} == {"records", "backup-table"}
+    assert {one["place"] for one in told} == {one.place for one in result.tables[0].orphans}
+    assert "sales: nothing is left over" in screen.render(ask_empty())
+
+
+def ask_empty():
+    world = World()
+    world.add_table(a_table(), {"": [1000]})
+    return ask(Desk(world))
