@@ -15,6 +15,7 @@ from hivekeeper.cluster.connect import assemble
 from hivekeeper.codes import Exit
 from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import compact_swap
+from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.commands.recover import recover
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
@@ -274,6 +275,19 @@ def test_a_run_that_died_in_the_gap_is_finished_by_the_next(spark, cluster, data
     assert read_rows(storage.copy(place), "parquet") == before
     assert count_files(storage.copy(place)) == 1
     assert storage.exists(f"{place}/_SUCCESS")
+
+
+def test_the_old_files_of_a_table_that_was_dropped_are_found(spark, driver, cluster, database, storage):
+    for name, partitions in (("flat", ()), ("split", ({"dt": "1"},))):
+        make_table(spark, database, name, "parquet", storage, partitions)
+    compact(cluster, database)
+    for name in ("flat", "split"):
+        spark.sql(f"DROP TABLE {database}.{name}")
+    make_table(spark, database, "stays", "parquet", storage)
+    another_process = assemble(driver)
+    (found,) = show_orphans(a_context(another_process, Selection(databases=(database,)), "20260101t020309z-0000", QUIET)).tables
+    told = sorted((one.kind.code, one.table.partition(".")[2], one.files) for one in found.orphans)
+    assert told == [("backup-table", "flat", 0), ("backup-table", "split", 0), ("records", "flat", 6), ("records", "split", 6)]
 
 
 def test_gateway_calls_do_not_grow_with_files(spark, cluster, database, storage, tmp_path):

@@ -36,20 +36,20 @@ def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -
 
 
 def find_records(cluster: Cluster, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings]) -> List[Orphan]:
-    """Control directories that belong to no table: below and beside directories in the database's own, and beside its tables."""
-    beside = {home, *(names.parent(table.location) for table in tables if table.location and not table.partitioned)}
+    """Control directories that belong to no table, in the database's own directory and in those that its tables lie in."""
     found: Dict[str, ControlPaths] = {}
-    for parent in sorted(beside):
-        found.update(_controls_in(cluster, parent, is_home=parent == home))
-    seen = cluster.files.look([control.top for control in found.values()], 0)
-    found = {place: control for place, control in found.items() if seen[control.top].exists}
+    for parent in sorted({home, *(names.parent(table.location) for table in tables if table.location)}):
+        try:
+            found.update(_controls_in(cluster, parent))
+        except (Refused, FilesError) as error:
+            if parent == home:
+                raise
+            log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
     touching = cluster.metastore.locations_below(list(found)) if found else {}
     by_name = {table.full_name: table for table in tables}
-    return [
-        _describe(cluster, place, control, tables, settings_for)
-        for place, control in sorted(found.items())
-        if not any(_is_at_home(cluster, by_name, name) for name in touching.get(place, ()))
-    ]
+    homeless = [place for place in sorted(found) if not any(_is_at_home(cluster, by_name, name) for name in touching.get(place, ()))]
+    seen = cluster.files.look([found[place].top for place in homeless], 0)
+    return [_describe(cluster, place, found[place], tables, settings_for) for place in homeless if seen[found[place].top].exists]
 
 
 def _is_at_home(cluster: Cluster, known: Mapping[str, Table], name: str) -> bool:
@@ -59,15 +59,14 @@ def _is_at_home(cluster: Cluster, known: Mapping[str, Table], name: str) -> bool
     return table is not None and BACKUP_OF not in table.parameters
 
 
-def _controls_in(cluster: Cluster, parent: str, is_home: bool) -> Mapping[str, ControlPaths]:
+def _controls_in(cluster: Cluster, parent: str) -> Mapping[str, ControlPaths]:
     """Where control directories may be, by the directory that would be the table's."""
-    look = cluster.files.look if is_home else cluster.files.look_hidden
-    entries = look([parent], MOST_LISTED + 1)[parent].entries
+    entries = cluster.files.look([parent], MOST_LISTED + 1)[parent].entries
     if len(entries) > MOST_LISTED:
         raise Refused(
             f"{parent}: it has more than {MOST_LISTED} entries",
             code=Code.TOO_MANY_HIDDEN,
-            next="find out who makes them; without that, look there by hand",
+            next="find out who makes them, or look there by hand",
         )
     prefix = f"{names.CONTROL}-"
     found = {}
@@ -75,7 +74,7 @@ def _controls_in(cluster: Cluster, parent: str, is_home: bool) -> Mapping[str, C
         if entry.name.startswith(prefix):
             place = names.join(parent, entry.name[len(prefix) :])
             found[place] = ControlPaths.of(place, partitioned=False)
-        elif is_home and not names.is_hidden(entry.name):
+        elif not names.is_hidden(entry.name):
             place = names.join(parent, entry.name)
             found.setdefault(place, ControlPaths.of(place, partitioned=True))
     return found

@@ -14,6 +14,7 @@ from hivekeeper.model import Selection
 from hivekeeper.plan.orphans import OrphanKind
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
+from hivekeeper.steps import orphans
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
@@ -154,3 +155,24 @@ def ask_empty():
     world = World()
     world.add_table(a_table(), {"": [1000]})
     return ask(Desk(world))
+
+
+def test_a_table_that_lay_elsewhere_is_found_beside_another_one(desk):
+    places = {name: f"hdfs://nn/raw/{name}" for name in ("gone", "stays")}
+    for name, place in places.items():
+        desk.world.add_table(a_table(["dt"], name=name, location=place, create_time=7), {"dt=1": [1000] * 3})
+        Desk(desk.world, f"sales.{name}").compact()
+    desk.world.catalog.drop_table("sales.gone")
+    desk.world.files.namespace.advance(2 * 3_600_000)
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    assert records.place == f"{places['gone']}/.hivekeeper"
+
+
+def test_a_directory_of_tables_that_cannot_be_looked_through_costs_only_itself(desk, monkeypatch, caplog):
+    desk.world.add_table(a_table(["dt"], name="far", location="hdfs://nn/raw/far"), {"dt=1": [1000]})
+    for nth in range(6):
+        desk.world.files.writer.make_directory(f"hdfs://nn/raw/d{nth}")
+    drop(desk)
+    monkeypatch.setattr(orphans, "MOST_LISTED", 5)
+    assert {one.kind for one in find(desk)} == {OrphanKind.RECORDS, OrphanKind.BACKUP_TABLE}
+    assert "hdfs://nn/raw is left out" in caplog.text
