@@ -52,7 +52,7 @@ def explain_records(control: str, table_id: str, tables: Iterable[Table]) -> Tup
         if created.isdigit() and int(created) == table.create_time != 0:
             home = ControlPaths.of(table.location, table.partitioned).top
             return (
-                f"{name} was renamed or moved: it is {table.full_name} at {table.location} now",
+                f"{name} was {'moved' if table.full_name == name else 'renamed'}: it is {table.full_name} at {table.location} now",
                 "if its columns and its owner say so too: "
                 f"hdfs dfs -mv {quoting.shell(control)} {quoting.shell(home)}, then: "
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}",

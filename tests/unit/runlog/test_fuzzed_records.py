@@ -10,16 +10,19 @@ import json
 import os
 import posixpath
 import re
+from functools import lru_cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivekeeper.codes import Exit
+from hivekeeper.config.settings import Settings
+from hivekeeper.runlog import checkpoint, store, strict
 from hivekeeper.runlog.strict import UnreadableRecord
 from hivekeeper.steps import table_lock
 from support import records
 from support.builders import ROOT, a_table
-from support.desk import Desk
+from support.desk import EVERYTHING, Desk
 from support.world import World
 
 EXAMPLES = 10 * settings.default.max_examples if os.environ.get("HKTEST_EXAMPLES") == "nightly" else settings.default.max_examples
@@ -182,6 +185,52 @@ def test_a_spoiled_entry_is_refused_or_stays_below_the_table(text):
         require_place(place)
     json.dumps(run.parameters, allow_nan=False, ensure_ascii=False).encode("utf-8")
     repr(run).encode("utf-8")
+
+
+@lru_cache(maxsize=1)
+def a_checkpoint():
+    """The values on the lines of a checkpoint with expired entries, and the files of the others."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 2})
+    desk = Desk(world, checkpoint_interval=1, log_retention_ms=0)
+    for night in range(3):
+        desk.compact()
+        desk.cleanup(EVERYTHING if night else Settings(min_age_ms=1000))
+        desk.append("dt=1", f"a{night}", f"b{night}")
+    desk.compact()
+    listed, found = store.list_log(world.files, desk.control)
+    packed = world.files.read_bytes(found[max(found)])
+    lines = strict.lines_of(checkpoint.decompress(packed, "checkpoint"), "checkpoint")
+    return [json.loads(line) for line in lines if line], listed
+
+
+@many
+@given(st.data())
+def test_a_spoiled_checkpoint_is_refused_or_stays_below_the_table(data):
+    document, listed = copy.deepcopy(a_checkpoint())
+    assert checkpoint.read(packed_lines(document), "checkpoint", listed).expired
+    for _ in range(data.draw(st.integers(1, 3))):
+        if spots(document):
+            spoil(data.draw, document)
+    text = spoil_text(data.draw, "\n".join(packed_lines(document)))
+    try:
+        found = checkpoint.read(strict.lines_of([text], "checkpoint"), "checkpoint", listed)
+    except UnreadableRecord as refused:
+        str(refused).encode("utf-8")
+        return
+    assert set(found.runs) >= set(listed)
+    for run in found.runs.values():
+        for unit in run.units:
+            require_inside(unit.live)
+        for effect in run.effects:
+            require_place(effect.place)
+            require_files(effect.before)
+            require_files(effect.after)
+    repr(found).encode("utf-8")
+
+
+def packed_lines(document):
+    return [json.dumps(item, separators=(",", ":"), ensure_ascii=False) for item in document]
 
 
 @many
