@@ -263,6 +263,9 @@ class JailedMetastore:
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
         return self.inner.locations_below(locations)
 
+    def table_locations(self) -> Mapping[str, str]:
+        return self.inner.table_locations()
+
     def database_locations(self) -> Mapping[str, str]:
         return self.inner.database_locations()
 

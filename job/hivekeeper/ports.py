@@ -336,6 +336,9 @@ class Metastore(Protocol):
         The locations of all tables are read once and cached for an hour.
         """
 
+    def table_locations(self) -> Mapping[str, str]:
+        """The location of each table of any database that has one, by full name, spelled as by `Files.qualify`; from the same cache."""
+
     def database_locations(self) -> Mapping[str, str]:
         """Each database's directory, if it has one, spelled as by `Files.qualify`; cached like the tables' locations."""
 

@@ -76,6 +76,13 @@ class Code(Coded):
         "give each a directory of its own",
     )
 
+    NOT_IN_IMAGE = (
+        Topic.TABLES,
+        Exit.REFUSED,
+        "`analyze --fsimage`: the table is not on the default file system, whose NameNode the image is taken to be from",
+        "analyze it without `--fsimage`",
+    )
+
     WRITER_AT_WORK = (
         Topic.UNITS,
         Exit.LOCKED,
@@ -341,6 +348,12 @@ class Code(Coded):
         Exit.USAGE,
         "a local file is named but the driver runs elsewhere, or a remote file is named where only local ones work",
         "name another",
+    )
+    UNREADABLE_IMAGE = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "the file of `--fsimage` is not the whole output of `hdfs oiv -p Delimited`; the message names the line",
+        "[make the text again, and copy all of it](fsimage.md#when-the-image-cannot-be-read)",
     )
     SUBMISSION_REFUSED = Topic.COMMAND, Exit.USAGE, "YARN or Spark refused the application: the configuration is wrong", "correct it"
     NO_SUCH_TABLE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such table", "look at the spelling; SHOW TABLES lists them"

@@ -834,6 +834,11 @@ def test_one_broken_location_does_not_make_the_others_unreadable(real):
     assert found[table.location] == (table.full_name,)
 
 
+def test_the_directories_of_all_tables_are_told_in_their_one_spelling(world):
+    table = world.add_table("events")
+    assert world.metastore.table_locations()[table.full_name] == table.location
+
+
 def test_the_directories_of_databases_are_told_in_their_one_spelling(world):
     homes = world.metastore.database_locations()
     assert homes[world.database] == world.root

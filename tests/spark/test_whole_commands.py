@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections import Counter
 from pathlib import Path
@@ -14,15 +15,18 @@ import pytest
 from hivekeeper.cluster.connect import assemble
 from hivekeeper.codes import Exit
 from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.analyze_image import analyze_image
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.commands.recover import recover
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
+from hivekeeper.plan.analysis import predict
 from hivekeeper.quoting import HIVE_NULL, literal, partition_name
 from hivekeeper.runlog.outcomes import Outcome
 from support import step_by_step
 from support.contexts import a_context
+from support.images import image
 from support.storage import local_only
 
 QUIET = Settings(min_quiet_ms=0)
@@ -177,6 +181,27 @@ def test_analyze_predicts_what_compaction_does_and_writes_nothing(spark, cluster
     assert storage.tree(storage.root) == before
     compact(cluster, database)
     assert count_files(storage.copy(place)) == sum(unit.target_files for unit in observed.units) == 2
+
+
+@local_only
+def test_an_image_gives_the_figures_of_a_listing_and_what_belongs_to_no_table(spark, cluster, database, storage, tmp_path):
+    partitions = [{"v": "1"}, {"v": "a b"}, {"v": 'say "x", ü'}]
+    make_table(spark, database, "t", "parquet", storage, partitions)
+    make_table(spark, database, "flat", "orc", storage)
+    compact_swap(a_context(cluster, Selection(tables=(f"{database}.flat",)), "20260101t020301z-0000"))
+    storage.write(f"{storage.root}/dropped/old", bytes(1000))
+    root = storage.root.partition(":")[2]
+    found = [path for path in Path(root).rglob("*") if path.suffix != ".crc"]
+    files = [(str(path), path.stat().st_size) for path in found if path.is_file()]
+    (tmp_path / "image.tsv.gz").write_bytes(gzip.compress(image(files, [str(path) for path in found if path.is_dir()])))
+    context = a_context(cluster, Selection(databases=(database,)), "r")
+    listed, seen = analyze(context), analyze_image(context, str(tmp_path / "image.tsv.gz"), is_remote=False)
+    for by_listing, by_image in zip(listed.tables, seen.tables):
+        assert predict(by_image.observed) == predict(by_listing.observed)
+        assert [unit.sizes for unit in by_image.observed.units] == [unit.sizes for unit in by_listing.observed.units]
+    assert sum(len(table.observed.units) for table in seen.tables) == len(partitions) + 1
+    orphans = {one.path: (one.files, one.total_bytes) for one in seen.image.orphans}
+    assert orphans[f"{root}/dropped"] == (1, 1000)
 
 
 @local_only

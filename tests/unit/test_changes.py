@@ -28,6 +28,7 @@ CHANGE_NOTHING = {
             "partitions_named",
             "locations_below",
             "database_locations",
+            "table_locations",
             "hold",
         ),
     },

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.cli import parser
 from hivekeeper.config import files, layers
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import UsageError
+from hivekeeper.launch import output_files
 from hivekeeper.launch.trusted_files import require_trusted
 from hivekeeper.model import Selection
 from hivekeeper.reasons import Code
@@ -48,7 +49,25 @@ def load_config(parsed: argparse.Namespace) -> Config:
     config = layers.load(files.read_files(os.environ, parsed.config_file), os.environ, parser.find_flags(parsed), parsed.sets)
     if config.spark.deploy_mode == "cluster":
         refuse_local_files(config)
+    _check_image(getattr(parsed, "fsimage", None), config)
     return config
+
+
+def _check_image(path: Optional[str], config: Config) -> None:
+    """Raise UsageError for a local image that the driver could not open, before Spark starts."""
+    if path is None or output_files.is_remote(path):
+        return
+    if config.spark.deploy_mode == "cluster":
+        raise UsageError(
+            f"--fsimage {path} is a file of this machine, but spark.deploy_mode is cluster",
+            code=Code.LOCAL_FILE,
+            next="copy it to HDFS and name it there, or set spark.deploy_mode to client",
+        )
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"--fsimage {path}: {error.strerror}", code=Code.UNREADABLE_IMAGE, next="correct the path") from error
 
 
 def read_selection(parsed: argparse.Namespace) -> Selection:

@@ -9,12 +9,26 @@ import argparse
 import secrets
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Callable, ContextManager, Mapping
+from typing import Callable, ContextManager, Mapping, Optional
 
 from hivekeeper import names
-from hivekeeper.commands import analyze, backup, cleanup, compact_swap, doctor, history, orphans, pin, recover, rollback, verify
+from hivekeeper.commands import (
+    analyze,
+    analyze_image,
+    backup,
+    cleanup,
+    compact_swap,
+    doctor,
+    history,
+    orphans,
+    pin,
+    recover,
+    rollback,
+    verify,
+)
 from hivekeeper.commands.context import Context
 from hivekeeper.config.layers import Config
+from hivekeeper.launch import output_files
 from hivekeeper.model import Selection
 from hivekeeper.ports import Clock, Cluster
 from hivekeeper.report import document
@@ -54,8 +68,14 @@ def examine(
     return doctor.check_up(open_probes, clock, subject)
 
 
+def run_analyze(context: Context, fsimage: Optional[str]) -> CommandResult:
+    if fsimage is None:
+        return analyze.analyze(context)
+    return analyze_image.analyze_image(context, fsimage, output_files.is_remote(fsimage))
+
+
 COMMANDS: Mapping[str, Callable[[Context, argparse.Namespace], CommandResult]] = {
-    "analyze": lambda context, _: analyze.analyze(context),
+    "analyze": lambda context, parsed: run_analyze(context, parsed.fsimage),
     "backup": lambda context, _: backup.back_up(context),
     "compact-swap": lambda context, _: compact_swap.compact_swap(context),
     "compact": lambda context, _: compact_swap.compact_swap(context),

@@ -91,6 +91,8 @@ def _add_analyze(commands: Any) -> None:
     )
     _add_selection(parser, where="look at")
     parser.add_argument("--partitions", action="store_true", help="show every partition, those with the greatest gain first")
+    image = "take sizes from the text of a NameNode's image (hdfs oiv -p Delimited, plain or gzip, local or on HDFS) instead of listings, "
+    parser.add_argument("--fsimage", metavar="FILE", action=Once, help=f"{image}and list what belongs to no table (docs/fsimage.md)")
     _add_common(parser)
 
 

@@ -147,6 +147,9 @@ class HiveMetastore:
         roots = self._read_roots()
         return {location: tuple(sorted(roots.touching(path))) for location, path in zip(locations, qualified)}
 
+    def table_locations(self) -> Mapping[str, str]:
+        return self._read_roots().locations
+
     def database_locations(self) -> Mapping[str, str]:
         self._read_roots()
         return self._homes
@@ -176,6 +179,7 @@ class Roots:
     """The locations of tables, indexed to find the tables that touch a path without scanning all of them."""
 
     def __init__(self, locations: Mapping[str, str]) -> None:
+        self.locations = locations
         self._at: Dict[str, List[str]] = {}
         self._inside: Dict[str, List[str]] = {}
         for name, location in locations.items():

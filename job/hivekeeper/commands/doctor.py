@@ -20,7 +20,7 @@ from hivekeeper.ports import Clock, Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult
 from hivekeeper.steps import ownership
-from hivekeeper.steps.observe import find_tied, find_units, is_inside, qualify_table
+from hivekeeper.steps.observe import find_tied, find_units, qualify_table
 
 # Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
 MOST_UNITS = 2000
@@ -213,7 +213,7 @@ def _examine_place(probes: Probes, table: Table, control: ControlPaths, subject:
 def _examine_units(cluster: Cluster, table: Table, control: ControlPaths) -> Check:
     units = find_units(cluster, table)
     # Others are refused, and may be on servers that do not answer.
-    asked = [unit for unit in units if is_inside(table, unit)][:MOST_UNITS]
+    asked = [unit for unit in units if eligibility.is_inside(table, unit)][:MOST_UNITS]
     return doctor.judge_units(table.full_name, find_tied(cluster, control, asked), len(asked), len(units))
 
 

@@ -5,6 +5,7 @@ Pure: listings and settings in, judgements out.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -54,6 +55,8 @@ class UnitAnalysis:
     target_files: int
     status: Status
     reason: Optional[Reason] = None
+    # The lengths of its data files, where there was no listing.
+    counted: Optional[sizing.Lengths] = None
 
     @property
     def name(self) -> str:
@@ -72,6 +75,11 @@ class UnitAnalysis:
         return eligibility.data_files(self.snapshot)
 
     @property
+    def lengths(self) -> Mapping[int, int]:
+        """How many data files have which length."""
+        return Counter(file.length for file in self.files) if self.counted is None else self.counted.counts
+
+    @property
     def files_removed(self) -> int:
         return self.sizes.files - self.target_files if self.status is Status.COMPACT else 0
 
@@ -80,17 +88,26 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     """Judge one unit by its listing. `refusal`: why its definition alone makes it unfit."""
     files = eligibility.data_files(snapshot)
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
-    target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if files else 0
-    reason = refusal or (eligibility.refuse_directory(snapshot) if snapshot.exists else None)
-    if reason is None and not settings.compact_offset_files:
-        reason = eligibility.refuse_offset_names(files)
-    status = _status(snapshot, sizes, reason, settings)
-    if status is Status.COMPACT:
+    judged = judge_sizes(unit, snapshot, sizes, refusal or refuse_contents(snapshot, files, settings), settings)
+    if judged.status is Status.COMPACT:
         quiet_ms = now_ms - eligibility.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
             wait = Reason(Code.RECENTLY_WRITTEN, f"written to {max(0, quiet_ms) // 1000} s ago", "run again later, or lower --min-quiet")
             return UnitAnalysis(unit, snapshot, sizes, sizes.files, Status.RECENT, wait)
-    return UnitAnalysis(unit, snapshot, sizes, target if status is Status.COMPACT else sizes.files, status, reason)
+    return judged
+
+
+def refuse_contents(snapshot: Snapshot, files: Iterable[FileInfo], settings: Settings) -> Optional[Reason]:
+    """Why what lies in a unit's directory makes it unfit. `files` are its data files, or those with telling names."""
+    reason = eligibility.refuse_directory(snapshot) if snapshot.exists else None
+    return reason if reason or settings.compact_offset_files else eligibility.refuse_offset_names(files)
+
+
+def judge_sizes(unit: Unit, snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> UnitAnalysis:
+    """Judge one unit by the sizes of its files, whenever they were written. `reason`: why it is unfit."""
+    status = _status(snapshot, sizes, reason, settings)
+    target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if status is Status.COMPACT else sizes.files
+    return UnitAnalysis(unit, snapshot, sizes, target, status, reason)
 
 
 def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> Status:

@@ -172,6 +172,11 @@ def _shared(what: str) -> Reason:
     )
 
 
+def is_inside(table: Table, unit: Unit) -> bool:
+    """Whether a unit is in its table's directory, so that its own may be looked at. Others are refused whatever they hold."""
+    return unit.live == table.location or is_below(unit.live, table.location)
+
+
 def is_below(path: str, top: str) -> bool:
     return path.startswith(top.rstrip("/") + "/")
 

@@ -5,9 +5,15 @@ Pure: file sizes in, numbers out. Sizes are bytes.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
+from itertools import repeat
 from statistics import median
-from typing import Iterable, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+
+# So many different lengths of a unit's files are kept as they are. Beyond, files are counted in steps, eight for each power of two.
+EXACT_LENGTHS = 16
+STEP_BITS = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,71 @@ def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
         median_bytes=float(median(lengths)) if lengths else 0.0,
         objects=sum(file_objects(length, block_bytes) for length in lengths) + 1,
     )
+
+
+class Lengths:
+    """How many files have which length: exactly for a few different lengths, else in steps. Sums are always exact."""
+
+    __slots__ = ("_exact", "_steps", "files", "total_bytes")
+
+    def __init__(self) -> None:
+        self.files = self.total_bytes = 0
+        self._exact: Optional[Dict[int, int]] = {}
+        # The number of files by step; an array takes a quarter of a dict's memory.
+        self._steps = array("I")
+
+    def add(self, length: int) -> None:
+        self.files += 1
+        self.total_bytes += length
+        exact = self._exact
+        if exact is None:
+            self._add_step(length, 1)
+            return
+        exact[length] = exact.get(length, 0) + 1
+        if len(exact) > EXACT_LENGTHS:
+            self._exact = None
+            for each, count in exact.items():
+                self._add_step(each, count)
+
+    def _add_step(self, length: int, count: int) -> None:
+        shift = length.bit_length() - STEP_BITS
+        step = length if shift <= 0 else (shift << STEP_BITS - 1) + (length >> shift)
+        if step >= len(self._steps):
+            self._steps.extend(repeat(0, step + 1 - len(self._steps)))
+        self._steps[step] += count
+
+    @property
+    def counts(self) -> Dict[int, int]:
+        """Length → number of files. A step is represented by its middle."""
+        if self._exact is not None:
+            return self._exact
+        return {_middle_of(step): count for step, count in enumerate(self._steps) if count}
+
+    @property
+    def median(self) -> float:
+        return median_of(self.counts)
+
+
+def _middle_of(step: int) -> int:
+    """Powers of two begin steps, so that a histogram with such bounds is exact."""
+    steps = 1 << STEP_BITS - 1
+    if step < 2 * steps:
+        return step
+    shift = step // steps - 1
+    return (steps + step % steps << shift) + (1 << shift) // 2
+
+
+def median_of(counts: Mapping[int, int]) -> float:
+    """The median of values that occur so often."""
+    number, seen = sum(counts.values()), 0
+    lower: Optional[int] = None
+    for value in sorted(counts):
+        seen += counts[value]
+        if lower is None and 2 * seen >= number:
+            lower = value
+        if 2 * seen > number:
+            return (value + (value if lower is None else lower)) / 2
+    return 0.0
 
 
 def file_objects(length: int, block_bytes: int) -> int:

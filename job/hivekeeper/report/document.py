@@ -14,11 +14,12 @@ from hivekeeper.config.layers import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check, Level, Place
+from hivekeeper.plan.image_survey import OrphanedData
 from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
-from hivekeeper.report.results import BackupOutcome, CommandResult, KeptFiles, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, CommandResult, ImageReport, KeptFiles, TableOutcome, UnitOutcome
 from hivekeeper.report.text import escape_for_json
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
@@ -51,6 +52,7 @@ def build(result: CommandResult) -> Json:
         "tables": [_table(table) for table in result.tables],
         "checks": [_check(check) for check in result.checks],
         "totals": count_totals(result),
+        "image": _image(result.image),
         "error": None,
     }
 
@@ -247,6 +249,28 @@ def _file_set(files: Optional[FileSet]) -> Optional[Json]:
         "files": [{"path": path, "bytes": size} for path, size in sorted(files.files.items())],
         "tombstones": [{"path": path, "bytes": size, "place": place} for path, (size, place) in sorted(files.tombstones.items())],
     }
+
+
+def _image(image: Optional[ImageReport]) -> Optional[Json]:
+    if image is None:
+        return None
+    return {
+        "file": image.path,
+        "written_ms": image.written_ms,
+        "newest_change": image.totals.newest_change,
+        "files": image.totals.files,
+        "directories": image.totals.directories,
+        "bytes": image.totals.total_bytes,
+        "orphaned": _sums(image.orphaned),
+        "orphans": [{"directory": one.path, "is_rest": one.is_rest, **_sums(one)} for one in image.orphans],
+        "orphans_left_out": image.left_out,
+        "orphans_merged": image.has_merged,
+        "other_tables": image.other_tables,
+    }
+
+
+def _sums(orphan: OrphanedData) -> Json:
+    return {"files": orphan.files, "directories": orphan.directories, "bytes": orphan.total_bytes, "objects": orphan.objects}
 
 
 def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:

@@ -14,6 +14,7 @@ from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.doctor import Check, code_of_checks
+from hivekeeper.plan.image_survey import OrphanedData, Survey, Totals
 from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
@@ -198,9 +199,41 @@ def code_of_units(units: Iterable[UnitOutcome]) -> Exit:
     return Exit.PARTIAL if softened and any(unit.outcome.is_done for unit in units) else worst
 
 
+# Directories without a table that a result lists.
+MOST_ORPHANS = 1000
+
+
+@dataclass(frozen=True)
+class ImageReport:
+    """What a NameNode's image says besides the tables. `written_ms`: when its file was last written.
+
+    `orphans` are the largest directories that belong to no table, `left_out` is the number of the others, `orphaned` the sum of all.
+    `has_merged`: there were so many that small ones were added to the directories above. `other_tables`: how many were not selected, or
+    are refused; a partition of theirs outside their own directory is among the orphans.
+    """
+
+    path: str
+    written_ms: int
+    totals: Totals
+    orphans: Tuple[OrphanedData, ...]
+    left_out: int
+    orphaned: OrphanedData
+    has_merged: bool
+    other_tables: int
+
+    @classmethod
+    def of(cls, path: str, written_ms: int, totals: Totals, survey: Survey, other_tables: int) -> ImageReport:
+        every = survey.orphans()
+        sums = [sum(getattr(one, name) for one in every) for name in ("files", "directories", "total_bytes", "objects")]
+        shown, left_out = tuple(every[:MOST_ORPHANS]), max(0, len(every) - MOST_ORPHANS)
+        return cls(path, written_ms, totals, shown, left_out, OrphanedData("", False, *sums), survey.has_merged, other_tables)
+
+
 @dataclass(frozen=True)
 class CommandResult:
-    """The result of one command. `named`: tables were named one by one, so a refusal is an error. `signal`: what stopped it, or 0."""
+    """The result of one command. `named`: tables were named one by one, so a refusal is an error. `signal`: what stopped it, or 0.
+    `image`: what the tables were judged by, if not by listings.
+    """
 
     command: str
     run: RunId
@@ -212,6 +245,7 @@ class CommandResult:
     parameters: Mapping[str, object] = field(default_factory=dict)
     checks: Tuple[Check, ...] = ()
     signal: int = 0
+    image: Optional[ImageReport] = None
 
     @property
     def exit_code(self) -> int:

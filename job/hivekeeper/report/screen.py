@@ -5,6 +5,7 @@ Pure: a result and a width in, text out.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import List, Mapping, Optional, Sequence
 
@@ -15,7 +16,7 @@ from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predic
 from hivekeeper.plan.doctor import Check, Level
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
-from hivekeeper.report import command_text, history_text, overview, text
+from hivekeeper.report import command_text, history_text, image_text, overview, text
 from hivekeeper.report.command_text import plural
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
@@ -76,7 +77,7 @@ def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
             lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
         if one.status is Status.COMPACT and len(ranked) <= overview.MANY:
             lines += ["", *_histogram(one, width)]
-    return lines
+    return lines + (image_text.render(result.image, width) if result.image else [])
 
 
 _ANALYSIS_HEADERS = ["TABLE", "STATUS", "UNITS", "WORK", "FILES", "AFTER", "SIZE", "AVERAGE", "MEDIAN", "THRESHOLD"]
@@ -86,7 +87,7 @@ _ANALYSIS_ALIGN = "<<>>>>>>>>"
 def _analysis_row(observed: ObservedTable) -> List[str]:
     prediction, settings = predict(observed), observed.settings
     lengths = _lengths(observed)
-    total = sum(lengths)
+    total, files = sum(unit.sizes.total_bytes for unit in observed.units), sum(lengths.values())
     return [
         observed.table.full_name,
         observed.status.text,
@@ -95,14 +96,28 @@ def _analysis_row(observed: ObservedTable) -> List[str]:
         text.count_text(prediction.files_now),
         text.count_text(prediction.files_after),
         text.bytes_text(total),
-        text.bytes_text(round(total / len(lengths))) if lengths else "-",
-        text.bytes_text(sorted(lengths)[len(lengths) // 2]) if lengths else "-",
+        text.bytes_text(round(total / files)) if files else "-",
+        text.bytes_text(_middle(lengths, files)) if files else "-",
         text.bytes_text(round(threshold_bytes(settings.block_bytes, settings.ratio_threshold))),
     ]
 
 
-def _lengths(observed: ObservedTable) -> List[int]:
-    return [entry.length for unit in observed.units for entry in unit.files]
+def _lengths(observed: ObservedTable) -> Mapping[int, int]:
+    """How many files have which length."""
+    found: Counter[int] = Counter()
+    for unit in observed.units:
+        found.update(unit.lengths)
+    return found
+
+
+def _middle(lengths: Mapping[int, int], files: int) -> int:
+    """The length of the file in the middle, the larger one of two."""
+    seen = 0
+    for length in sorted(lengths):
+        seen += lengths[length]
+        if seen > files // 2:
+            return length
+    return 0
 
 
 def _prediction(observed: Sequence[ObservedTable]) -> List[str]:

@@ -113,14 +113,9 @@ def _look_at_units(files: Files, table: Table, units: Sequence[Unit]) -> Tuple[M
     """As look_where_allowed. Directories outside the table are not listed: they are refused whatever they hold, may be on servers that do
     not answer, and thousands of partitions may have one large directory.
     """
-    inside = [unit.live for unit in units if is_inside(table, unit)]
+    inside = [unit.live for unit in units if eligibility.is_inside(table, unit)]
     seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)))
     return {**{unit.live: Snapshot(exists=True) for unit in units}, **seen}, denied
-
-
-def is_inside(table: Table, unit: Unit) -> bool:
-    """Whether a unit is in its table's directory, so that its own may be asked for."""
-    return unit.live == table.location or eligibility.is_below(unit.live, table.location)
 
 
 def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:

@@ -164,20 +164,27 @@ class FakeMetastore:
                 self._change("release", table.full_name, lambda: self.catalog.locked.discard(table.full_name))
 
     def locations_below(self, locations: Sequence[str]) -> Mapping[str, Tuple[str, ...]]:
-        """Caches a client's reading for an hour, like the real one."""
         self._read("locations_below")
-        now_ms = self._files.namespace.now()
-        if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
-            places = {name: table.location for name, table in self.catalog.tables.items() if table.location}
-            self._roots = now_ms, {name: self._files.qualify(place) for name, place in places.items()}
-        roots = self._roots[1]
+        roots = self._read_roots()
         return {location: tuple(sorted(name for name in roots if self._touches(roots[name], location))) for location in locations}
 
     def database_locations(self) -> Mapping[str, str]:
         self._read("database_locations")
         return {name: self._files.qualify(home) for name, home in self.catalog.homes.items() if name in self.catalog.databases}
 
+    def table_locations(self) -> Mapping[str, str]:
+        self._read("table_locations")
+        return self._read_roots()
+
     # ---- inside
+
+    def _read_roots(self) -> Dict[str, str]:
+        """Caches a client's reading for an hour, like the real one."""
+        now_ms = self._files.namespace.now()
+        if self._roots is None or now_ms - self._roots[0] > KEEP_ROOTS_MS:
+            places = {name: table.location for name, table in self.catalog.tables.items() if table.location}
+            self._roots = now_ms, {name: self._files.qualify(place) for name, place in places.items()}
+        return self._roots[1]
 
     def _readable(self, table: Table) -> Table:
         weight = _weight(table.parameters) + sum(len(column.name) + len(column.type) for column in table.columns)

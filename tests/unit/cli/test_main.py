@@ -50,6 +50,8 @@ def run(capsys, monkeypatch):
         (["compact-swap", "--table", "d.t", "--table", "d.u", "--sort-columns", "id"], "--sort-columns takes exactly one --table"),
         (["compact-swap", "--database", "d", "--sort-columns", "id"], "--sort-columns takes exactly one --table"),
         (["analyze", "--tables-file", "/nowhere/tables"], "--tables-file /nowhere/tables: No such file or directory"),
+        (["analyze", "--table", "d.t", "--fsimage", "/nowhere/image"], "--fsimage /nowhere/image: No such file or directory"),
+        (["analyze", "--table", "d.t", "--fsimage", "/"], "--fsimage /: Is a directory"),
         (["analyze", "--table", "d.t", "--set", "block_sise=1m"], "block_size"),
         (["analyze", "--table", "d.t", "-c", "/nowhere/site.yaml"], "/nowhere/site.yaml"),
         (["cleanup", "--table", "d.t", "--older-than", "7"], 'command line --older-than: keep_for is "7"'),
@@ -374,6 +376,16 @@ def test_the_properties_of_an_earlier_run_do_not_stand_for_a_killed_one(run, tmp
     assert code == 143
     assert "application_1_2 was killed on YARN" in err
     assert not old.exists()
+
+
+def test_a_local_image_is_refused_at_once_where_the_driver_could_not_open_it(run, tmp_path):
+    (tmp_path / "image").touch()
+    words = ["submit-options", "--", "analyze", "--table", "d.t", "--set", "spark.master=yarn"]
+    code, _, err = run(*words, "--fsimage", str(tmp_path / "image"), "--set", "spark.deploy_mode=cluster")
+    assert code == 2
+    assert "copy it to HDFS" in err
+    assert run(*words, "--fsimage", "hdfs:///tmp/image", "--set", "spark.deploy_mode=cluster")[0] == 0
+    assert run(*words, "--fsimage", str(tmp_path / "image"))[0] == 0
 
 
 def test_a_file_of_tables_that_spark_cannot_ship_is_refused_at_once(run, tmp_path):

@@ -1,8 +1,12 @@
+from collections import Counter
+from statistics import median
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hivekeeper.plan import sizing
+from hivekeeper.plan.sizing import EXACT_LENGTHS, Lengths, median_of
 
 MIB = 2**20
 BLOCK = 128 * MIB
@@ -80,3 +84,39 @@ def test_a_bin_is_at_most_its_share_and_one_file_too_large(lengths, bins):
     assigned = sizing.assign_bins(lengths, bins)
     sums = [sum(length for length, bin in zip(lengths, assigned) if bin == number) for number in range(bins)]
     assert max(sums) <= 2 * sum(lengths) / bins + max(lengths)
+
+
+@given(st.lists(st.integers(1, 2**50), min_size=1, max_size=200))
+def test_lengths_are_exact_for_a_few_files_and_close_for_many(values):
+    lengths = Lengths()
+    for value in values:
+        lengths.add(value)
+    assert (lengths.files, lengths.total_bytes, sum(lengths.counts.values())) == (len(values), sum(values), len(values))
+    if len(set(values)) <= EXACT_LENGTHS:
+        assert lengths.counts == Counter(values)
+        assert lengths.median == median(values)
+    else:
+        assert abs(lengths.median - median(values)) <= median(values) / 15 + 1
+
+
+@given(st.lists(st.integers(0, 50), min_size=1))
+def test_the_median_of_counts_is_that_of_the_values(values):
+    assert median_of(Counter(values)) == median(values)
+
+
+def test_lengths_of_many_files_take_little_memory():
+    lengths = Lengths()
+    for value in range(1, 200_000):
+        lengths.add(value * 7919)
+    assert len(lengths.counts) < 200
+
+
+@given(st.integers(1, 2**60))
+def test_a_step_of_lengths_is_narrow_and_does_not_go_beyond_a_power_of_two(length):
+    lengths = Lengths()
+    for other in range(2**61, 2**61 + EXACT_LENGTHS):
+        lengths.add(other)
+    lengths.add(length)
+    middle = min(lengths.counts)
+    assert abs(middle - length) <= length / 16
+    assert middle.bit_length() == length.bit_length()

@@ -13,17 +13,19 @@ import pytest
 from hivekeeper import __version__
 from hivekeeper.cli import parser
 from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.analyze_image import analyze_image
 from hivekeeper.config import layers
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Differences, Selection
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import document
-from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
+from hivekeeper.report.results import MOST_ORPHANS, CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 from support.builders import MIB, a_table
 from support.contexts import a_context
 from support.desk import EVERYTHING, Desk
 from support.fakes.rows import DataFile
+from support.images import image
 from support.world import World
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -49,6 +51,7 @@ def tables_of(text: str) -> Dict[str, Dict[str, str]]:
 PAGE = (DOCS / "json.md").read_text("utf-8")
 TABLES = tables_of(re.sub(r"^\| (?:outcome|status|code) \|.*\n(?:\|.*\n)+", "", PAGE, flags=re.MULTILINE))
 HEAD, TABLE, ANALYSIS = TABLES["The result document"], TABLES["One table"], TABLES["`analysis`"]
+IMAGE = TABLES["`image`"]
 UNIT, BACKUP, LOG = TABLES["One unit"], TABLES["One backup"], TABLES["One entry of the log"]
 
 
@@ -102,6 +105,18 @@ def test_an_analysis_has_the_keys_of_the_docs_and_so_have_its_partitions():
     analysis = a_document()["tables"][0]["analysis"]
     assert set(analysis) == set(ANALYSIS)
     assert set(analysis["partitions"][0]) == named_in(ANALYSIS["partitions"])
+
+
+def test_an_image_has_the_keys_of_the_docs(tmp_path):
+    world, path = World(), tmp_path / "image.tsv"
+    world.add_table(a_table(["dt"]), {"dt=1": [MIB] * 9})
+    path.write_bytes(image([("/warehouse/dropped/a", 5)]))
+    context = a_context(world.cluster, Selection(tables=("sales.events",)), RUN)
+    found = document.build(analyze_image(context, str(path), is_remote=False))["image"]
+    assert set(found) == set(IMAGE)
+    assert set(found["orphaned"]) == named_in(IMAGE["orphaned"])
+    assert set(found["orphans"][0]) == named_in(IMAGE["orphans"])
+    assert f"the {MOST_ORPHANS} largest" in IMAGE["orphans"]
 
 
 def test_a_unit_of_every_command_has_the_keys_of_the_docs(built):

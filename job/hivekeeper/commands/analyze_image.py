@@ -1,0 +1,112 @@
+"""analyze --fsimage: the survey from the text of a NameNode's image. Reads the image and the metastore; asks the NameNode for nothing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Dict
+
+from hivekeeper import names
+from hivekeeper.commands import per_table, selection
+from hivekeeper.commands.context import Context
+from hivekeeper.errors import UsageError
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligibility, image_analysis
+from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.image_analysis import DefinedTable
+from hivekeeper.plan.image_format import BadImage, split_lines, unpack
+from hivekeeper.plan.image_survey import Survey, Totals
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.report.results import CommandResult, ImageReport, TableOutcome
+from hivekeeper.steps.image_file import ImageFile, find_local, find_remote
+from hivekeeper.steps.observe import find_touching, find_units
+from hivekeeper.steps.timing import Step, timed
+
+log = logging.getLogger(__name__)
+
+LOG_EVERY_LINES = 10_000_000
+
+
+def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult:
+    """Judge every selected table by the image, and list what belongs to no table. Raises UsageError if the image cannot be read."""
+    cluster, selected = context.cluster, context.selection
+    image = find_remote(cluster.files, path) if is_remote else find_local(path)
+    started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
+    home = _find_home(context)
+    tables, missing = selection.find_tables(cluster, selected, context.backup_prefix)
+    defined: Dict[str, DefinedTable] = {}
+    outcomes = [per_table.missing_outcome(name) for name in missing]
+    outcomes += per_table.for_each(context, tables, partial(_define, defined, home))
+    locations = cluster.metastore.table_locations()
+    survey = Survey(image_analysis.find_places(defined.values(), locations.values(), home))
+    totals = _read(image, survey)
+    report = ImageReport.of(image.path, image.written_ms, totals, survey, len(locations.keys() - defined.keys()))
+    judged = [_judge(outcome, defined, survey, home) for outcome in outcomes]
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    return CommandResult("analyze", context.run, started, seconds, selected.named, context.dry_run, tuple(judged), image=report)
+
+
+def _find_home(context: Context) -> str:
+    """The default file system, whose paths the image has."""
+    home = names.server_of(context.cluster.files.qualify("/"))
+    if home.startswith("viewfs:"):
+        raise UsageError(
+            f"the default file system is {home}: an image has the paths of one NameNode, not those of its mounts",
+            next="leave out --fsimage",
+        )
+    return home
+
+
+def _define(defined: Dict[str, DefinedTable], home: str, context: Context, table: Table) -> TableOutcome:
+    """All that the metastore says about one table. Those that are fit are added to `defined`."""
+    settings = context.settings_for(table.full_name)
+    with timed(context.cluster, Step.OBSERVE):
+        reason = eligibility.refuse_table(table)
+        if reason:
+            return _refused(context, table, reason)
+        table = replace(table, location=context.cluster.files.qualify(table.location))
+        if not image_analysis.is_at_home(table.location, home):
+            return _refused(context, table, image_analysis.refuse_other_file_system(table, home))
+        control = ControlPaths.of(table.location, table.partitioned)
+        reason = eligibility.refuse_overlap(table, find_touching(context.cluster, table, control))
+        reason = reason or eligibility.refuse_home(table, context.cluster.metastore.database_locations())
+        wanted = selection.wanted_in(table, context.selection.where)
+        every = find_units(context.cluster, table)
+    if reason:
+        return _refused(context, table, reason)
+    units = tuple(unit for unit in every if wanted is None or wanted(unit.values))
+    elsewhere = tuple(unit.live for unit in every if not eligibility.is_inside(table, unit))
+    refused = eligibility.refuse_units(table, every)
+    defined[table.full_name] = DefinedTable(table, control, settings, units, refused, elsewhere)
+    return TableOutcome(table.full_name)
+
+
+def _refused(context: Context, table: Table, reason: Reason) -> TableOutcome:
+    observed = ObservedTable(table, ControlPaths(""), context.settings_for(table.full_name), reason=reason)
+    return per_table.refused(table, reason, observed)
+
+
+def _read(image: ImageFile, survey: Survey) -> Totals:
+    said = 0
+    try:
+        for batch in split_lines(unpack(image.read())):
+            survey.count(batch)
+            if batch.first > said + LOG_EVERY_LINES:
+                said = batch.first
+                log.info("step=read-image lines=%d", said)
+        return survey.finish()
+    except BadImage as error:
+        raise UsageError(
+            f"{image.path}: {error}",
+            code=Code.UNREADABLE_IMAGE,
+            state="nothing was changed, and no figure is given: those of a part of an image would be wrong",
+            next="make the text again (hdfs oiv -p Delimited), and copy all of it: compare sizes or checksums",
+        ) from None
+
+
+def _judge(outcome: TableOutcome, defined: Dict[str, DefinedTable], survey: Survey, home: str) -> TableOutcome:
+    if outcome.problem or outcome.table not in defined:
+        return outcome
+    return replace(outcome, observed=image_analysis.judge_table(defined.pop(outcome.table), survey, home))

@@ -1,0 +1,80 @@
+"""Judge tables by what a NameNode's image says about their directories, as analyze does by listings.
+
+Pure: definitions and sums in, judgements out. An image is of the past, so it cannot say who is writing now: neither writers above the units
+nor `min_quiet` are judged. It has no log either, so no unit is in quarantine, or settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Iterable, List, Mapping, Tuple
+
+from hivekeeper import names
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Snapshot, Table, Unit
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligibility
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, judge_sizes, refuse_contents
+from hivekeeper.plan.image_survey import Places, Survey, UnitBin, to_bytes
+from hivekeeper.reasons import Code, Reason
+
+
+@dataclass(frozen=True)
+class DefinedTable:
+    """A selected table as the metastore has it, locations qualified. `refused`: units that are unfit by definition, by name; `elsewhere`:
+    directories of any of its units, selected or not, outside its own.
+    """
+
+    table: Table
+    control: ControlPaths
+    settings: Settings
+    units: Tuple[Unit, ...]
+    refused: Mapping[str, Reason]
+    elsewhere: Tuple[str, ...]
+
+
+def refuse_other_file_system(table: Table, home: str) -> Reason:
+    server = names.server_of(table.location)
+    return Reason(
+        Code.NOT_IN_IMAGE,
+        f"it is on {server or 'another file system'}, and the image is taken to be from {home}",
+        "analyze it without --fsimage, which lists its directories",
+    )
+
+
+def is_at_home(location: str, home: str) -> bool:
+    """Whether a location is on the file system whose image is read. `home`: its scheme and authority."""
+    return names.server_of(location) == home
+
+
+def in_image(location: str, home: str) -> bytes:
+    """A location as a path of the image."""
+    return to_bytes(location[len(home) :])
+
+
+def find_places(defined: Iterable[DefinedTable], locations: Iterable[str], home: str) -> Places:
+    """Where to count. `locations`: those of all tables of all databases."""
+    units: List[bytes] = []
+    tables = [location for location in locations if is_at_home(location, home)]
+    controls = [ControlPaths.of(location, partitioned=False).top for location in tables]
+    for one in defined:
+        units += [in_image(unit.live, home) for unit in one.units if eligibility.is_inside(one.table, unit)]
+        tables += [one.table.location, *(place for place in one.elsewhere if is_at_home(place, home))]
+        controls.append(one.control.top)
+    return Places(units, [in_image(each, home) for each in tables], [in_image(each, home) for each in controls])
+
+
+def judge_table(one: DefinedTable, survey: Survey, home: str) -> ObservedTable:
+    control = survey.control(in_image(one.control.top, home))
+    units = tuple(_judge_unit(one, unit, survey, home) for unit in one.units)
+    left = control.retired.objects
+    return ObservedTable(one.table, one.control, one.settings, units, has_control=control.exists, backup_objects=left)
+
+
+def _judge_unit(one: DefinedTable, unit: Unit, survey: Survey, home: str) -> UnitAnalysis:
+    counted = eligibility.is_inside(one.table, unit)
+    found = survey.unit(in_image(unit.live, home)) if counted else UnitBin()
+    snapshot = found.snapshot if counted else Snapshot(exists=True)
+    reason = one.refused.get(unit.name) or refuse_contents(snapshot, [found.offsets] if found.offsets else [], one.settings)
+    judged = judge_sizes(unit, snapshot, found.sizes, reason, one.settings)
+    return replace(judged, counted=found.lengths)
