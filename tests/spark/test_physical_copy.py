@@ -26,7 +26,7 @@ from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import Digest
 from hivekeeper.schemas import parse_parquet
-from support import foreign_files, hostile_files
+from support import decoder_bombs, foreign_files, hostile_files
 from support.data_files import batch_of, form_of, listed
 
 
@@ -173,6 +173,45 @@ def test_a_damaged_page_is_found_by_its_checksum(copier, tmp_path):
     content[500] ^= 1
     (tmp_path / "u" / "a").write_bytes(content)
     assert "CRC" in copy_one(copier, tmp_path / "u").failed
+
+
+@pytest.mark.parametrize("window", [64 << 20, 10], ids=["in memory", "streamed"])
+def test_a_damaged_page_of_version_2_is_found_by_its_checksum(copier, tmp_path, window):
+    """parquet-mr 1.13 does not look at its checksum; Arrow does, and a copy would have none."""
+    copier._jobs.setWindow(window)
+    foreign_files.write_two(tmp_path / "sound", foreign_files.table(), write_page_checksum=True, data_page_version="2.0")
+    numbers = pa.table({"a": pa.array(range(1000, 2000))})
+    plain = {"use_dictionary": False, "compression": "none", "write_statistics": False}
+    foreign_files.write_two(tmp_path / "u", numbers, write_page_checksum=True, data_page_version="2.0", **plain)
+    content = (tmp_path / "u" / "a").read_bytes()
+    (tmp_path / "u" / "a").write_bytes(content.replace(struct.pack("<q", 1500), struct.pack("<q", 1501), 1))
+    sound, damaged = copy_all(copier, [tmp_path / "sound", tmp_path / "u"])
+    assert (sound.failed, "checksum" in damaged.failed) == ("", True)
+
+
+def page_that_says_it_is_plain(numbers: bytes, stored: bytes) -> bytes:
+    """Of version 2, with three required numbers."""
+    counts = ((1, 3), (2, 0), (3, 3), (4, decoder_bombs.PLAIN), (5, 0), (6, 0))
+    about = {**{number: (thrift.I32, value) for number, value in counts}, 7: (thrift.FALSE, False)}
+    sizes = {1: (thrift.I32, decoder_bombs.V2), 2: (thrift.I32, len(numbers)), 3: (thrift.I32, len(stored))}
+    return thrift.write_struct({**sizes, 8: (thrift.STRUCT, about)}) + stored
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_compressed_page_that_says_it_is_not_is_refused(copier, tmp_path, is_old):
+    """Arrow before 3.0 wrote such pages, and its later readers know that; parquet-mr takes the compressed bytes for values."""
+    writer = "parquet-cpp version 1.5.1-SNAPSHOT" if is_old else "parquet-cpp-arrow version 3.0.0"
+    pages = {"plain": decoder_bombs.NUMBERS, "snappy": pa.compress(decoder_bombs.NUMBERS, codec="snappy", asbytes=True)}
+    for name, stored in pages.items():
+        (tmp_path / name).mkdir()
+        page = page_that_says_it_is_plain(decoder_bombs.NUMBERS, stored)
+        (tmp_path / name / "a").write_bytes(decoder_bombs.file_of(page, codec=hostile_files.SNAPPY))
+        footers.sign(tmp_path / name / "a", writer, {})
+    plain, compressed = copy_all(copier, [tmp_path / name for name in pages])
+    assert "ARROW-10353" in compressed.failed
+    assert ("ARROW-10353" in plain.failed) == is_old
+    readable = tmp_path / ("snappy" if is_old else "plain") / "a"
+    assert pq.read_table(readable).column(0).to_pylist() == [7, 8, 9]
 
 
 @pytest.mark.parametrize("more", [1, -1])

@@ -13,6 +13,8 @@ import java.util.TreeMap;
  * field that appears twice, structs nested too deeply, or numbers that other readers cut to fewer bits are an IllegalStateException.
  */
 public class ThriftStruct {
+  /** A boolean is in the type of its field. */
+  public static final int FALSE = 2;
   public static final int I32 = 5;
   public static final int I64 = 6;
   public static final int BINARY = 8;

@@ -84,7 +84,7 @@ class ParquetSource {
     long stored = 0;
     SeekableInputStream in = content == null ? input.newStream() : null;
     try {
-      PageHeaders headers = new PageHeaders(content, in, length);
+      PageHeaders headers = new PageHeaders(content, in, length, reader.getFooter().getFileMetaData().getCreatedBy());
       for (ColumnChunkMetaData each : block.getColumns()) {
         ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
         longest = Math.max(longest, chunk.getTotalUncompressedSize());
