@@ -67,7 +67,7 @@ class MergedFile {
     // The library's guess of when a page is full is wrong where it gives up a dictionary of long values.
     builder.estimateRowCountForPageSizeCheck(false).withDictionaryPageSize(DICTIONARY_BYTES);
     builder.withValuesWriterFactory(new CopyWriters(withOddNaN));
-    for (String column : options.blooms) builder.withBloomFilterEnabled((String) column, true);
+    CopyBlooms.enable(builder, schema, options.blooms, options.waitingBytes);
     properties = builder.build();
     codecs = new CodecFactory(conf, properties.getPageSizeThreshold());
     writer = new ParquetFileWriter(output, schema, ParquetFileWriter.Mode.CREATE, rowGroupBytes, MOST_PADDING,
@@ -115,7 +115,7 @@ class MergedFile {
   private void openGroup() throws IOException {
     pages = new ColumnChunkPageWriteStore(codecs.getCompressor(codec), schema, properties.getAllocator(),
         properties.getColumnIndexTruncateLength(), properties.getPageWriteChecksumEnabled());
-    store = properties.newColumnWriteStore(schema, pages, pages);
+    store = properties.newColumnWriteStore(schema, pages, new CopyBlooms(pages));
     writers = new ColumnWriter[columns.size()];
     for (int i = 0; i < writers.length; i++) writers[i] = store.getColumnWriter((ColumnDescriptor) columns.get(i));
     rows = 0;

@@ -1,0 +1,81 @@
+"""Bloom filters in a copy hide no row from readers that trust them, and cost no more than their values need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from foreign import footers
+from hivekeeper.cluster.physical_copy import CopyTask, PhysicalCopy
+from support.data_files import listed
+
+BLOOM_FILTER = 14
+ROWS = 40_000
+
+
+@pytest.fixture
+def copier(gateway):
+    return PhysicalCopy(gateway)
+
+
+def copy_with_blooms(copier: PhysicalCopy, columns: pa.Table, source: Path, blooms: Sequence[str]) -> Path:
+    source.mkdir()
+    pq.write_table(columns, source / "a", use_dictionary=False, compression="zstd")
+    target = source.parent / "out" / "a"
+    (answer,) = copier.copy(f"file:{source.parent}/attempts", [CopyTask(f"file:{target}", listed(source), "zstd", blooms)])
+    assert answer.failed == ""
+    return target
+
+
+def filtered(path: Path) -> Sequence[str]:
+    _, footer = footers.split(path.read_bytes())
+    return [chunk[3][1][1][0].decode() for chunk in footers.chunks(footer) if BLOOM_FILTER in chunk]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_filters_find_zeros_of_either_sign(spark, copier, tmp_path, kind, zero):
+    """Writers leave out the filters of some row groups, so a source may have had none for this one."""
+    numbers = [zero, -1.0, *(row / 3 for row in range(3, ROWS))]
+    target = copy_with_blooms(copier, pa.table({"x": pa.array(numbers, kind)}), tmp_path / "u", ["x"])
+    assert filtered(target) == ["x"]
+    for sign in ("", "-"):
+        condition = f"x = {sign}{'double' if kind == pa.float64() else 'float'}(0)"
+        assert [spark.read.parquet(f"file:{place}").where(condition).count() for place in (tmp_path / "u", target)] == [1, 1]
+
+
+def test_every_value_is_found_and_few_others(spark, copier, tmp_path):
+    target = copy_with_blooms(copier, pa.table({"x": [str(row) for row in range(0, 3 * ROWS, 3)]}), tmp_path / "u", ["x"])
+    assert filtered(target) == ["x"]
+    parquet, place = spark._jvm.org.apache.parquet, spark._jvm.org.apache.hadoop.fs.Path(f"file:{target}")
+    reader = parquet.hadoop.ParquetFileReader.open(spark._jsc.hadoopConfiguration(), place)
+    bloom = reader.readBloomFilter(reader.getRowGroups().get(0).getColumns().get(0))
+    reader.close()
+    assert bloom.getBitsetSize() == 64 << 10
+    found = [bloom.findHash(bloom.hash(parquet.io.api.Binary.fromString(str(number)))) for number in range(3000)]
+    assert all(found[::3])
+    assert sum(found) < 1100
+
+
+def test_a_boolean_has_no_filter(copier, tmp_path):
+    """The library adds no boolean, so readers would find neither value in it."""
+    numbers = pa.table({"b": [True, False] * (ROWS // 2), "x": pa.array(range(ROWS))})
+    assert filtered(copy_with_blooms(copier, numbers, tmp_path / "u", ["b", "x"])) == ["x"]
+
+
+def test_many_filters_of_few_values_are_small(copier, tmp_path):
+    """A mebibyte for each column would be more than a copy may become larger than its source."""
+    names = [f"c{number}" for number in range(40)]
+    target = copy_with_blooms(copier, pa.table({name: pa.array(range(500)) for name in names}), tmp_path / "u", names)
+    assert sorted(filtered(target)) == sorted(names)
+    assert target.stat().st_size < 1 << 20
+
+
+def test_the_filters_that_a_footer_claims_are_bounded_together(copier, tmp_path):
+    """The session's heap is 1 GiB."""
+    names = [f"c{number}" for number in range(2000)]
+    copy_with_blooms(copier, pa.table({name: [1] for name in names}), tmp_path / "u", names)
