@@ -386,6 +386,37 @@ def test_other_labels_stay_with_their_file(gateway, copier, tmp_path, labels):
     assert_copied(tmp_path / "u")
 
 
+def categories_of(path: Path) -> List[List[str]]:
+    """Of each row group, as pandas and R get them from Arrow."""
+    file = pq.ParquetFile(path)
+    columns = (file.read_row_group(number)["x"].chunk(0) for number in range(file.num_row_groups))
+    return [column.dictionary.to_pylist() for column in columns]
+
+
+@pytest.mark.parametrize("rows", [["high", "low", None, "high"], [None] * 4, ["low"] * 100_000], ids=["few", "none", "many"])
+def test_categories_keep_their_order_and_those_that_no_row_has(copier, tmp_path, rows):
+    """They are in the dictionary pages only, and pandas compares and sorts by their order."""
+    names = ["low", "mid", "high"]
+    column = pa.DictionaryArray.from_arrays(pa.array([name and names.index(name) for name in rows], pa.int8()), names, ordered=True)
+    texts = pa.array([f"{number:060}" for number in range(len(rows))])
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": column, "y": texts}), row_group_size=80_000)
+    assert copy_one(copier, tmp_path / "u", row_group_bytes=1 << 20).failed == ""
+    assert_copied(tmp_path / "u")
+    assert categories_of(tmp_path / "u" / "a")[0] == names
+    found = categories_of(output_of(tmp_path / "u"))
+    assert found == [names] * len(found)
+    assert len(found) > 1 or len(rows) < 5
+
+
+def test_an_arrow_schema_that_is_none_is_copied_as_it_is(copier, tmp_path):
+    """Arrow fails for it, other readers do not look."""
+    for name, said in {"text": "?", "short": "", "noise": base64.b64encode(bytes(range(256))).decode()}.items():
+        foreign_files.write_two(tmp_path / name, pa.table({"x": ["a", "b"]}))
+        for file in (tmp_path / name).iterdir():
+            footers.sign(file, "parquet-cpp-arrow version 21.0.0", {"ARROW:schema": said})
+        assert copy_one(copier, tmp_path / name).failed == ""
+
+
 def test_a_set_that_is_read_in_parts_has_the_sum_of_its_parts(copier, tmp_path, monkeypatch):
     foreign_files.write_two(tmp_path / "u", foreign_files.table())
     whole = copier.digest([listed(tmp_path / "u"), ()])

@@ -9,14 +9,16 @@ import org.apache.parquet.column.values.factory.ValuesWriterFactory;
 import org.apache.parquet.column.values.fallback.FallbackValuesWriter;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
-/** The library's own writers of values, except for floating-point numbers: some columns' NaNs have to be kept, and zeros to be found. */
+/** The library's own writers of values, except for floating-point numbers: some columns' NaNs have to be kept, and zeros to be found; and for categories. */
 class CopyWriters implements ValuesWriterFactory {
   private final ValuesWriterFactory others = new DefaultValuesWriterFactory();
   private final Set<ColumnDescriptor> withOddNaN;
+  private final Categories categories;
   private ParquetProperties properties;
 
-  CopyWriters(Set<ColumnDescriptor> withOddNaN) {
+  CopyWriters(Set<ColumnDescriptor> withOddNaN, Categories categories) {
     this.withOddNaN = withOddNaN;
+    this.categories = categories;
   }
 
   public void initialize(ParquetProperties properties) {
@@ -32,6 +34,7 @@ class CopyWriters implements ValuesWriterFactory {
     ValuesWriter plain = (ValuesWriter) ((FallbackValuesWriter) writer).fallBackWriter;
     if (type == PrimitiveTypeName.DOUBLE) return FallbackValuesWriter.of(ZeroDictionaries.doubles(properties), plain);
     if (type == PrimitiveTypeName.FLOAT) return FallbackValuesWriter.of(ZeroDictionaries.floats(properties), plain);
+    if (categories.has(column)) return FallbackValuesWriter.of((ValuesWriter) categories.newWriter(column, properties), plain);
     return writer;
   }
 }

@@ -46,6 +46,7 @@ class MergedFile {
   private final long rowGroupBytes;
   private final long waitingBytes;
   private final ParquetFileWriter writer;
+  private final Categories categories;
   private ColumnChunkPageWriteStore pages;
   private ColumnWriteStore store;
   private ColumnWriter[] writers;
@@ -66,7 +67,8 @@ class MergedFile {
     builder.withWriterVersion(ParquetProperties.WriterVersion.PARQUET_1_0).withMinRowCountForPageSizeCheck(rowsPerCheck);
     // The library's guess of when a page is full is wrong where it gives up a dictionary of long values.
     builder.estimateRowCountForPageSizeCheck(false).withDictionaryPageSize(DICTIONARY_BYTES);
-    builder.withValuesWriterFactory(new CopyWriters(withOddNaN));
+    categories = new Categories(schema, source.reader.getFooter().getFileMetaData().getKeyValueMetaData());
+    builder.withValuesWriterFactory(new CopyWriters(withOddNaN, categories));
     CopyBlooms.enable(builder, schema, options.blooms, options.waitingBytes);
     properties = builder.build();
     codecs = new CodecFactory(conf, properties.getPageSizeThreshold());
@@ -74,6 +76,11 @@ class MergedFile {
         properties.getColumnIndexTruncateLength(), properties.getStatisticsTruncateLength(), properties.getPageWriteChecksumEnabled());
     writer.start();
     openGroup();
+  }
+
+  /** The next rows come from these pages, of which the columns' readers are open. */
+  void beginWith(SourcePages pages) {
+    categories.beginWith(pages);
   }
 
   /** The writer of a column, valid until the next `endRows`. */

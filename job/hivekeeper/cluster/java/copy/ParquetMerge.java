@@ -12,7 +12,6 @@ import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.impl.ColumnReadStoreImpl;
-import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnPath;
@@ -82,12 +81,13 @@ class ParquetMerge extends FileMerge {
         skipEmpty(source, (BlockMetaData) block);
         continue;
       }
-      PageReadStore pages = source.nextPages((BlockMetaData) block, memory);
+      SourcePages pages = source.nextPages((BlockMetaData) block, memory);
       ColumnReadStoreImpl store = new ColumnReadStoreImpl(pages, new SchemaWalk(schema), schema, writer);
       Map<ColumnPath, ChunkClaims> claims = claimsOf((BlockMetaData) block);
       for (ColumnCopier column : columns) {
         ((ColumnCopier) column).open(store, (ChunkClaims) claims.get(ColumnPath.get(((ColumnCopier) column).column.getPath())));
       }
+      if (merged != null) merged.beginWith(pages);
       copyGroup(pages.getRowCount(), rowsOf((BlockMetaData) block, FIRST_ROWS));
     }
     long found = digest.rows - before;

@@ -2,9 +2,12 @@ package hivekeeper.copy;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.parquet.bytes.ByteBufferInputStream;
 import org.apache.parquet.bytes.BytesInput;
 import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.Dictionary;
 import org.apache.parquet.column.page.DataPage;
 import org.apache.parquet.column.page.DataPageV1;
 import org.apache.parquet.column.page.DataPageV2;
@@ -23,6 +26,7 @@ class SourcePages implements PageReadStore {
   private final PageReadStore pages;
   private final BoundedCodecs codecs;
   private final OpenPages open;
+  private final Map<ColumnDescriptor, DictionaryPage> dictionaries = new HashMap<ColumnDescriptor, DictionaryPage>();
 
   SourcePages(PageReadStore pages, BoundedCodecs codecs, OpenPages open) {
     this.pages = pages;
@@ -36,6 +40,16 @@ class SourcePages implements PageReadStore {
 
   public PageReader getPageReader(ColumnDescriptor column) {
     return new ColumnPages(column, pages.getPageReader(column));
+  }
+
+  /** Of a column of texts whose reader is open; null if it has none. */
+  Dictionary dictionary(ColumnDescriptor column) {
+    DictionaryPage page = (DictionaryPage) dictionaries.get(column);
+    try {
+      return page == null ? null : page.getEncoding().initDictionary(column, page);
+    } catch (IOException broken) {
+      throw new IllegalStateException("a dictionary cannot be read: " + broken.getMessage(), broken);
+    }
   }
 
   private class ColumnPages implements PageReader {
@@ -70,7 +84,20 @@ class SourcePages implements PageReadStore {
       boolean number = type == PrimitiveTypeName.INT32 || type == PrimitiveTypeName.INT64
           || type == PrimitiveTypeName.FLOAT || type == PrimitiveTypeName.DOUBLE;
       open.take(page.getBytes().size() + size * (number ? NUMBER_BYTES : OBJECT_BYTES), what);
-      return page;
+      return kept(page);
+    }
+
+    private DictionaryPage kept(DictionaryPage page) {
+      if (column.getPrimitiveType().getPrimitiveTypeName() != PrimitiveTypeName.BINARY) return page;
+      try {
+        // Its bytes may be a stream, which is read once.
+        BytesInput bytes = asInput(page.getBytes().toByteBuffer());
+        DictionaryPage again = new DictionaryPage(bytes, page.getUncompressedSize(), page.getDictionarySize(), page.getEncoding());
+        dictionaries.put(column, again);
+        return again;
+      } catch (IOException broken) {
+        throw new IllegalStateException("a dictionary cannot be read: " + broken.getMessage(), broken);
+      }
     }
 
     public DataPage readPage() {
