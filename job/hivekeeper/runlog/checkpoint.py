@@ -187,8 +187,11 @@ def entries_in(lines: Iterable[str], where: str) -> Iterator[Tuple[Node, List[st
     yield about, own
 
 
-def read(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo]) -> Checkpoint:
-    """A checkpoint of the entries that are listed, and perhaps of expired ones. Raises like entries_in, and Stale."""
+def read(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo], exact: bool = True) -> Checkpoint:
+    """A checkpoint of the entries that are listed, and perhaps of expired ones. Raises like entries_in, and Stale.
+
+    If not `exact`, entries of the same sizes are enough, and only the expired ones are returned.
+    """
     parts = entries_in(lines, where)
     head, own = next(parts)
     expired = head["expired"].whole(0, head["entries"].value - 1)
@@ -196,10 +199,17 @@ def read(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo]) -> Ch
     runs: Dict[int, LoggedRun] = {}
     for number, (entry, own) in enumerate(parts):
         file = listed.get(number)
-        if (file is None and number >= expired) or (file is not None and entry.value != {"version": number, **identity(file)}):
+        if (file is None and number >= expired) or (file is not None and not _is_same(entry, file, exact)):
             raise Stale(f"{where} is of another entry {number} than the log has now")
-        runs[number] = replace(_entry_from(own, number, where), expired=number < expired)
+        if exact or number < expired:
+            runs[number] = replace(_entry_from(own, number, where), expired=number < expired)
     return Checkpoint(runs, expired, base)
+
+
+def _is_same(entry: Node, file: FileInfo, exact: bool) -> bool:
+    if not exact:
+        return entry["size"].whole() == file.length
+    return bool(entry.value == {"version": entry["version"].value, **identity(file)})
 
 
 def _base_from(lines: Iterable[str], where: str) -> FileSet:

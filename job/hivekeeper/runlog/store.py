@@ -73,11 +73,14 @@ def _read_checkpoint(
     """
     # One that is ahead of the entries is of a log that was restored since.
     usable = [checkpoints[version] for version in sorted(checkpoints, reverse=True) if version in listed]
-    for file in sorted(usable, key=lambda file: file not in cluster.log_entries):
+    usable.sort(key=lambda file: file not in cluster.log_entries)
+    # In a copy of the log, files have other ids and times. Where entries are missing, a checkpoint of entries of the same sizes is believed
+    # about the expired ones; the others are read.
+    for file, exact in [(file, True) for file in usable] + [(file, False) for file in usable if 0 not in listed]:
         try:
             found = cluster.log_entries.get(file)
             if found is None or found.expired < min(listed):
-                found = checkpoint.read(_unpacked(cluster, file), file.path, listed)
+                found = checkpoint.read(_unpacked(cluster, file), file.path, listed, exact)
             expired = {version: run for version, run in found.runs.items() if run.expired}
             cluster.log_entries[file] = Checkpoint(expired, found.expired, found.base)
             return file, found
@@ -129,13 +132,16 @@ def make_checkpoint(
 def _repeat(
     cluster: Cluster, listed: Mapping[int, FileInfo], follows: Optional[FileInfo]
 ) -> Iterator[Tuple[Mapping[str, int], Iterable[str]]]:
-    """Each entry's identity and lines, oldest first: from a checkpoint, then from the later entries."""
+    """Each entry's identity and lines, oldest first: from a checkpoint as long as it is of the same files, then from the later entries."""
     done = 0
     if follows is not None:
         entries = checkpoint.entries_in(_unpacked(cluster, follows), follows.path)
         next(entries)
         for entry, lines in entries:
-            yield {key: value for key, value in entry.value.items() if key != "version"}, lines
+            told = {key: value for key, value in entry.value.items() if key != "version"}
+            if done in listed and told != checkpoint.identity(listed[done]):
+                break
+            yield told, lines
             done += 1
     later = [listed[version] for version in sorted(listed) if version >= done]
     yield from ((checkpoint.identity(file), lines) for file, (_, lines) in zip(later, _texts(cluster, later)))

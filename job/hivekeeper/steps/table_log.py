@@ -82,7 +82,8 @@ def _write_checkpoint(run: Run) -> None:
         run.files.write_new(run.paths.checkpoint, made.content, run.record_mode)
         run.files.rename_exact(run.paths.checkpoint, names.join(run.control.log, names.checkpoint(newest)))
         # The one before stays, for commands that have listed it and are about to read, and in case that this one is damaged one day.
-        for file in [*(file for file in found.values() if file != made.follows), *made.expired]:
+        older = [file for version, file in found.items() if version < newest and file != made.follows]
+        for file in [*older, *made.expired]:
             run.files.delete_tree(file.path)
     except (FilesError, HivekeeperError) as error:
         log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))

@@ -228,6 +228,44 @@ def test_with_one_of_the_two_checkpoints_damaged_nothing_is_missing():
         assert read_afresh(desk).next_version == told.next_version + 3
 
 
+def copy_the_log(desk, change=lambda _version, text: text):
+    """As distcp does: other ids and times."""
+    for version, file in store.list_log(desk.world.files, desk.control)[0].items():
+        text = desk.world.files.contents(desk.control.log)[file.path]
+        desk.world.files.writer.delete(file.path)
+        desk.world.files.writer.add(file.path, change(version, text), None)
+
+
+def test_a_log_that_was_copied_is_read_with_what_is_left_of_its_expired_entries(caplog):
+    desk = a_desk_with_expired_entries()
+    told, before = read_afresh(desk), desk.history(at=6).tables[0].files
+    copy_the_log(desk)
+    found = read_afresh(desk)
+    assert (found.standing, found.next_version, found.finished) == (told.standing, told.next_version, told.finished)
+    assert [run.expired for run in found.runs] == [run.expired for run in told.runs]
+    assert desk.history(at=6).tables[0].files == before
+    compact(desk, 3)
+    caplog.clear()
+    assert read_afresh(desk).next_version == told.next_version + 3
+    assert not caplog.text
+    assert entries(desk)[0] >= 5
+
+
+def test_a_log_in_which_other_entries_follow_is_not_completed_from_a_checkpoint():
+    desk = a_desk_with_expired_entries()
+    copy_the_log(desk, lambda version, text: text + " " * (version == 6))
+    desk.world.cluster.log_entries.clear()
+    assert desk.compact().code is Exit.INVESTIGATE
+
+
+def test_a_checkpoint_ahead_of_the_log_is_left_alone():
+    desk = a_desk_with_expired_entries()
+    ahead = names.join(desk.control.log, names.checkpoint(99))
+    desk.world.files.writer.add(ahead, b"of a log that was longer", None)
+    compact(desk, 3)
+    assert desk.world.files.stat(ahead) is not None
+
+
 def test_with_both_damaged_the_log_is_not_trusted_and_nothing_is_touched():
     desk = a_desk_with_expired_entries()
     for version in checkpoints(desk):
