@@ -149,7 +149,7 @@ def walk(desk, dice):
         yield STEPS["compact"]
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(10))
 def test_whatever_commands_ask_of_a_log_is_answered_as_with_all_entries(seed):
     dice = random.Random(seed)
     desk = build(interval=dice.choice([1, 2, 3]), days=dice.choice([0, 1, 3]))
