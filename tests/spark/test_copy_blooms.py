@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Sequence
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pytest
 
@@ -79,3 +80,14 @@ def test_the_filters_that_a_footer_claims_are_bounded_together(copier, tmp_path)
     """The session's heap is 1 GiB."""
     names = [f"c{number}" for number in range(2000)]
     copy_with_blooms(copier, pa.table({name: [1] for name in names}), tmp_path / "u", names)
+
+
+def test_filters_of_orc_are_not_made_for_as_many_rows_as_a_footer_claims(copier, tmp_path):
+    """Each would take 240 MB, and the session's heap is 1 GiB."""
+    (tmp_path / "u").mkdir()
+    numbers = pa.table({f"c{number}": [number] for number in range(3)})
+    po.write_table(numbers, str(tmp_path / "u" / "a"), row_index_stride=200_000_000, bloom_filter_columns=[1, 2, 3], compression="zlib")
+    target = f"file:{tmp_path}/out/a"
+    (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(target, listed(tmp_path / "u"), "zlib", format="orc")])
+    assert (answer.failed, answer.digest.rows) == ("", 1)
+    assert po.ORCFile(tmp_path / "out" / "a").row_index_stride == 1 << 20

@@ -24,6 +24,9 @@ import org.apache.orc.impl.MemoryManagerImpl;
 /** The merge of ORC files. Those of an output must have equal types, user metadata, calendar and time zone. */
 class OrcMerge extends FileMerge {
   private static final int LEAST_STRIDE = 1000;
+  private static final long MOST_STRIDE_OF_BLOOMS = 1L << 20;
+  /** Most of them have one false positive of a hundred. */
+  private static final long BLOOM_BYTES_OF_ROW = 2L;
 
   private final Configuration conf;
   private final TaskMemory memory;
@@ -89,12 +92,11 @@ class OrcMerge extends FileMerge {
     conf.setLong(OrcConf.ROWS_BETWEEN_CHECKS.getAttribute(), source.newBatch().getMaxSize());
     // Without an index the library counts nothing, and writes statistics of no values: readers may skip such stripes.
     conf.setBoolean("orc.create.index", true);
-    int stride = source.reader.getRowIndexStride();
-    if (stride <= 0) stride = (Integer) OrcConf.ROW_INDEX_STRIDE.getDefaultValue();
+    Set<String> blooms = bloomColumns(source);
     OrcFile.WriterOptions how = OrcFile.writerOptions(conf).setSchema(source.schema).version(OrcFile.Version.V_0_12);
     how.compress(CompressionKind.valueOf(options.codec.toUpperCase())).stripeSize(options.rowGroupBytes);
-    how.rowIndexStride(Math.max(stride, LEAST_STRIDE));
-    how.bloomFilterColumns(bloomColumns(source)).directEncodingColumns(null);
+    how.rowIndexStride(stride(source.reader.getRowIndexStride(), blooms.size()));
+    how.bloomFilterColumns(blooms.isEmpty() ? null : String.join(",", blooms)).directEncodingColumns(null);
     how.useUTCTimestamp(true).setProlepticGregorian(source.reader.writerUsedProlepticGregorian());
     // The executor's memory is shared out already.
     how.memory(new MemoryManagerImpl(Long.MAX_VALUE)).fileSystem(file.fs);
@@ -103,11 +105,19 @@ class OrcMerge extends FileMerge {
     writer = OrcFile.createWriter(file.path, how.physicalWriter(output));
   }
 
-  /** The columns that had bloom filters in the first stripe, by their names in the stored schema; null if there are none. */
-  private static String bloomColumns(OrcSource source) {
-    if (source.meaning.stripes.isEmpty()) return null;
-    WriterZone zone = new WriterZone(source.meaning.zone());
+  /** How many rows an entry of the index has: as the source, but a Bloom filter is made for all of them before it has any. */
+  private int stride(int said, int blooms) {
+    int stride = said > 0 ? said : (Integer) OrcConf.ROW_INDEX_STRIDE.getDefaultValue();
+    long most = options.waitingBytes / 8 / BLOOM_BYTES_OF_ROW / Math.max(1, blooms);
+    if (blooms > 0) stride = (int) Math.min((long) stride, Math.min(most, MOST_STRIDE_OF_BLOOMS));
+    return Math.max(stride, LEAST_STRIDE);
+  }
+
+  /** The columns that had bloom filters in the first stripe, by their names in the stored schema. */
+  private static Set<String> bloomColumns(OrcSource source) {
     Set<String> found = new TreeSet<String>();
+    if (source.meaning.stripes.isEmpty()) return found;
+    WriterZone zone = new WriterZone(source.meaning.zone());
     OrcProto.StripeFooter stripe = (OrcProto.StripeFooter) source.meaning.stripes.get(0);
     for (int i = 0; i < stripe.getStreamsCount(); i++) {
       OrcProto.Stream stream = stripe.getStreams(i);
@@ -115,7 +125,7 @@ class OrcMerge extends FileMerge {
       boolean shifted = source.meaning.footer.getTypes(stream.getColumn()).getKind() == OrcProto.Type.Kind.TIMESTAMP && !zone.isUtc;
       if (stream.getKind().name().startsWith("BLOOM_FILTER") && !shifted) found.add(storedName(source.schema, stream.getColumn()));
     }
-    return found.isEmpty() ? null : String.join(",", found);
+    return found;
   }
 
   private static String storedName(TypeDescription schema, int column) {
