@@ -189,6 +189,21 @@ def test_a_damaged_page_of_version_2_is_found_by_its_checksum(copier, tmp_path, 
     assert (sound.failed, "checksum" in damaged.failed) == ("", True)
 
 
+def test_a_page_that_lacks_values_is_refused(copier, tmp_path):
+    """parquet-mr takes missing bits for zeros: for the first value of the dictionary, for NULL or false. Arrow and Spark refuse them."""
+    found = {}
+    for kind, files in (("short", decoder_bombs.SHORT), ("cut", decoder_bombs.CUT)):
+        for name, make in files.items():
+            (tmp_path / f"{kind} {name}").mkdir()
+            (tmp_path / f"{kind} {name}" / "a").write_bytes(make())
+    sources = sorted(path for path in tmp_path.iterdir())
+    for source, answer in zip(sources, copy_all(copier, sources)):
+        found[source.name] = "ends too early" if "ends too early" in answer.failed else answer.failed or pq.read_table(output_of(source))
+    numbers = {name: found.pop(f"short {name}").column(0).to_pylist() for name in decoder_bombs.SHORT}
+    assert numbers == {"places": [7, 8, 9], "places of some": [7, None, 9], "places of version 2": [7, None, 9]}
+    assert found == {f"cut {name}": "ends too early" for name in decoder_bombs.CUT}
+
+
 def page_that_says_it_is_plain(numbers: bytes, stored: bytes) -> bytes:
     """Of version 2, with three required numbers."""
     counts = ((1, 3), (2, 0), (3, 3), (4, decoder_bombs.PLAIN), (5, 0), (6, 0))

@@ -71,8 +71,8 @@ def page(
     return write_struct([(1, I32, V1), (2, I32, len(body) if size < 0 else size), (3, I32, stored), (5, STRUCT, about)]) + body
 
 
-def page_v2(body: bytes, definitions: bytes = b"") -> bytes:
-    about: List[Field] = [(1, I32, ROWS), (2, I32, 0), (3, I32, ROWS), (4, I32, PLAIN), (5, I32, len(definitions)), (6, I32, 0)]
+def page_v2(body: bytes, definitions: bytes = b"", encoding: int = PLAIN) -> bytes:
+    about: List[Field] = [(1, I32, ROWS), (2, I32, 0), (3, I32, ROWS), (4, I32, encoding), (5, I32, len(definitions)), (6, I32, 0)]
     size = len(definitions) + len(body)
     return write_struct([(1, I32, V2), (2, I32, size), (3, I32, size), (8, STRUCT, about)]) + definitions + body
 
@@ -150,4 +150,33 @@ ENDLESS: Mapping[str, Callable[[], bytes]] = {
         dictionary(NUMBERS, 3) + page(b"\x02" + varint(MANY << 1) + b"\0", DICTIONARY, MANY) * 64, rows=64 * MANY
     ),
     "nulls": lambda: file_of(page(with_length(varint(MANY << 1) + b"\0"), rows=MANY) * 64, optional=True, rows=64 * MANY),
+}
+
+# The head of a bit-packed run of eight values.
+EIGHT = varint(1 << 1 | 1)
+
+# Pages whose last run is shorter than it says, with all their values.
+SHORT: Mapping[str, Callable[[], bytes]] = {
+    "places": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x02" + EIGHT + b"\x24", DICTIONARY)),
+    "places of some": lambda: file_of(
+        dictionary(NUMBERS, 3) + page(with_length(EIGHT + b"\x05") + b"\x08" + EIGHT + b"\0\x02", DICTIONARY), optional=True
+    ),
+    "places of version 2": lambda: file_of(
+        dictionary(NUMBERS, 3) + page_v2(b"\x08" + EIGHT + b"\0\x02", EIGHT + b"\x05", DICTIONARY), optional=True
+    ),
+}
+# Such pages that lack some of their values.
+CUT: Mapping[str, Callable[[], bytes]] = {
+    "places": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x08" + EIGHT + b"\1\2", DICTIONARY)),
+    "places of some": lambda: file_of(
+        dictionary(NUMBERS, 3) + page(with_length(EIGHT + b"\x05") + b"\x08" + EIGHT + b"\0", DICTIONARY), optional=True
+    ),
+    "places of version 2": lambda: file_of(
+        dictionary(NUMBERS, 3) + page_v2(b"\x08" + EIGHT + b"\0", EIGHT + b"\x05", DICTIONARY), optional=True
+    ),
+    "levels": lambda: file_of(page(with_length(EIGHT) + NUMBERS), optional=True),
+    "levels of version 2": lambda: file_of(page_v2(NUMBERS, EIGHT), optional=True),
+    "levels without runs": lambda: file_of(page(b"", levels=BIT_PACKED), optional=True),
+    "booleans": lambda: file_of(page(b""), BOOLEAN),
+    "runs of booleans": lambda: file_of(page(with_length(EIGHT), RLE), BOOLEAN),
 }

@@ -11,6 +11,8 @@ import org.apache.parquet.column.values.delta.DeltaBinaryPackingValuesReader;
  *
  * A count that is more than the page's values fails; what decoders allocate for the others has to fit. Each walk takes from a stream what
  * the library's decoder (parquet-mr 1.12 to 1.16) would take from it.
+ *
+ * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail.
  */
 class EncodedCounts {
   /** So many values cost too little to be refused, should a writer have rounded a count up. */
@@ -23,6 +25,8 @@ class EncodedCounts {
   private final OpenPages open;
   private final String what;
   private long taken;
+  /** How many values are really there, if the bytes that were walked last are cut short; else no less than the library can read. */
+  private long whole = Long.MAX_VALUE;
 
   /** No value of the page, which has `values` of them, can take more bytes than `longest`. The memory for them is taken from `open`. */
   EncodedCounts(int values, long longest, OpenPages open, String what) {
@@ -43,9 +47,11 @@ class EncodedCounts {
     if (encoding == Encoding.BIT_PACKED) {
       long bits = (long) values * width;
       require(bits, Integer.MAX_VALUE, "bits of levels");
-      in.skipFully(Math.min((bits + GROUP - 1) / GROUP, (long) in.available()));
+      if (in.available() < (bits + GROUP - 1) / GROUP) throw cut();
+      in.skipFully((bits + GROUP - 1) / GROUP);
     } else if (encoding == Encoding.RLE) {
       if (width > 0) walkRuns(width, withLength(in));
+      requireWhole(values);
     } else {
       throw new IllegalStateException(what + " has levels in the encoding " + encoding.name());
     }
@@ -54,6 +60,24 @@ class EncodedCounts {
   /** Those of a page of version 2. */
   void walkBareLevels(int mostLevel, ByteBufferInputStream in) throws IOException {
     if (mostLevel > 0) walkRuns(BytesUtils.getWidthFromMaxInt(mostLevel), in);
+    requireWhole(values);
+  }
+
+  /** Whether there may be fewer values than the page has with its NULLs. */
+  boolean isCut() {
+    return whole < values;
+  }
+
+  void requireWhole(long count) {
+    if (whole < count) throw cut();
+  }
+
+  private IllegalStateException cut() {
+    return new IllegalStateException(what + " ends too early");
+  }
+
+  void walkBooleans(ByteBufferInputStream in) {
+    whole = (long) in.available() * GROUP;
   }
 
   void walkValues(Encoding encoding, ByteBufferInputStream in) throws IOException {
@@ -82,6 +106,7 @@ class EncodedCounts {
     if (width > MOST_WIDTH) throw new IllegalStateException(what + " has values of " + width + " bits");
     long most = 0;
     long left = values;
+    whole = Long.MAX_VALUE;
     while (left > 0 && in.available() > 0) {
       int header = BytesUtils.readUnsignedVarInt(in);
       long count = header >>> 1;
@@ -92,7 +117,8 @@ class EncodedCounts {
         require(count, left + GROUP - 1, "values in a run");
         most = Math.max(most, bytes + Integer.BYTES * count);
       }
-      // The last run may be cut short.
+      // The last run may be cut short, behind its last value.
+      if (width > 0 && bytes > in.available()) whole = values - left + (long) in.available() * GROUP / width;
       in.skipFully(Math.min(bytes, (long) in.available()));
       left -= count;
     }

@@ -6,14 +6,19 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.parquet.bytes.ByteBufferInputStream;
 import org.apache.parquet.bytes.BytesInput;
+import org.apache.parquet.bytes.BytesUtils;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.Dictionary;
+import org.apache.parquet.column.Encoding;
+import org.apache.parquet.column.ValuesType;
 import org.apache.parquet.column.page.DataPage;
 import org.apache.parquet.column.page.DataPageV1;
 import org.apache.parquet.column.page.DataPageV2;
 import org.apache.parquet.column.page.DictionaryPage;
 import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.column.page.PageReader;
+import org.apache.parquet.column.values.ValuesReader;
+import org.apache.parquet.column.values.rle.RunLengthBitPackingHybridDecoder;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 /**
@@ -118,8 +123,10 @@ class SourcePages implements PageReadStore {
       EncodedCounts counts = counts(page);
       ByteBufferInputStream in = asStream(bytes);
       counts.walkLevels(page.getRlEncoding(), column.getMaxRepetitionLevel(), in);
+      long start = in.position();
       counts.walkLevels(page.getDlEncoding(), column.getMaxDefinitionLevel(), in);
-      counts.walkValues(page.getValueEncoding(), in);
+      walkValues(counts, page.getValueEncoding(), in);
+      if (counts.isCut()) counts.requireWhole(present(page, bytes, start));
       held += counts.taken();
       return new DataPageV1(asInput(bytes), page.getValueCount(), page.getUncompressedSize(), page.getStatistics(),
           page.getRlEncoding(), page.getDlEncoding(), page.getValueEncoding());
@@ -132,10 +139,40 @@ class SourcePages implements PageReadStore {
       EncodedCounts counts = counts(page);
       counts.walkBareLevels(column.getMaxRepetitionLevel(), asStream(repetitions));
       counts.walkBareLevels(column.getMaxDefinitionLevel(), asStream(definitions));
-      counts.walkValues(page.getDataEncoding(), asStream(bytes));
+      walkValues(counts, page.getDataEncoding(), asStream(bytes));
+      if (counts.isCut()) counts.requireWhole(present(page.getValueCount(), definitions));
       held += counts.taken();
       return DataPageV2.uncompressed(page.getRowCount(), page.getNullCount(), page.getValueCount(), asInput(repetitions),
           asInput(definitions), page.getDataEncoding(), asInput(bytes), page.getStatistics());
+    }
+
+    private void walkValues(EncodedCounts counts, Encoding encoding, ByteBufferInputStream in) throws IOException {
+      boolean areBits = encoding == Encoding.PLAIN && column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BOOLEAN;
+      if (areBits) counts.walkBooleans(in);
+      else counts.walkValues(encoding, in);
+    }
+
+    /** How many values are not NULL, by the levels of a page of version 1 that begin at `start`. */
+    private long present(DataPageV1 page, ByteBuffer bytes, long start) throws IOException {
+      if (column.getMaxDefinitionLevel() == 0) return page.getValueCount();
+      ByteBufferInputStream in = asStream(bytes);
+      in.skipFully(start);
+      ValuesReader levels = page.getDlEncoding().getValuesReader(column, ValuesType.DEFINITION_LEVEL);
+      levels.initFromPage(page.getValueCount(), in);
+      long count = 0;
+      for (int i = 0; i < page.getValueCount(); i++) count += levels.readInteger() == column.getMaxDefinitionLevel() ? 1 : 0;
+      return count;
+    }
+
+    /** The same of a page of version 2. */
+    private long present(int values, ByteBuffer definitions) throws IOException {
+      int most = column.getMaxDefinitionLevel();
+      if (most == 0) return values;
+      RunLengthBitPackingHybridDecoder levels =
+          new RunLengthBitPackingHybridDecoder(BytesUtils.getWidthFromMaxInt(most), asStream(definitions));
+      long count = 0;
+      for (int i = 0; i < values; i++) count += levels.readInt() == most ? 1 : 0;
+      return count;
     }
 
     /** No value takes more bytes than all pages of the column so far: a value may continue one of the page before (PARQUET-246). */
