@@ -513,6 +513,17 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
         assert found == [150, 150], condition
 
 
+def test_half_floats_have_no_bounds(copier, tmp_path):
+    """The library's would be NaN, which the format forbids, or have one zero only."""
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([float("nan"), 1, -0.0], pa.float32()).cast(pa.float16())}))
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert_copied(tmp_path / "u")
+    _, footer = footers.split(output_of(tmp_path / "u").read_bytes())
+    (chunk,) = footers.chunks(footer)
+    assert set(chunk[footers.STATISTICS][1]) <= {3, 7, 8}
+    assert not pq.read_metadata(output_of(tmp_path / "u")).row_group(0).column(0).has_column_index
+
+
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
     """A flip of the highest bit outlives a multiplication by an odd number."""
     other = struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", 3.25))[0] ^ (1 << 63 | 1 << 31)))[0]

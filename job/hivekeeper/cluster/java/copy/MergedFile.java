@@ -157,11 +157,17 @@ class MergedFile {
     FileMetaData metadata = new DecodedFooter(footer).metadata;
     DecodedFooter.dropBounds(metadata, source.unordered);
     for (RowGroup group : metadata.getRow_groups()) {
-      for (ColumnChunk chunk : ((RowGroup) group).getColumns()) {
-        if (hasNaN((ColumnChunk) chunk)) DecodedFooter.dropBounds((ColumnChunk) chunk);
+      for (int i = 0; i < columns.size(); i++) {
+        ColumnChunk chunk = (ColumnChunk) ((RowGroup) group).getColumns().get(i);
+        if (hasNaN(chunk) || isHalf((ColumnDescriptor) columns.get(i))) DecodedFooter.dropBounds(chunk);
       }
     }
     return DecodedFooter.bytes(metadata);
+  }
+
+  /** The library (parquet-mr from 1.14 on) writes NaN into its bounds, and one zero instead of both. */
+  private static boolean isHalf(ColumnDescriptor column) {
+    return "FLOAT16".equals(String.valueOf(column.getPrimitiveType().getLogicalTypeAnnotation()));
   }
 
   private static boolean hasNaN(ColumnChunk chunk) {
