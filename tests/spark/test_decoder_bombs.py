@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from foreign import footers, thrift
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.plan.verify import Proof
@@ -97,6 +98,21 @@ def test_rows_are_compared_only_if_our_own_reader_can_read_them(rows, tmp_path):
     assert (found["sound"].why, found["sound"].rows) == (None, 3)
     for name in decoder_bombs.BOMBS:
         assert (name, found[name].why.code) == (name, Code.UNREADABLE_FILE)
+
+
+def test_the_length_that_a_footer_claims_for_all_values_is_not_allocated(rows, tmp_path):
+    """Whether the library can decode such a column is asked of it when footers are read."""
+    (tmp_path / "u").mkdir()
+    path = tmp_path / "u" / "a"
+    path.write_bytes(decoder_bombs.file_of(decoder_bombs.page(b""), footers.FIXED, optional=True))
+
+    def claim(footer: thrift.Struct) -> None:
+        list(footers.elements(footer))[1][footers.TYPE_LENGTH] = (thrift.I32, 2**31 - 1)
+        for chunk in footers.chunks(footer):
+            chunk[2] = (thrift.LIST, (thrift.I32, [decoder_bombs.BYTE_STREAM_SPLIT]))
+
+    footers.change(path, claim)
+    assert rows.footers("parquet", {"u": listed(path.parent)})["u"].unreadable == ()
 
 
 def test_a_list_of_many_pages_is_bounded(copier, tmp_path):

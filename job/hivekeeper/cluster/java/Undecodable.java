@@ -116,7 +116,9 @@ public class Undecodable {
     if (encoding == Encoding.BIT_PACKED || encoding == Encoding.RLE && !isBoolean) return true;
     try {
       ValuesReader reader = encoding.getValuesReader(column, ValuesType.VALUES);
-      if (encoding == Encoding.BYTE_STREAM_SPLIT && column.getMaxDefinitionLevel() > 0) readPageWithNull(reader, column);
+      boolean isFixed = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveType.PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY;
+      // Of any length; the libraries that expect too many values do not know this encoding of it.
+      if (encoding == Encoding.BYTE_STREAM_SPLIT && column.getMaxDefinitionLevel() > 0 && !isFixed) readPageWithNull(reader, column);
       return true;
     } catch (RuntimeException refused) {
       return false;
@@ -129,8 +131,6 @@ public class Undecodable {
   private static void readPageWithNull(ValuesReader reader, ColumnDescriptor column) throws IOException {
     PrimitiveType.PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
     boolean isShort = type == PrimitiveType.PrimitiveTypeName.FLOAT || type == PrimitiveType.PrimitiveTypeName.INT32;
-    boolean isFixed = type == PrimitiveType.PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY;
-    int bytes = isFixed ? column.getPrimitiveType().getTypeLength() : isShort ? 4 : 8;
-    reader.initFromPage(2, ByteBufferInputStream.wrap(ByteBuffer.allocate(bytes)));
+    reader.initFromPage(2, ByteBufferInputStream.wrap(ByteBuffer.allocate(isShort ? 4 : 8)));
   }
 }
