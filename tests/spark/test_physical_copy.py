@@ -423,6 +423,32 @@ def test_categories_keep_their_order_and_those_that_no_row_has(copier, tmp_path,
     assert len(found) > 1 or len(rows) < 5
 
 
+def test_categories_inside_others_keep_their_order(copier, tmp_path):
+    names = ["low", "mid", "high"]
+    inner = pa.DictionaryArray.from_arrays(pa.array([2, 0, None], pa.int8()), names, ordered=True)
+    lists = pa.ListArray.from_arrays([0, 2, 2, 3], inner)
+    foreign_files.write_two(tmp_path / "u", pa.table({"s": pa.StructArray.from_arrays([inner, lists], ["x", "l"])}))
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert_copied(tmp_path / "u")
+    for path in (tmp_path / "u" / "a", output_of(tmp_path / "u")):
+        struct_of_both = pq.read_table(path)["s"].chunk(0)
+        assert struct_of_both.field(0).dictionary.to_pylist() == names
+        assert struct_of_both.field(1).values.dictionary.to_pylist() == names
+
+
+def test_a_row_group_has_no_more_categories_than_arrow_can_number(copier, tmp_path):
+    """Each file has those of its own; with numbers of 8 bits Arrow reads 128 of them, and fails for a row group with more."""
+    (tmp_path / "u").mkdir()
+    for number, first in enumerate([0, 20, 100, 110]):
+        names = [f"c{name}" for name in range(first, first + 100)]
+        column = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), names)
+        pq.write_table(pa.table({"x": column, "y": names}), tmp_path / "u" / f"{number}")
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    rows = pq.read_table(output_of(tmp_path / "u"))
+    assert rows["x"].to_pylist() == rows["y"].to_pylist()
+    assert [len(names) for names in categories_of(output_of(tmp_path / "u"))] == [120, 110]
+
+
 def test_an_arrow_schema_that_is_none_is_copied_as_it_is(copier, tmp_path):
     """Arrow fails for it, other readers do not look."""
     for name, said in {"text": "?", "short": "", "noise": base64.b64encode(bytes(range(256))).decode()}.items():

@@ -1,12 +1,16 @@
 package hivekeeper.copy;
 
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.arrow.flatbuf.Field;
+import org.apache.arrow.flatbuf.Int;
 import org.apache.arrow.flatbuf.Message;
 import org.apache.arrow.flatbuf.MessageHeader;
 import org.apache.arrow.flatbuf.Schema;
@@ -17,20 +21,29 @@ import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.column.values.ValuesWriter;
 import org.apache.parquet.column.values.dictionary.DictionaryValuesWriter;
 import org.apache.parquet.column.values.dictionary.IntList;
+import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 /**
  * The columns that Arrow calls dictionaries: categories of pandas, factors of R. Their categories, also those that no row has, and the order
  * of these, by which pandas compares and sorts, are nowhere but in the dictionary pages. So a copy's dictionaries begin with the source's.
+ * Arrow reads no row group with more categories than the numbers of its schema's type, so there a row group ends.
  */
 class Categories {
   private static final String KEY = "ARROW:schema";
   private static final int PREFIX_BYTES = 8;
+  private static final int MOST_LOOKS = 1 << 20;
+  /** More are not looked at: numbers of 32 bits are enough for any dictionary. */
+  private static final long MOST_COUNTED = 1L << 16;
 
   private final Set<ColumnDescriptor> columns = new HashSet<ColumnDescriptor>();
   private final Map<ColumnDescriptor, Writer> writers = new HashMap<ColumnDescriptor, Writer>();
   private final Map<ColumnDescriptor, Dictionary> current = new HashMap<ColumnDescriptor, Dictionary>();
+  /** How many categories have a number, and those of the row group. */
+  private final Map<ColumnDescriptor, Long> most = new HashMap<ColumnDescriptor, Long>();
+  private final Map<ColumnDescriptor, Set<Binary>> known = new HashMap<ColumnDescriptor, Set<Binary>>();
+  private int looks;
 
   Categories(MessageType schema, Map<String, String> keyValues) {
     String said = (String) keyValues.get(KEY);
@@ -40,21 +53,60 @@ class Categories {
     } catch (RuntimeException unreadable) {
       // No Arrow schema, so nobody finds categories in it.
       columns.clear();
+      most.clear();
     }
   }
 
-  /** Arrow's fields are those of the file by their places. Dictionaries inside others are read as plain columns. */
+  /** The leaves of Arrow's fields are the file's columns, by their places. */
   private void find(MessageType schema, byte[] encapsulated) {
     Message message = Message.getRootAsMessage(ByteBuffer.wrap(Arrays.copyOfRange(encapsulated, PREFIX_BYTES, encapsulated.length)));
     if (message.headerType() != MessageHeader.Schema) return;
     Schema arrow = (Schema) message.header(new Schema());
-    if (arrow.fieldsLength() != schema.getFieldCount()) return;
-    for (ColumnDescriptor each : schema.getColumns()) {
-      ColumnDescriptor column = (ColumnDescriptor) each;
-      boolean isText = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BINARY;
-      if (column.getPath().length != 1 || !isText) continue;
-      if (arrow.fields(schema.getFieldIndex(column.getPath()[0])).dictionary() != null) columns.add(column);
+    List<Object> leaves = new ArrayList<Object>();
+    for (int i = 0; i < arrow.fieldsLength(); i++) addLeaves(arrow.fields(i), leaves, schema.getColumns().size());
+    if (leaves.size() != schema.getColumns().size()) return;
+    for (int i = 0; i < leaves.size(); i++) {
+      ColumnDescriptor column = (ColumnDescriptor) schema.getColumns().get(i);
+      if (column.getPrimitiveType().getPrimitiveTypeName() != PrimitiveTypeName.BINARY || ((Long) leaves.get(i)).longValue() == 0) continue;
+      columns.add(column);
+      most.put(column, (Long) leaves.get(i));
     }
+  }
+
+  /** For each how many categories it may have, 0 if it is no dictionary. Fields of a hostile schema can be inside each other. */
+  private void addLeaves(Field field, List<Object> leaves, int columns) {
+    if (++looks > MOST_LOOKS || leaves.size() > columns) throw new IllegalStateException("these are not the fields of the file");
+    for (int i = 0; i < field.childrenLength(); i++) addLeaves(field.children(i), leaves, columns);
+    if (field.childrenLength() == 0) leaves.add(field.dictionary() == null ? 0L : most(field.dictionary().indexType()));
+  }
+
+  private static long most(Int index) {
+    return index == null ? Integer.MAX_VALUE : 1L << Math.min(31, Math.max(0, index.bitWidth() - (index.isSigned() ? 1 : 0)));
+  }
+
+  /** Whether the categories of these pages have numbers of the type that Arrow's schema says, together with those of the row group. */
+  boolean fit(SourcePages pages) {
+    for (ColumnDescriptor each : columns) {
+      ColumnDescriptor column = (ColumnDescriptor) each;
+      long limit = ((Long) most.get(column)).longValue();
+      if (limit > MOST_COUNTED) continue;
+      Set<Binary> all = new HashSet<Binary>((Set) known.get(column));
+      addAll(pages.dictionary(column), all, limit);
+      if (all.size() > limit) return false;
+    }
+    return true;
+  }
+
+  private static void addAll(Dictionary dictionary, Set<Binary> all, long limit) {
+    if (dictionary == null) return;
+    for (int i = 0; i <= dictionary.getMaxId() && all.size() <= limit; i++) {
+      all.add(Binary.fromConstantByteArray(dictionary.decodeToBinary(i).getBytes()));
+    }
+  }
+
+  /** The next row group begins with no categories but those of its own pages. */
+  void forget() {
+    current.clear();
   }
 
   boolean has(ColumnDescriptor column) {
@@ -65,6 +117,7 @@ class Categories {
   ValuesWriter newWriter(ColumnDescriptor column, ParquetProperties properties) {
     Writer writer = new Writer(properties);
     writers.put(column, writer);
+    known.put(column, new HashSet<Binary>());
     begin(column, (Dictionary) current.get(column));
     return writer;
   }
@@ -76,7 +129,10 @@ class Categories {
 
   private void begin(ColumnDescriptor column, Dictionary dictionary) {
     current.put(column, dictionary);
-    if (dictionary != null) ((Writer) writers.get(column)).begin(dictionary);
+    if (dictionary == null) return;
+    ((Writer) writers.get(column)).begin(dictionary);
+    long limit = ((Long) most.get(column)).longValue();
+    if (limit <= MOST_COUNTED) addAll(dictionary, (Set) known.get(column), limit);
   }
 
   private static class Writer extends DictionaryValuesWriter.PlainBinaryDictionaryValuesWriter {

@@ -79,7 +79,12 @@ class MergedFile {
   }
 
   /** The next rows come from these pages, of which the columns' readers are open. */
-  void beginWith(SourcePages pages) {
+  void beginWith(SourcePages pages) throws IOException {
+    if (!categories.fit(pages)) {
+      closeGroup();
+      categories.forget();
+      openGroup();
+    }
     categories.beginWith(pages);
   }
 
