@@ -458,6 +458,38 @@ def test_an_arrow_schema_that_is_none_is_copied_as_it_is(copier, tmp_path):
         assert copy_one(copier, tmp_path / name).failed == ""
 
 
+def number_at(schema, place, size=4):
+    return int.from_bytes(schema[place : place + size], "little", signed=True)
+
+
+def member(schema, table, number):
+    """Where a member of a table of FlatBuffers is."""
+    members = table - number_at(schema, table)
+    return table + number_at(schema, members + 4 + 2 * number, 2)
+
+
+def target(schema, place):
+    return place + number_at(schema, place)
+
+
+def schema_inside_itself():
+    """An Arrow schema whose first field has itself as its first child; readers take the distance for a signed number."""
+    schema = bytearray(pa.schema([("x", pa.struct([("y", pa.int32())]))]).serialize().to_pybytes())
+    prefix, header, fields, children = 8, 2, 1, 5
+    message = target(schema, prefix)
+    field = target(schema, target(schema, member(schema, target(schema, member(schema, message, header)), fields)) + 4)
+    child = target(schema, member(schema, field, children)) + 4
+    schema[child : child + 4] = (field - child).to_bytes(4, "little", signed=True)
+    return schema
+
+
+def test_an_arrow_schema_inside_itself_does_not_end_the_executor(copier, tmp_path):
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": [{"y": 1}, {"y": 2}]}))
+    for file in (tmp_path / "u").iterdir():
+        footers.sign(file, "parquet-cpp-arrow version 21.0.0", {"ARROW:schema": base64.b64encode(schema_inside_itself()).decode()})
+    assert copy_one(copier, tmp_path / "u").failed == ""
+
+
 def test_a_set_that_is_read_in_parts_has_the_sum_of_its_parts(copier, tmp_path, monkeypatch):
     foreign_files.write_two(tmp_path / "u", foreign_files.table())
     whole = copier.digest([listed(tmp_path / "u"), ()])

@@ -34,6 +34,7 @@ class Categories {
   private static final String KEY = "ARROW:schema";
   private static final int PREFIX_BYTES = 8;
   private static final int MOST_LOOKS = 1 << 20;
+  private static final int MOST_DEPTH = 1000;
   /** More are not looked at: numbers of 32 bits are enough for any dictionary. */
   private static final long MOST_COUNTED = 1L << 16;
 
@@ -63,7 +64,7 @@ class Categories {
     if (message.headerType() != MessageHeader.Schema) return;
     Schema arrow = (Schema) message.header(new Schema());
     List<Object> leaves = new ArrayList<Object>();
-    for (int i = 0; i < arrow.fieldsLength(); i++) addLeaves(arrow.fields(i), leaves, schema.getColumns().size());
+    for (int i = 0; i < arrow.fieldsLength(); i++) addLeaves(arrow.fields(i), leaves, schema.getColumns().size(), 0);
     if (leaves.size() != schema.getColumns().size()) return;
     for (int i = 0; i < leaves.size(); i++) {
       ColumnDescriptor column = (ColumnDescriptor) schema.getColumns().get(i);
@@ -74,9 +75,10 @@ class Categories {
   }
 
   /** For each how many categories it may have, 0 if it is no dictionary. Fields of a hostile schema can be inside each other. */
-  private void addLeaves(Field field, List<Object> leaves, int columns) {
-    if (++looks > MOST_LOOKS || leaves.size() > columns) throw new IllegalStateException("these are not the fields of the file");
-    for (int i = 0; i < field.childrenLength(); i++) addLeaves(field.children(i), leaves, columns);
+  private void addLeaves(Field field, List<Object> leaves, int columns, int depth) {
+    boolean isEndless = ++looks > MOST_LOOKS || depth > MOST_DEPTH;
+    if (isEndless || leaves.size() > columns) throw new IllegalStateException("these are not the fields of the file");
+    for (int i = 0; i < field.childrenLength(); i++) addLeaves(field.children(i), leaves, columns, depth + 1);
     if (field.childrenLength() == 0) leaves.add(field.dictionary() == null ? 0L : most(field.dictionary().indexType()));
   }
 
