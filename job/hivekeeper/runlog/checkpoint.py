@@ -193,17 +193,30 @@ def read(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo], exact
     If not `exact`, entries of the same sizes are enough, and only the expired ones are returned.
     """
     parts = entries_in(lines, where)
-    head, own = next(parts)
-    expired = head["expired"].whole(0, head["entries"].value - 1)
-    base = _base_from(own, where)
-    runs: Dict[int, LoggedRun] = {}
-    for number, (entry, own) in enumerate(parts):
+    expired, base = _head_from(*next(parts), where)
+    return Checkpoint(dict(_runs_from(parts, where, listed, expired, exact)), expired, base)
+
+
+def read_runs(lines: Iterable[str], where: str, listed: Mapping[int, FileInfo]) -> Iterator[Tuple[int, LoggedRun]]:
+    """The entries of a checkpoint, one by one, with their numbers; raises like read."""
+    parts = entries_in(lines, where)
+    expired, _ = _head_from(*next(parts), where)
+    return _runs_from(parts, where, listed, expired, exact=True)
+
+
+def _head_from(head: Node, lines: Iterable[str], where: str) -> Tuple[int, FileSet]:
+    return head["expired"].whole(0, head["entries"].value - 1), _base_from(lines, where)
+
+
+def _runs_from(
+    parts: Iterable[Tuple[Node, List[str]]], where: str, listed: Mapping[int, FileInfo], expired: int, exact: bool
+) -> Iterator[Tuple[int, LoggedRun]]:
+    for number, (entry, lines) in enumerate(parts):
         file = listed.get(number)
         if (file is None and number >= expired) or (file is not None and not _is_same(entry, file, exact)):
             raise Stale(f"{where} is of another entry {number} than the log has now")
         if exact or number < expired:
-            runs[number] = replace(_entry_from(own, number, where), expired=number < expired)
-    return Checkpoint(runs, expired, base)
+            yield number, replace(_entry_from(lines, number, where), expired=number < expired)
 
 
 def _is_same(entry: Node, file: FileInfo, exact: bool) -> bool:

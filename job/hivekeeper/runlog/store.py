@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -21,13 +21,17 @@ from hivekeeper.runlog.checkpoint import Checkpoint
 from hivekeeper.runlog.entries import longest_line
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.expiry import count_expired
-from hivekeeper.runlog.history import History, LoggedRun, reconcile
+from hivekeeper.runlog.history import History, LoggedRun, UnitKey, reconcile
 from hivekeeper.runlog.keeper import Keeper
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.replay import FileSet, files_at
 from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_lines, plan_pieces
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 
 log = logging.getLogger(__name__)
+
+# Of one unit: the files that left live, and those that live got.
+FileLists = Tuple[Tuple[ManifestFile, ...], Tuple[ManifestFile, ...]]
 
 # What a record says is held in memory. A run has at most a million files, at 256 bytes each: name, length, time and id take about 110, or
 # 330 with the longest name that HDFS allows.
@@ -112,7 +116,9 @@ class NewCheckpoint:
 def make_checkpoint(
     cluster: Cluster, control: ControlPaths, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo], retention_ms: int
 ) -> NewCheckpoint:
-    """A checkpoint of all these entries. Raises like read_history, and FilesError."""
+    """A checkpoint of all these entries. Raises like read_history, and FilesError; also if it could not be read again, as one may be all
+    that is left of expired entries.
+    """
     with _explained():
         history = read_history(cluster, control)
         replaced = [file.path for file in listed.values() if file not in cluster.log_entries]
@@ -126,7 +132,25 @@ def make_checkpoint(
         base = files_at(_texts(cluster, fresh), former.base)
         texts = _repeat(cluster, listed, follows)
         content = checkpoint.compress(checkpoint.lines_of(texts, history, expired, base, control.log))
+        _require_readable(content, control.log, listed, history)
         return NewCheckpoint(content, follows, tuple(listed[version] for version in range(former.expired) if version in listed))
+
+
+def _require_readable(content: bytes, where: str, listed: Mapping[int, FileInfo], history: History) -> None:
+    """Raise UnreadableRecord unless a new checkpoint says of the backups what the log says."""
+    if len(content) > MOST_RECORD_BYTES:
+        raise UnreadableRecord(f"{where}: a checkpoint would have more than {MOST_RECORD_BYTES} bytes")
+    standing = {effect.key for effect in history.standing}
+    lines = strict.lines_of(checkpoint.decompress([content], where), where)
+    for number, run in checkpoint.read_runs(lines, where, listed):
+        told = history.runs[number]
+        is_same = _lists_of(run, standing) == _lists_of(told, standing) and (run.expired or run.discarded == told.discarded)
+        if not is_same:
+            raise UnreadableRecord(f"{where}: a checkpoint would not say what entry {number} says")
+
+
+def _lists_of(run: LoggedRun, wanted: Container[UnitKey]) -> List[Tuple[UnitKey, FileLists]]:
+    return [(effect.key, (effect.before, effect.after)) for effect in run.effects if effect.key in wanted]
 
 
 def _repeat(

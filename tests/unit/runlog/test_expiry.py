@@ -214,6 +214,39 @@ def test_the_run_key_of_an_expired_run_is_still_known():
     assert read_afresh(desk).find_key("monday").run == desk.runs[0]
 
 
+@pytest.mark.parametrize("limit", [(checkpoint, "MOST_TEXT", 1000), (store, "MOST_RECORD_BYTES", 100)])
+def test_a_checkpoint_that_could_not_be_read_again_is_not_written_and_no_entry_goes(limit, monkeypatch, caplog):
+    desk = a_desk_with_expired_entries()
+    desk.cleanup(EVERYTHING)
+    desk.world.files.namespace.advance(3 * DAY_MS)
+    before, kept = checkpoints(desk), entries(desk)
+    made = store.make_checkpoint
+
+    def make_with_limit(*arguments):
+        with monkeypatch.context() as small:
+            small.setattr(*limit)
+            return made(*arguments)
+
+    monkeypatch.setattr(store, "make_checkpoint", make_with_limit)
+    compact(desk, 3)
+    assert (checkpoints(desk), entries(desk)[: len(kept)]) == (before, kept)
+    assert "step=write-checkpoint failed" in caplog.text
+    monkeypatch.undo()
+    compact(desk, 2)
+    assert entries(desk)[0] > kept[0]
+
+
+def test_a_checkpoint_that_would_say_something_else_is_not_written(monkeypatch, caplog):
+    desk = build(days=2)
+    compact(desk, 2)
+    lines_of = checkpoint.lines_of
+    monkeypatch.setattr(checkpoint, "lines_of", lambda *arguments: (line for line in lines_of(*arguments) if '"before"' not in line))
+    before = checkpoints(desk)
+    compact(desk, 2)
+    assert checkpoints(desk) == before
+    assert "would not say what entry 0 says" in caplog.text
+
+
 # -- when checkpoints are damaged
 
 
