@@ -153,7 +153,8 @@ def test_the_namenode_away_in_the_gap_of_a_swap_until_the_run_has_ended(start, w
     run.wait_until_stopped()
     kill_server(whole, "namenode")
     assert run.go_on() == Exit.UNUSABLE, run.output
-    require_one_error(run, "Connection refused")
+    # The open connection of a killed server ends, or is reset if the kernel had still something to deliver.
+    require_one_error(run, "Connection (?:refused|reset)")
     start_server(whole.run, "namenode")
     wait_until_answers(superuser, gateway)
     finish_by_next_run(table)
