@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
@@ -30,7 +31,7 @@ from hivekeeper.model import (
     UnitFooters,
 )
 from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
-from hivekeeper.ports import ALL, Cluster, Files, Key, Lock, Metastore, Rows
+from hivekeeper.ports import ALL, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
 from hivekeeper.reasons import Code
 
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
@@ -39,10 +40,13 @@ RESERVED = frozenset(["", ".", "..", ".reserved", ".snapshot"])
 
 @dataclass(frozen=True)
 class Jail:
-    """One table, and the directories in which changes are allowed (themselves included), spelled as by `Files.qualify`."""
+    """One table, or the database of the catalogue, and the directories in which changes are allowed (themselves included), spelled as by
+    `Files.qualify`.
+    """
 
     table: str = ""
     places: Tuple[str, ...] = ()
+    database: str = ""
 
     @classmethod
     def of(cls, files: Files, table: Table) -> Jail:
@@ -62,6 +66,11 @@ class Jail:
     def require_table(self, table: str) -> None:
         """Raise NeedsInvestigation for the name of another table."""
         if table != self.table:
+            raise self._refusal(table)
+
+    def require_database(self, table: str) -> None:
+        """Raise NeedsInvestigation for the name of a table that is in another database than the catalogue's."""
+        if not self.database or table.partition(".")[0] != self.database:
             raise self._refusal(table)
 
     def _refusal(self, what: str) -> NeedsInvestigation:
@@ -84,12 +93,13 @@ def _path_of(location: str) -> str:
 
 def confine(cluster: Cluster, jail: Jail) -> Cluster:
     """The cluster with ports that change nothing outside this jail; replaces any jail that it was in."""
-    files, metastore, rows = cluster.files, cluster.metastore, cluster.rows
+    files, metastore, rows, row_files = cluster.files, cluster.metastore, cluster.rows, cluster.row_files
     return replace(
         cluster,
         files=JailedFiles(files.inner if isinstance(files, JailedFiles) else files, jail),
         metastore=JailedMetastore(metastore.inner if isinstance(metastore, JailedMetastore) else metastore, jail),
         rows=JailedRows(rows.inner if isinstance(rows, JailedRows) else rows, jail),
+        row_files=JailedRowFiles(row_files.inner if isinstance(row_files, JailedRowFiles) else row_files, jail),
     )
 
 
@@ -256,6 +266,29 @@ class JailedMetastore:
         for place in places:
             self.jail.require(place)
 
+    def make_database(self, name: str, comment: str) -> None:
+        self._require_catalogue(f"{name}.")
+        self.inner.make_database(name, comment)
+
+    def make_catalogue_table(
+        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    ) -> bool:
+        self._require_catalogue(name, [location])
+        return self.inner.make_catalogue_table(name, location, columns, partition_column, parameters)
+
+    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
+        self._require_catalogue(name)
+        return self.inner.make_catalogue_view(name, text, columns, parameters)
+
+    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
+        self._require_catalogue(name, places.values())
+        return self.inner.point_catalogue_table(name, parameters, places)
+
+    def _require_catalogue(self, name: str, places: Iterable[str] = ()) -> None:
+        self.jail.require_database(name)
+        for place in places:
+            self.jail.require(place)
+
     def hold(self, table: Table, timeout_s: float) -> AbstractContextManager[str]:
         self.jail.require_table(table.full_name)
         return self.inner.hold(table, timeout_s)
@@ -301,3 +334,26 @@ class JailedRows:
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         return self.inner.hazards(format, groups)
+
+
+class JailedRowFiles:
+    """`ports.RowFiles` in a jail: writes files only below its places. Reads are not restricted."""
+
+    def __init__(self, inner: RowFiles, jail: Jail) -> None:
+        self.inner = inner
+        self.jail = jail
+
+    def write(
+        self,
+        path: str,
+        columns: Mapping[str, str],
+        rows: Iterable[Row],
+        source: str = "",
+        keys: Sequence[str] = (),
+        without: Iterable[Sequence[str]] = (),
+    ) -> int:
+        self.jail.require(path)
+        return self.inner.write(path, columns, rows, source, keys, without)
+
+    def read(self, path: str, columns: Mapping[str, str], only: Mapping[str, str] = MappingProxyType({})) -> Iterator[Row]:
+        return self.inner.read(path, columns, only)

@@ -154,6 +154,7 @@ class Table:
     """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …
 
     `unreadable`: why its definition could not be read; then only its name is right, and kind and creation time if they are known.
+    `view_text`: the query of a view.
     """
 
     database: str
@@ -171,6 +172,7 @@ class Table:
     owner: str = ""
     create_time: int = 0
     unreadable: str = ""
+    view_text: str = ""
 
     @classmethod
     def without_definition(cls, database: str, name: str, why: str, kind: str = "", create_time: int = 0) -> Table:

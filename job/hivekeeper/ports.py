@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
 from hivekeeper.errors import Refused
@@ -324,6 +325,24 @@ class Metastore(Protocol):
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
         """Drop a backup table, its files untouched. Returns False if it is gone, or lacks any of `parameters` and so is not ours."""
 
+    def make_database(self, name: str, comment: str) -> None:
+        """Create a database at the place that the metastore chooses; no error if it exists."""
+
+    def make_catalogue_table(
+        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    ) -> bool:
+        """Create the external Parquet table `name` (database.table), or give ours these columns and this location. Returns False, and
+        changes nothing, if there is a table or view of this name that lacks any of `parameters`.
+        """
+
+    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
+        """Create a view, or give ours this text; returns False like make_catalogue_table."""
+
+    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
+        """Let a table have exactly these partitions, by their value, in these directories. Those that move change in one request. Touches
+        no file. Returns False if the table is gone or not ours.
+        """
+
     def hold(self, table: Table, timeout_s: float) -> ContextManager[str]:
         """Hold Hive's own exclusive lock, best effort: yields "" if it is held, else the reason why not; never raises.
 
@@ -392,6 +411,38 @@ class RowsError(Exception):
     code = Code.SPARK_JOB_FAILED
 
 
+# A row of the catalogue: its cells in the order of the columns.
+Cell = Union[str, int, float, None]
+Row = Sequence[Cell]
+
+
+class RowFiles(Protocol):
+    """The catalogue's Parquet files of flat rows, which the driver writes and reads without a Spark application.
+
+    Columns are {name: type}, in the order of the cells; a type is string, bigint or double. Methods raise FilesError.
+    """
+
+    def write(
+        self,
+        path: str,
+        columns: Mapping[str, str],
+        rows: Iterable[Row],
+        source: str = "",
+        keys: Sequence[str] = (),
+        without: Iterable[Sequence[str]] = (),
+    ) -> int:
+        """Write a new file: the rows of another one, "" for none, then these; returns how many it has.
+
+        The other's rows are left out whose cells in the columns `keys` begin with one of the lists in `without`. Raises TargetExists. Not
+        atomic: a kill may leave a partial file.
+        """
+
+    def read(self, path: str, columns: Mapping[str, str], only: Mapping[str, str] = MappingProxyType({})) -> Iterator[Row]:
+        """The rows of a file that have these texts in these string columns, in the given columns; a column that the file does not have is
+        None. Parts of the file that cannot have such rows are not read.
+        """
+
+
 class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall clock, milliseconds since 1970."""
@@ -445,6 +496,7 @@ class Cluster:
     files: Files
     metastore: Metastore
     rows: Rows
+    row_files: RowFiles
     clock: Clock
     user: str
     host: str

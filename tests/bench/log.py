@@ -189,7 +189,7 @@ def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: Control
 
 def cluster_of(files: HadoopFiles) -> Cluster:
     nothing: Any = None
-    return Cluster(files, nothing, nothing, nothing, "etl", "edge1", lambda: "app-1", "3.5", "UTC")
+    return Cluster(files, nothing, nothing, nothing, nothing, "etl", "edge1", lambda: "app-1", "3.5", "UTC")
 
 
 if __name__ == "__main__":

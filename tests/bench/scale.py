@@ -23,6 +23,7 @@ from bench.memory import MIB, Meter
 from hivekeeper.cluster.driver import Driver
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
+from hivekeeper.cluster.row_files import ParquetRowFiles
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
@@ -84,7 +85,9 @@ def measure(meter: Meter, gateway: Gateway, home: Path, asked: argparse.Namespac
     files: Any = HadoopFiles(gateway)
     clock: Any = TestClock(in_memory)
     clock.now_ms = lambda: 4_000_000_000_000
-    cluster = Cluster(files, metastore, SparkRows(gateway), clock, "etl", "edge1", lambda: "app-1", "3.5.9", "UTC")
+    cluster = Cluster(
+        files, metastore, SparkRows(gateway), ParquetRowFiles(gateway), clock, "etl", "edge1", lambda: "app-1", "3.5.9", "UTC"
+    )
     settings = Settings()
     print(f"{asked.files} files of {asked.columns} columns in {asked.units} partitions", flush=True)
     observed = meter.measure("observe", lambda: observe_table(cluster, table, settings))

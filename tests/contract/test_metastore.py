@@ -1094,3 +1094,64 @@ def test_a_drop_of_a_partition_whose_directory_is_away_deletes_nothing_and_is_no
     world.drop_with_files(table, "dt=1")
     assert world.metastore.partitions(table) == ()
     assert world.exists(f"{world.root}/aside")
+
+
+# ---- the tables of the catalogue
+
+
+MARK = {"hivekeeper.catalogue": "tables"}
+CELLS = {"name": "string", "files": "bigint", "median": "double"}
+
+
+def make_catalogue_table(world: Any, name: str, columns: Mapping[str, str] = CELLS) -> bool:
+    made: bool = world.metastore.make_catalogue_table(name, place(world, 0, "catalogue"), columns, "bucket", MARK)
+    return made
+
+
+def test_a_table_of_the_catalogue_is_external_and_nothing_deletes_its_files(world):
+    name = f"{world.database}.metadata_tables"
+    assert make_catalogue_table(world, name)
+    assert make_catalogue_table(world, name, {**CELLS, "new": "string"})
+    found = find(world, name)
+    assert (found.kind, found.location) == ("EXTERNAL_TABLE", place(world, 0, "catalogue"))
+    assert [(column.name, column.type) for column in found.columns] == [*CELLS.items(), ("new", "string")]
+    assert [column.name for column in found.partition_columns] == ["bucket"]
+    assert {**MARK, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}.items() <= found.parameters.items()
+
+
+def test_a_table_of_the_catalogue_has_exactly_the_partitions_it_is_given(world):
+    name = f"{world.database}.metadata_tables"
+    make_catalogue_table(world, name)
+    for places in ({"01": 1, "02": 2}, {"01": 1, "02": 3, "03": 4}, {"03": 4}, {}):
+        wanted = {value: place(world, number) for value, number in places.items()}
+        assert world.metastore.point_catalogue_table(name, MARK, wanted)
+        assert shown_by(world, name) == {f"bucket={value}": location for value, location in wanted.items()}
+
+
+def test_a_table_of_somebody_else_is_not_touched(world):
+    table = world.add_table("metadata_tables")
+    add_partitions(world, table, ["1"])
+    before = find(world, table.full_name)
+    assert not make_catalogue_table(world, table.full_name)
+    assert not world.metastore.make_catalogue_view(table.full_name, "SELECT 1 AS `one`", {"one": "bigint"}, MARK)
+    assert not world.metastore.point_catalogue_table(table.full_name, MARK, {})
+    assert not world.metastore.point_catalogue_table(f"{world.database}.gone", MARK, {})
+    assert find(world, table.full_name) == before
+    assert list(shown_by(world, table.full_name)) == ["dt=1"]
+
+
+def test_a_view_of_the_catalogue_has_its_newest_text(world):
+    name = f"{world.database}.tables_now"
+    for text in ("SELECT 1 AS `one`", "SELECT 1 AS `one`", "SELECT 2 AS `one`"):
+        assert world.metastore.make_catalogue_view(name, text, {"one": "bigint"}, {"hivekeeper.catalogue": "tables_now"})
+        found = find(world, name)
+        assert (found.kind, found.view_text, [column.name for column in found.columns]) == ("VIRTUAL_VIEW", text, ["one"])
+
+
+def test_a_database_is_made_once(world):
+    name = f"{world.database}_made"
+    for _ in range(2):
+        world.metastore.make_database(name, "a comment")
+    assert name in world.metastore.databases()
+    if isinstance(world, RealWorld):
+        world.databases.append(name)

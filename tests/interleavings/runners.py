@@ -189,7 +189,7 @@ def run_id(actor: int) -> str:
 
 
 def run_command(job: str, actor: int) -> CommandResult:
-    cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), StoppedClock(), "etl", "edge", lambda: "app", "3.5.9", "UTC")  # type: ignore[arg-type]
+    cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), None, StoppedClock(), "etl", "edge", lambda: "app", "3.5.9", "UTC")  # type: ignore[arg-type]
     run = run_id(actor)
     job, _, more = job.partition(", ")
     settings = SHORT_MEMORY if more else SETTINGS

@@ -18,8 +18,13 @@ METASTORE = (
     "point_backup_table",
     "trim_backup_table",
     "drop_backup_table",
+    "make_database",
+    "make_catalogue_table",
+    "make_catalogue_view",
+    "point_catalogue_table",
 )
 ROWS = ("write_stage",)
+ROW_FILES = ("write",)
 
 # Below `.hivekeeper`: a run's directory and its contents.
 OF_RUN = re.compile(rf"/{re.escape(names.CONTROL)}[^/]*/runs/(?P<run>[^/]+)(?:/(?P<rest>.+))?")

@@ -13,6 +13,7 @@ from support import changes
 from support.builders import PARQUET, a_partition
 from support.fakes.files import FakeFiles
 from support.fakes.metastore import FakeMetastore
+from support.fakes.row_files import FakeRowFiles
 from support.fakes.rows import DataFile, FakeRows
 
 
@@ -53,7 +54,7 @@ class World:
         return self.metastore.catalog
 
     def cluster_of(self, files: FakeFiles, metastore: FakeMetastore, rows: FakeRows) -> Cluster:
-        return Cluster(files, metastore, rows, self.clock, "etl", "edge1", lambda: "app-1", "3.5.9", "UTC")
+        return Cluster(files, metastore, rows, FakeRowFiles(files), self.clock, "etl", "edge1", lambda: "app-1", "3.5.9", "UTC")
 
     def another_process(self) -> Cluster:
         """A second client of the same cluster."""

@@ -32,9 +32,10 @@ CHANGE_NOTHING = {
             "hold",
         ),
     },
+    ports.RowFiles: {"read"},
     ports.Rows: {"warm_up", "require_started", "footers", "read_stage", "digests", "differences", "hazards"},
 }
-CHANGE = {ports.Files: changes.FILES, ports.Metastore: changes.METASTORE, ports.Rows: changes.ROWS}
+CHANGE = {ports.Files: changes.FILES, ports.Metastore: changes.METASTORE, ports.Rows: changes.ROWS, ports.RowFiles: changes.ROW_FILES}
 
 
 @pytest.mark.parametrize("port", CHANGE)

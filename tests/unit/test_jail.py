@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import posixpath
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hivekeeper import ports
 from hivekeeper.codes import Exit
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRows, confine, confine_files
+from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRowFiles, JailedRows, confine, confine_files
 from hivekeeper.model import Partition, Snapshot, StageBatch
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.reasons import Code
@@ -27,6 +28,7 @@ INSIDE = f"{ROOT}/dt=1"
 CONTROL = f"{ROOT}/.hivekeeper"
 OURS = {BACKUP_OF: TABLE.full_name}
 JAIL = Jail.of(World().files, TABLE)
+CATALOGUE = Jail("the catalogue", (ROOT,), "seen")
 
 OUTSIDE = [
     "hdfs://nn/warehouse/fin/salaries",
@@ -90,16 +92,19 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("metastore", "make_backup_table", lambda port, path: port.make_backup_table(TABLE, "b.t", path, OURS, {})),
     ("metastore", "make_backup_table", lambda port, path: port.make_backup_table(TABLE, "b.t", INSIDE, OURS, {"dt=1": path})),
     ("metastore", "point_backup_table", lambda port, path: port.point_backup_table("b.t", OURS, {"dt=1": path})),
+    ("metastore", "make_catalogue_table", lambda port, path: port.make_catalogue_table("seen.t", path, {}, "day", {})),
+    ("metastore", "point_catalogue_table", lambda port, path: port.point_catalogue_table("seen.t", {}, {"1": INSIDE, "2": path})),
     ("rows", "write_stage", lambda port, path: port.write_stage(a_batch(path))),
+    ("row_files", "write", lambda port, path: port.write(path, {}, ())),
 ]
-JAILED = {"files": JailedFiles, "metastore": JailedMetastore, "rows": JailedRows}
+JAILED = {"files": JailedFiles, "metastore": JailedMetastore, "rows": JailedRows, "row_files": JailedRowFiles}
 WORDS = [f"{port}.{method}-{number}" for number, (port, method, _) in enumerate(CALLS)]
 
 
 @pytest.mark.parametrize(("port", "method", "call"), CALLS, ids=WORDS)
 def test_a_change_reaches_its_port_inside_and_nowhere_else(port, method, call):
     witness = Witness()
-    jailed = JAILED[port](witness, JAIL)
+    jailed = JAILED[port](witness, replace(JAIL, database="seen"))
     for path in (INSIDE, f"{CONTROL}/runs/x/retired/u00001"):
         call(jailed, path)
     assert witness.reached == [method] * 2
@@ -139,14 +144,46 @@ def test_another_table_of_the_metastore_is_never_changed(method, arguments):
     assert not witness.reached
 
 
-@pytest.mark.parametrize("port", [ports.Files, ports.Metastore, ports.Rows])
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("make_database", ("sales", "")),
+        ("make_catalogue_table", ("sales.t", INSIDE, {}, "day", {})),
+        ("make_catalogue_view", ("sales.v", "SELECT 1", {}, {})),
+        ("point_catalogue_table", ("sales.t", {}, {})),
+    ],
+)
+def test_the_catalogue_changes_only_its_own_database_and_a_table_none(method, arguments):
+    witness = Witness()
+    for jail in (CATALOGUE, Jail(TABLE.full_name, (ROOT,)), NOWHERE):
+        with pytest.raises(NeedsInvestigation):
+            getattr(JailedMetastore(witness, jail), method)(*arguments)
+    assert not witness.reached
+    own = arguments[0].replace("sales", "seen")
+    getattr(JailedMetastore(witness, CATALOGUE), method)(own, *arguments[1:])
+
+
+@pytest.mark.parametrize("port", [ports.Files, ports.Metastore, ports.Rows, ports.RowFiles])
 def test_every_change_that_a_port_knows_is_tried_above(port):
-    known = {ports.Files: {*changes.FILES, "exchange"}, ports.Metastore: set(changes.METASTORE), ports.Rows: set(changes.ROWS)}[port]
+    known = {
+        ports.Files: {*changes.FILES, "exchange"},
+        ports.Metastore: set(changes.METASTORE),
+        ports.Rows: set(changes.ROWS),
+        ports.RowFiles: set(changes.ROW_FILES),
+    }[port]
     tried = {method for _, method, _ in CALLS} | {"update_sizes", "trim_backup_table", "drop_backup_table"}
-    assert known <= tried
+    assert known <= tried | {"make_database", "make_catalogue_view"}
 
 
-@pytest.mark.parametrize(("port", "jailed"), [(ports.Files, JailedFiles), (ports.Metastore, JailedMetastore), (ports.Rows, JailedRows)])
+@pytest.mark.parametrize(
+    ("port", "jailed"),
+    [
+        (ports.Files, JailedFiles),
+        (ports.Metastore, JailedMetastore),
+        (ports.Rows, JailedRows),
+        (ports.RowFiles, JailedRowFiles),
+    ],
+)
 def test_a_jail_has_each_method_of_its_port_itself(port, jailed):
     def methods(kind: type) -> set:
         return {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}

@@ -61,6 +61,7 @@ def assemble(driver: Driver) -> Cluster:
     from hivekeeper.cluster.files import HadoopFiles
     from hivekeeper.cluster.gateway import Gateway
     from hivekeeper.cluster.metastore import HiveMetastore
+    from hivekeeper.cluster.row_files import ParquetRowFiles
     from hivekeeper.cluster.rows import SparkRows
 
     gateway = Gateway(driver)
@@ -69,6 +70,7 @@ def assemble(driver: Driver) -> Cluster:
         files=HadoopFiles(gateway),
         metastore=HiveMetastore(gateway),
         rows=SparkRows(gateway),
+        row_files=ParquetRowFiles(gateway),
         clock=WallClock(),
         user=jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getUserName(),
         host=socket.getfqdn(),

@@ -53,9 +53,8 @@ class HiveMetastore:
             url = gateway.hadoop_conf.get("javax.jdo.option.ConnectionURL") or DEFAULT_EMBEDDED
             reason = "hive.metastore.uris is not set: no hive-site.xml was found, or it has no metastore server"
             log.warning("step=metastore embedded place=%r reason=%r", place_of_embedded(url), reason)
-        self._reader, self._writer, self._backups, self._lock = (
-            gateway.helper(name, connection) for name in ("MetastoreReader", "MetastoreWriter", "BackupTables", "HiveLock")
-        )
+        helpers = ("MetastoreReader", "MetastoreWriter", "BackupTables", "CatalogueTables", "HiveLock")
+        self._reader, self._writer, self._backups, self._catalogue, self._lock = (gateway.helper(name, connection) for name in helpers)
 
     def databases(self) -> Tuple[str, ...]:
         return tuple(sorted(json.loads(_ask(self._reader.databases))))
@@ -131,6 +130,21 @@ class HiveMetastore:
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
         return bool(_ask(self._backups.drop, *_split(name), json.dumps(dict(parameters))))
+
+    def make_database(self, name: str, comment: str) -> None:
+        _ask(self._catalogue.makeDatabase, name, comment)
+
+    def make_catalogue_table(
+        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    ) -> bool:
+        definition = (location, json.dumps(dict(columns)), partition_column, json.dumps(dict(parameters)))
+        return bool(_ask(self._catalogue.makeTable, *_split(name), *definition))
+
+    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
+        return bool(_ask(self._catalogue.makeView, *_split(name), text, json.dumps(dict(columns)), json.dumps(dict(parameters))))
+
+    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
+        return bool(_ask(self._catalogue.point, *_split(name), json.dumps(dict(parameters)), json.dumps(dict(places))))
 
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:

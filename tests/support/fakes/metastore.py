@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import ports, quoting
-from hivekeeper.model import Partition, Storage, Table
+from hivekeeper.model import Column, Partition, Storage, Table
 from hivekeeper.ports import FilesError, MetastoreRefused, MetastoreUnavailable
 from support.fakes.files import FakeFiles
 
@@ -153,6 +153,29 @@ class FakeMetastore:
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
         dropped: bool = self._change("drop_backup_table", name, lambda: self._drop_backup_table(name, parameters))
         return dropped
+
+    def make_database(self, name: str, comment: str) -> None:  # noqa: ARG002
+        self._change("make_database", name, lambda: self.catalog.databases.add(name))
+
+    def make_catalogue_table(
+        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    ) -> bool:
+        more = {**parameters, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}
+        database, _, own_name = name.partition(".")
+        fields, keys = _columns(columns), (Column(partition_column, "string"),)
+        table = Table(database, own_name, "EXTERNAL_TABLE", location, PARQUET, fields, keys, more, owner="etl")
+        made: bool = self._change("make_catalogue_table", name, lambda: self._make_own(table, parameters, location))
+        return made
+
+    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
+        database, _, own_name = name.partition(".")
+        view = Table(database, own_name, "VIRTUAL_VIEW", "", PARQUET, _columns(columns), (), parameters, owner="etl", view_text=text)
+        made: bool = self._change("make_catalogue_view", name, lambda: self._make_own(view, parameters, ""))
+        return made
+
+    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
+        pointed: bool = self._change("point_catalogue_table", name, lambda: self._point_catalogue_table(name, parameters, places))
+        return pointed
 
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
@@ -301,6 +324,34 @@ class FakeMetastore:
             self.catalog.drop_table(name)
         return ours
 
+    def _make_own(self, table: Table, parameters: Mapping[str, str], place: str) -> bool:
+        if table.database not in self.catalog.databases:
+            raise MetastoreRefused(f"{table.full_name}: no such database")
+        if table.full_name not in self.catalog.tables:
+            if place:
+                self._make_place(place)
+            self.catalog.add_table(dataclasses.replace(table, create_time=self._files.namespace.now() // 1000))
+            return True
+        if not self._carries(table.full_name, parameters):
+            return False
+        known = self.catalog.tables[table.full_name]
+        self.catalog.put_table(dataclasses.replace(known, location=place, columns=table.columns, view_text=table.view_text))
+        return True
+
+    def _point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
+        if not self._carries(name, parameters):
+            return False
+        column, known = self.catalog.tables[name].partition_columns[0].name, self.catalog.partitions[name]
+        wanted = {f"{column}={value}": Partition(f"{column}={value}", (value,), place, PARQUET) for value, place in places.items()}
+        for gone in known.keys() - wanted.keys():
+            self.catalog.drop_partition(name, gone)
+        for one, partition in wanted.items():
+            if one not in known:
+                self.catalog.add_partition(name, partition)
+            elif known[one].location != partition.location:
+                self.catalog.put_partition(name, dataclasses.replace(known[one], location=partition.location))
+        return True
+
     def _lock(self, full_name: str) -> str:
         if not self.catalog.has_locks:
             return "Unable to update transaction database"
@@ -315,6 +366,10 @@ class FakeMetastore:
     def _touches(self, root: str, location: str) -> bool:
         one, other = root + "/", self._files.qualify(location) + "/"
         return one.startswith(other) or other.startswith(one)
+
+
+def _columns(columns: Mapping[str, str]) -> Tuple[Column, ...]:
+    return tuple(Column(name, type) for name, type in columns.items())
 
 
 def _weight(parameters: Mapping[str, str]) -> int:

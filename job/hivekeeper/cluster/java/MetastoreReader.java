@@ -177,6 +177,7 @@ public class MetastoreReader {
     found.put("skewed_columns", skewed ? sd.getSkewedInfo().getSkewedColNames() : Collections.emptyList());
     found.put("owner", text(table.getOwner()));
     found.put("create_time", table.getCreateTime());
+    found.put("view_text", text(table.getViewExpandedText()));
     return found;
   }
 

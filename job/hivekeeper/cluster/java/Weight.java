@@ -43,7 +43,8 @@ class Weight {
   static long of(Table table) {
     StorageDescriptor sd = table.getSd();
     long ofPlace = sd == null ? 0 : of(sd.getLocation()) + ofColumns(sd.getCols());
-    return of(table.getParameters()) + of(sd) + ofPlace + ofColumns(table.getPartitionKeys()) + of(table.getOwner());
+    return of(table.getParameters()) + of(sd) + ofPlace + ofColumns(table.getPartitionKeys()) + of(table.getOwner())
+        + of(table.getViewExpandedText());
   }
 
   static long ofColumns(List<FieldSchema> columns) {

@@ -1,0 +1,90 @@
+"""What `RowFiles` promises, on the fake and with Spark's Parquet library on real files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hivekeeper.ports import FilesError, TargetExists
+from support.fakes.row_files import FakeRowFiles
+
+COLUMNS = {"name": "string", "part": "string", "files": "bigint", "median": "double"}
+# Every kind of cell: text that needs care, the edges of both kinds of numbers, and nothing.
+ROWS = (
+    ("events", "dt=1", 5, 1.5),
+    ("events", "dt=été \"'\\\n\N{GRINNING FACE}", -(2**63), -0.1),
+    ("events", None, 2**63 - 1, None),
+    ("", "", None, 0.0),
+    (None, None, None, None),
+)
+
+
+@pytest.fixture
+def row_files(files_world, request: pytest.FixtureRequest) -> Any:
+    if files_world.kind == "fake":
+        return FakeRowFiles(files_world.files)
+    from hivekeeper.cluster.row_files import ParquetRowFiles
+
+    return ParquetRowFiles(request.getfixturevalue("gateway"))
+
+
+@pytest.fixture
+def written(files_world, row_files) -> str:
+    path = files_world.path("a.parquet")
+    assert row_files.write(path, COLUMNS, ROWS) == len(ROWS)
+    return path
+
+
+def test_rows_are_read_as_they_were_written(row_files, written):
+    assert tuple(map(tuple, row_files.read(written, COLUMNS))) == ROWS
+
+
+def test_columns_are_read_in_any_order_and_one_that_is_missing_is_null(row_files, written):
+    found = list(row_files.read(written, {"files": "bigint", "new": "string", "name": "string"}))
+    assert found == [(row[2], None, row[0]) for row in ROWS]
+
+
+def test_only_rows_with_the_texts_asked_for_are_read(row_files, written):
+    assert list(row_files.read(written, {"files": "bigint"}, {"name": "events", "part": "dt=1"})) == [(5,)]
+    assert list(row_files.read(written, {"files": "bigint"}, {"name": "Events"})) == []
+    assert list(row_files.read(written, {"name": "string"}, {"name": ""})) == [("",)]
+
+
+def test_a_new_file_has_the_rows_of_another_but_those_that_are_replaced_and_its_own(files_world, row_files, written):
+    path, more = files_world.path("b.parquet"), [("other", "x", 1, None)]
+    assert row_files.write(path, COLUMNS, more, written, ("name", "part"), [("events", "dt=1"), ("", "no")]) == 5
+    assert tuple(map(tuple, row_files.read(path, COLUMNS))) == (*ROWS[1:], *more)
+    last = files_world.path("c.parquet")
+    assert row_files.write(last, COLUMNS, (), written, ("name", "part"), [("events",), ("",)]) == 1
+    assert list(row_files.read(last, COLUMNS)) == [ROWS[-1]]
+
+
+def test_a_file_without_rows_is_a_file(files_world, row_files):
+    path = files_world.path("none.parquet")
+    assert row_files.write(path, COLUMNS, ()) == 0
+    assert list(row_files.read(path, COLUMNS)) == []
+
+
+def test_an_existing_file_is_not_overwritten(row_files, written):
+    with pytest.raises(TargetExists):
+        row_files.write(written, COLUMNS, ())
+    assert tuple(map(tuple, row_files.read(written, COLUMNS))) == ROWS
+
+
+def test_what_is_missing_or_no_parquet_is_an_error(files_world, row_files):
+    files_world.writer.add(files_world.path("text"), "no Parquet")
+    for name in ("gone", "text"):
+        with pytest.raises(FilesError):
+            list(row_files.read(files_world.path(name), COLUMNS))
+        with pytest.raises(FilesError):
+            row_files.write(files_world.path(f"of-{name}"), COLUMNS, (), files_world.path(name))
+
+
+def test_rows_that_fail_midway_are_an_error_of_their_own(files_world, row_files):
+    def rows() -> Any:
+        yield ROWS[0]
+        raise LookupError("the source of the rows fails")
+
+    with pytest.raises(LookupError):
+        row_files.write(files_world.path("half.parquet"), COLUMNS, rows())
