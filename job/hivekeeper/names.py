@@ -47,6 +47,8 @@ SCHEME_AND_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 CONTROL = ".hivekeeper"
 # The table property that marks one of our backup tables and names the table it belongs to.
 BACKUP_OF = "hivekeeper.backup-of"
+# The table property that marks the catalogue's own tables and views.
+CATALOGUE = "hivekeeper.catalogue"
 # Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.
 MOST_NAME, MOST_PATH = 1024, 8000
 UNIT_COLUMN = "__hivekeeper_unit"

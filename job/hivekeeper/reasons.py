@@ -50,6 +50,7 @@ class Code(Coded):
     )
     NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT
     BACKUP_TABLE = Topic.TABLES, Exit.REFUSED, "its files are another table's backup (`hivekeeper.backup-of`)", "name that table"
+    CATALOGUE_TABLE = Topic.TABLES, Exit.REFUSED, "it is the catalogue's own (`hivekeeper.catalogue`), which compacts itself", _LEAVE_OUT
     SKIP_PROPERTY = Topic.TABLES, Exit.REFUSED, "the owner set `hivekeeper.skip=true`", "unset the property to have the table compacted"
     TRANSACTIONAL = Topic.TABLES, Exit.REFUSED, "Hive compacts transactional (ACID) tables itself", "`ALTER TABLE … COMPACT` in Hive"
     OTHER_ENGINE = (
@@ -354,6 +355,18 @@ class Code(Coded):
         Exit.USAGE,
         "the file of `--fsimage` is not the whole output of `hdfs oiv -p Delimited`; the message names the line",
         "[make the text again, and copy all of it](fsimage.md#when-the-image-cannot-be-read)",
+    )
+    CATALOGUE_PLACE = (
+        Topic.COMMAND,
+        Exit.USAGE,
+        "the catalogue would lie where a table does, or a table or view of another has a name that it needs",
+        "[give it a directory and a database of its own](catalogue.md#settings)",
+    )
+    CATALOGUE_UNREADABLE = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a commit of the catalogue is not what Hivekeeper writes; tables are not concerned",
+        "find out who wrote it; [`catalogue purge` begins anew](catalogue.md#when-it-cannot-be-read)",
     )
     SUBMISSION_REFUSED = Topic.COMMAND, Exit.USAGE, "YARN or Spark refused the application: the configuration is wrong", "correct it"
     NO_SUCH_TABLE = Topic.COMMAND, Exit.REFUSED, "the metastore has no such table", "look at the spelling; SHOW TABLES lists them"

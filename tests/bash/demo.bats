@@ -32,7 +32,7 @@ write_count() {
   echo "export HADOOP_CONF_DIR='$WORLD/cluster' HKTEST_KEYTAB=/keys/etl.keytab" >"$WORLD/cluster/env.sh"
   CLUSTER="$WORLD/cluster" PATH="$WORLD/stubs:$PATH" run "$DEMO/run" --print
   [ "$status" -eq 0 ]
-  [[ $output == *"--database hivekeeper_demo --location /user/etl/hivekeeper-demo/tables --home /user/etl/hivekeeper-demo/database --late"* ]]
+  [[ $output == *"--database hivekeeper_demo --seen --location /user/etl/hivekeeper-demo/tables --home /user/etl/hivekeeper-demo/database --late"* ]]
   [[ $output == *"compact-swap --database hivekeeper_demo --"* ]]
   [[ $output == *"-get /user/etl/hivekeeper-demo/tables "* ]]
   [[ ${lines[-2]} == *"--home /user/etl/hivekeeper-demo/database --drop "* ]]

@@ -191,6 +191,17 @@ def check_logged(path: str) -> str:
     return f"all {len(expected)} runs are in the log, and no backup is left"
 
 
+def check_saved(first: str, second: str, cleaned: str, answer: str) -> str:
+    """What SQL says must be what the commands said."""
+    told = {row["operation"]: row for row in read_document(answer)}
+    saved = sum(totals["files_before"] - totals["files_after"] for totals in (read_document(path)["totals"] for path in (first, second)))
+    gone = [backup for table in read_changed_tables(cleaned).values() for backup in table["backups"] if backup["outcome"] == "discarded"]
+    discarded = sum(backup["files"] for backup in gone)
+    require(told["compact-swap"]["files_saved"] == saved, f"{saved} files were saved, the catalogue says {told['compact-swap']}")
+    require(told["cleanup"]["files_discarded"] == discarded, f"{discarded} files were discarded, the catalogue says {told['cleanup']}")
+    return f"as the commands said: {saved:,} files fewer by compaction, {discarded:,} old files discarded"
+
+
 def compare_rows(before: Json, after: Json) -> None:
     require(set(before) == set(after), f"tables {sorted(before)} became {sorted(after)}")
     for name, was in before.items():
@@ -263,6 +274,7 @@ CHECKS = {
     "policy": check_policy,
     "cleaned": check_cleaned,
     "logged": check_logged,
+    "saved": check_saved,
     "kept": check_kept,
 }
 

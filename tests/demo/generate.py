@@ -162,6 +162,9 @@ def read_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--location", required=True, metavar="PATH", help="directory to put the tables' directories in")
     parser.add_argument("--home", metavar="PATH", help="directory of the database itself (default: in the warehouse)")
     parser.add_argument("--drop", action="store_true", help="drop the database, if it lies in --home, and make nothing; files stay")
+    parser.add_argument(
+        "--seen", action="store_true", help="the same for the database that Hivekeeper's catalogue is to use, DATABASE_seen"
+    )
     parser.add_argument("--refs", type=split_list, default="FR,DE,US", metavar="A,B", help="values of ref (default: %(default)s)")
     parser.add_argument("--dates", type=split_list, default=days, metavar="D,E", help="values of dt (default: %(default)s)")
     parser.add_argument("--tables", type=split_list, metavar="A,B", help="only these tables")
@@ -177,18 +180,26 @@ def split_list(text: str) -> List[str]:
     return [part for part in text.split(",") if part]
 
 
-def make_database(spark: SparkSession, options: argparse.Namespace) -> None:
-    place = f" LOCATION {quote_text(options.home)}" if options.home else ""
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote_name(options.database)}{place}")
+def find_databases(options: argparse.Namespace) -> List[Tuple[str, str]]:
+    """Each with its directory, "" for one in the warehouse."""
+    home = (options.home or "").rstrip("/")
+    return [(options.database + suffix, home and home + suffix) for suffix in (("", "_seen") if options.seen else ("",))]
 
 
-def drop_database(spark: SparkSession, options: argparse.Namespace) -> None:
+def make_databases(spark: SparkSession, options: argparse.Namespace) -> None:
+    for name, home in find_databases(options):
+        place = f" LOCATION {quote_text(home)}" if home else ""
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {quote_name(name)}{place}")
+
+
+def drop_databases(spark: SparkSession, options: argparse.Namespace) -> None:
     """Never drops somebody else's, whatever its name."""
-    found = [database for database in spark.catalog.listDatabases() if database.name == options.database]
-    for database in found:
-        if not options.home or not database.locationUri.endswith(options.home.rstrip("/")):
-            raise SystemExit(f"generate.py: the database {options.database} lies in {database.locationUri}: it is not the demo's")
-        spark.sql(f"DROP DATABASE {quote_name(options.database)} CASCADE")
+    known = {database.name: database.locationUri for database in spark.catalog.listDatabases()}
+    for name, home in find_databases(options):
+        if name in known and (not home or not known[name].endswith(home)):
+            raise SystemExit(f"generate.py: the database {name} lies in {known[name]}: it is not the demo's")
+        if name in known:
+            spark.sql(f"DROP DATABASE {quote_name(name)} CASCADE")
 
 
 def choose_tables(options: argparse.Namespace) -> List[Plan]:
@@ -210,9 +221,9 @@ def main() -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if options.drop:
-        drop_database(spark, options)
+        drop_databases(spark, options)
         return
-    make_database(spark, options)
+    make_databases(spark, options)
     for plan in plans:
         make_table(spark, plan, options)
         if options.late and plan.name == LATE_TABLE:

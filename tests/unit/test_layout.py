@@ -32,7 +32,8 @@ ALLOWED: Dict[str, Set[str]] = {
     "report": SHARED | {"runlog", "plan", "config", "ports"},
     "steps": SHARED | {"runlog", "plan", "ports", "config"},
     "cluster": SHARED | {"ports", "jail", "plan", "schemas"},
-    "commands": SHARED | {"jail", "runlog", "plan", "steps", "report", "ports", "config"},
+    "catalogue": SHARED | {"jail", "runlog", "plan", "report", "ports", "config"},
+    "commands": SHARED | {"catalogue", "jail", "runlog", "plan", "steps", "report", "ports", "config"},
     "cli": SHARED | {"commands", "stop_conditions", "launch", "config", "cluster", "report", "plan", "ports"},
 }
 

@@ -77,7 +77,8 @@ def read_selection(parsed: argparse.Namespace) -> Selection:
     if parsed.tables_file:
         tables += _read_tables_file(parsed.tables_file)
     selected = Selection(tuple(dict.fromkeys(parsed.database)), tuple(dict.fromkeys(tables)), tuple(parsed.exclude), parsed.where)
-    check_selection(selected, required=parsed.command != "doctor")
+    can_be_empty = parsed.command == "doctor" or (parsed.command == "catalogue" and parsed.action != "delete")
+    check_selection(selected, required=not can_be_empty)
     check_together(parsed, selected)
     return selected
 
@@ -113,6 +114,8 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
     if parsed.command == "history" and parsed.where and (parsed.at is not None or parsed.cleanups):
         name, what = ("--cleanups", "a cleanup") if parsed.cleanups else ("--at", "a version of the log")
         raise UsageError(f"{name} and --where cannot be combined: {what} is of the whole table", next="leave one of them out")
+    if parsed.command == "catalogue" and parsed.action in ("purge", "expire") and (selected != Selection() or parsed.key):
+        raise UsageError(f"catalogue {parsed.action} is about the whole catalogue", next="leave tables out, or use catalogue delete")
     if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.databases):
         raise UsageError(
             "--sort-columns takes exactly one --table",

@@ -9,13 +9,14 @@ import argparse
 import secrets
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Callable, ContextManager, Mapping, Optional
+from typing import Callable, ContextManager, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.commands import (
     analyze,
     analyze_image,
     backup,
+    catalogue,
     cleanup,
     compact_swap,
     doctor,
@@ -43,7 +44,16 @@ def run_command(
         cluster = replace(cluster, stopping=Watch(cluster, config))
     run_key = getattr(parsed, "run_key", None) or ""
     context = Context(cluster, selected, config.for_table, config.backup_prefix, new_run_id(), config.dry_run, confirm, run_key)
-    return COMMANDS[parsed.command](context, parsed)
+    if parsed.command == "catalogue":
+        request = catalogue.Request(parsed.action, parsed.of, parsed.kind or "", _words(parsed.columns), parsed.key or "", parsed.limit)
+        return catalogue.run_catalogue(context, config.catalogue, config.trusted_owners, request)
+    result = COMMANDS[parsed.command](context, parsed)
+    catalogue.record(cluster, config.catalogue, config.trusted_owners, result)
+    return result
+
+
+def _words(text: Optional[str]) -> Tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip()) if text else ()
 
 
 def new_run_id() -> names.RunId:

@@ -64,6 +64,7 @@ def build_parser() -> Parser:
     _add_history(commands)
     _add_pins(commands)
     _add_recover(commands)
+    _add_catalogue(commands)
     _add_doctor(commands)
     _add_config(commands)
     return parser
@@ -227,6 +228,30 @@ def _add_recover(commands: Any) -> None:
     )
     _add_selection(parser, no_where="an interrupted run is finished or undone as a whole")
     _add_common(parser)
+
+
+def _add_catalogue(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "catalogue",
+        "show or trim the catalogue of what commands saw and did (catalogue.base_path)",
+        "show: rows of the newest state; delete: take out the rows about tables; purge: take out all; expire: remove files that newer\n"
+        "commits replaced long ago. No table is touched. Queries ask its tables in SQL: docs/catalogue.md.",
+    )
+    parser.add_argument("action", choices=["show", "delete", "purge", "expire"], help="what to do")
+    parser.add_argument("--of", choices=["tables", "views", "runs"], default="tables", help="show: rows of this component (tables)")
+    parser.add_argument("--kind", metavar="KIND", help="show: TABLE (default), SEGMENT, PARTITION or FILE; VIEW; RUN (default) or UNIT")
+    parser.add_argument("--columns", metavar="A,B", help="show: these columns")
+    parser.add_argument("--limit", metavar="N", type=_limit, default=1000, help="show: at most so many rows (1000)")
+    parser.add_argument("--key", metavar="KEY", help="show, delete: only this metadata key, such as dt=2026-01-01 or the id of a run")
+    _add_selection(parser, no_where="its rows are found by their metadata key")
+    _add_common(parser)
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows, 1 or more")
+    return int(text)
 
 
 def _add_doctor(commands: Any) -> None:

@@ -46,5 +46,7 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
         log.warning("table=%s step=read-log failed reason=%r", observed.table.full_name, str(error))
         return observed
     left = sum(backup.count_objects(observed.settings.block_bytes) for backup in retention.list_backups(history))
-    observed = replace(observed, backup_objects=left)
+    last = history.runs[-1] if history.runs else None
+    last_run = (last.run, last.timestamp_ms, last.operation) if last else None
+    observed = replace(observed, backup_objects=left, last_run=last_run)
     return settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)

@@ -45,7 +45,18 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
     report = ImageReport.of(image.path, image.written_ms, totals, survey, len(locations.keys() - defined.keys()))
     judged = [_judge(outcome, defined, survey, home) for outcome in outcomes]
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
-    return CommandResult("analyze", context.run, started, seconds, selected.named, context.dry_run, tuple(judged), image=report)
+    return CommandResult(
+        "analyze",
+        context.run,
+        started,
+        seconds,
+        selected.named,
+        context.dry_run,
+        tuple(judged),
+        image=report,
+        where=selected.where,
+        databases=selected.databases,
+    )
 
 
 def _find_home(context: Context) -> str:

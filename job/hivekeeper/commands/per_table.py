@@ -37,7 +37,16 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
     outcomes = [missing_outcome(name) for name in missing] + for_each(context, tables, work)
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
-        command, context.run, started, seconds, selected.named, context.dry_run, tuple(outcomes), signal=cluster.stopping.signal
+        command,
+        context.run,
+        started,
+        seconds,
+        selected.named,
+        context.dry_run,
+        tuple(outcomes),
+        signal=cluster.stopping.signal,
+        where=selected.where,
+        databases=selected.databases,
     )
 
 
@@ -112,6 +121,20 @@ def attempt(context: Context, table: Table, work: Work) -> TableOutcome:
         return TableOutcome(table.full_name, problem=(_not_begun(table, why) if why else _unusable(cluster, table, error)).reason)
     except Exception as error:
         return TableOutcome(table.full_name, problem=_unexpected(cluster, table, error))
+
+
+def try_beside(cluster: Cluster, step: str, work: Callable[[], None]) -> Optional[str]:
+    """Do something that no table depends on; returns why it failed, None if it did not."""
+    try:
+        work()
+        return None
+    except (HivekeeperError, FilesError, MetastoreUnavailable) as error:
+        return str(error)
+    except Exception as error:
+        if cluster.lost():
+            return cluster.lost()
+        log.exception("step=%s failed", step)
+        return f"unexpected error: {error!r}"
 
 
 def require_time(cluster: Cluster, table: Table) -> None:

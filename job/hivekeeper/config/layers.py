@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from hivekeeper.config import sources
 from hivekeeper.config.definitions import settings_of
-from hivekeeper.config.settings import KerberosSettings, RunSettings, Settings, SparkSettings, list_settings
+from hivekeeper.config.settings import CatalogueSettings, KerberosSettings, RunSettings, Settings, SparkSettings, list_settings
 from hivekeeper.config.sources import CARRIED, TABLES, Entry, KeyPath, Source, wrong
 
 
@@ -21,6 +21,7 @@ from hivekeeper.config.sources import CARRIED, TABLES, Entry, KeyPath, Source, w
 class Config(RunSettings, Settings):
     """The merged configuration. `entries` holds every value given, lowest precedence first."""
 
+    catalogue: CatalogueSettings = field(default_factory=CatalogueSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     kerberos: KerberosSettings = field(default_factory=KerberosSettings)
     entries: Tuple[Entry, ...] = field(default=(), repr=False)
@@ -99,6 +100,7 @@ def _build(entries: Sequence[Entry]) -> Config:
     values = {entry.path: entry.value for entry in entries}
     config = Config(
         **_values(Config, values),
+        catalogue=CatalogueSettings(**_values(CatalogueSettings, values)),
         spark=SparkSettings(**_values(SparkSettings, values)),
         kerberos=KerberosSettings(**_values(KerberosSettings, values)),
         entries=tuple(entries),

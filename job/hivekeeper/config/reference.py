@@ -22,6 +22,7 @@ HEAD = """\
 """
 
 SECTIONS = {
+    "catalogue": "What commands saw and did, kept as tables for SQL: docs/catalogue.md. Off without base_path.",
     "spark": "How spark-submit is called.",
     "kerberos": "The keytab that Spark logs in with and renews its tickets from. Without one the user's ticket is used. Give principal and "
     "keytab together, or neither.",
@@ -88,7 +89,7 @@ tables:
 Of several patterns that match, the last one wins. A flag wins over every pattern.
 """
 
-TITLES = {"": "Work", "spark": "Spark", "kerberos": "Kerberos"}
+TITLES = {"": "Work", "catalogue": "Catalogue", "spark": "Spark", "kerberos": "Kerberos"}
 
 
 def render_page() -> str:

@@ -10,11 +10,13 @@ from typing import Mapping, Optional, Tuple
 
 from hivekeeper.config.definitions import Alias, Flag, Setting, setting, settings_of
 from hivekeeper.config.value_types import (
+    BELOW,
     BLOCK_SIZE,
     CODEC,
     COUNT,
     DAYS,
     DURATION,
+    EXPIRY,
     FLAG,
     MASTER,
     MEBIBYTES,
@@ -306,6 +308,36 @@ class RunSettings:
 
 
 @dataclass(frozen=True)
+class CatalogueSettings:
+    """The catalogue of what commands saw and did; off without a base path."""
+
+    base_path: Optional[str] = setting(
+        "catalogue.base_path",
+        optional(TEXT),
+        "",
+        "Directory of the catalogue, tables for SQL of what commands saw and did, which its group may read. Without it there is none.",
+    )
+    relative_path: str = setting("catalogue.relative_path", BELOW, "metadata", "Directory of the components, below base_path.")
+    tables: str = setting("catalogue.tables", BELOW, "tables", "Directory of the component about tables, below relative_path.")
+    views: str = setting("catalogue.views", BELOW, "views", "Directory of the component about views, below relative_path.")
+    runs: str = setting("catalogue.runs", BELOW, "runs", "Directory of the component about runs, below relative_path.")
+    database: str = setting("catalogue.database", NAME, "hivekeeper", "Database of the catalogue's tables; created if it does not exist.")
+    level: str = setting(
+        "catalogue.level",
+        choice("table", "segment", "partition", "file"),
+        "partition",
+        "How deep tables are described: as a whole, by first-level partition (segment), by partition, or by file.",
+    )
+    expire_after_ms: Optional[int] = setting(
+        "catalogue.expire_after",
+        EXPIRY,
+        "30d",
+        "How long files and commits of the catalogue that a newer commit replaced stay, for queries that still read them.",
+    )
+    keep_runs_ms: int = setting("catalogue.keep_runs", DAYS, "400d", "How long the catalogue keeps the rows about a run.")
+
+
+@dataclass(frozen=True)
 class SparkSettings:
     """How spark-submit is called."""
 
@@ -378,5 +410,5 @@ class KerberosSettings:
 
 def list_settings() -> Tuple[Setting, ...]:
     """All definitions, in the order in which they are shown."""
-    classes = (Settings, RunSettings, SparkSettings, KerberosSettings)
+    classes = (Settings, RunSettings, CatalogueSettings, SparkSettings, KerberosSettings)
     return tuple(each for settings in classes for each in settings_of(settings).values())

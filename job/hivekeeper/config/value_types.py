@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from hivekeeper.config.codecs import list_codecs
 
@@ -67,6 +67,20 @@ def parse_duration(text: str) -> int:
         return 0
     match = _match(r"(\d+)\s*([smhd])", text.lower())
     return _bounded(int(match[1]) * TIMES_MS[match[2]], text)
+
+
+def parse_expiry(text: str) -> Optional[int]:
+    """Milliseconds of `500ms`, `12h`, `30d`; None, never, for nothing, zero and negative times."""
+    match = _match(r"(-?\d+)\s*(ms|[smhd])?", text.lower()) if text else None
+    if match is None or int(match[1]) <= 0:
+        return None
+    if match[2] is None:
+        raise ValueError(text)
+    return _bounded(int(match[1]) * {"ms": 1, **TIMES_MS}[match[2]], text)
+
+
+def write_expiry(duration_ms: int) -> str:
+    return _write_in_units(duration_ms, {"ms": 1, **TIMES_MS})
 
 
 def write_duration(duration_ms: int) -> str:
@@ -166,9 +180,12 @@ DURATION = ValueType("a time such as 90s, 15m, 4h or 7d", parse_duration, write_
 PERIOD = replace(DURATION, allowed="a time such as 90s, 15m, 4h or 7d, not 0", parse=_at_least(1, parse_duration))
 # At least a day, longer than a writer's job runs: anything younger may belong to a running writer.
 DAYS = replace(DURATION, allowed="a time of 1d or more, such as 7d", parse=_at_least(TIMES_MS["d"], parse_duration))
+EXPIRY = ValueType("a time such as 500ms, 12h or 30d; nothing, 0 or a negative time for never", parse_expiry, write_expiry, "ms")
 FLAG = ValueType("true or false", parse_flag)
 TEXT = ValueType("a text of one line", _parse_text)
 PROPERTY = ValueType("a text", _parse_property)
+# Joined to a directory, it leads to a directory below it.
+BELOW = _pattern("directories below one another, such as a or a/b", r"(?!\.\.?(?:/|$))[^/\s:]+(?:/(?!\.\.?(?:/|$))[^/\s:]+)*")
 NAME = _pattern("letters, digits and _, not beginning with a digit", r"[A-Za-z_]\w*")
 MEMORY = _pattern("a size as Spark writes it, such as 512m or 4g", r"[1-9]\d*[kmgtKMGT][bB]?")
 MASTER = _pattern("local, local[N], local[*] or yarn", r"local|local\[(?:[1-9]\d*|\*)\]|yarn")

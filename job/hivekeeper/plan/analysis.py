@@ -144,7 +144,8 @@ def portions(units: Iterable[UnitAnalysis]) -> Iterator[List[UnitAnalysis]]:
 class ObservedTable:
     """The current state of one table. `reason`: why the whole table is left alone; its units are empty then.
 
-    `backup_objects`: the NameNode objects of what earlier runs left, where the log was read.
+    `backup_objects`: the NameNode objects of what earlier runs left, where the log was read. `last_run`: id, time in ms and operation of
+    its last entry.
     """
 
     table: Table
@@ -154,6 +155,7 @@ class ObservedTable:
     reason: Optional[Reason] = None
     has_control: bool = False
     backup_objects: int = 0
+    last_run: Optional[Tuple[str, Optional[int], str]] = None
 
     @property
     def statuses(self) -> Dict[Status, int]:

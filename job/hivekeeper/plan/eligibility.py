@@ -78,6 +78,8 @@ def refuse_table(table: Table) -> Optional[Reason]:
     if reason:
         return reason
     parameters = {key.lower(): value for key, value in table.parameters.items()}
+    if names.CATALOGUE in parameters:
+        return Reason(Code.CATALOGUE_TABLE, "it is the catalogue's own", leave_out)
     if parameters.get("hivekeeper.skip", "").lower() == "true":
         return Reason(Code.SKIP_PROPERTY, "its property hivekeeper.skip is true", "unset the property to have it compacted")
     if parameters.get("transactional", "").lower() == "true":

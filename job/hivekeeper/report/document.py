@@ -19,7 +19,7 @@ from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
-from hivekeeper.report.results import BackupOutcome, CommandResult, ImageReport, KeptFiles, TableOutcome, UnitOutcome
+from hivekeeper.report.results import BackupOutcome, CatalogueAnswer, CommandResult, ImageReport, KeptFiles, TableOutcome, UnitOutcome
 from hivekeeper.report.text import escape_for_json
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
@@ -53,6 +53,7 @@ def build(result: CommandResult) -> Json:
         "checks": [_check(check) for check in result.checks],
         "totals": count_totals(result),
         "image": _image(result.image),
+        "catalogue": _catalogue(result.catalogue),
         "error": None,
     }
 
@@ -248,6 +249,18 @@ def _file_set(files: Optional[FileSet]) -> Optional[Json]:
     return {
         "files": [{"path": path, "bytes": size} for path, size in sorted(files.files.items())],
         "tombstones": [{"path": path, "bytes": size, "place": place} for path, (size, place) in sorted(files.tombstones.items())],
+    }
+
+
+def _catalogue(answer: Optional[CatalogueAnswer]) -> Optional[Json]:
+    if answer is None:
+        return None
+    return {
+        "action": answer.action,
+        "component": answer.component,
+        "rows": [dict(zip(answer.columns, row)) for row in answer.rows],
+        "has_more": answer.has_more,
+        "deleted": dict(answer.deleted),
     }
 
 

@@ -18,6 +18,7 @@ from hivekeeper.plan.image_survey import OrphanedData, Survey, Totals
 from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
+from hivekeeper.ports import Row
 from hivekeeper.reasons import Reason
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
@@ -230,9 +231,24 @@ class ImageReport:
 
 
 @dataclass(frozen=True)
+class CatalogueAnswer:
+    """What the catalogue said or did. `rows` have a cell for each of `columns`; `has_more`: there were more than the limit allowed.
+    `deleted`: how many metadata keys went, by component.
+    """
+
+    action: str
+    component: str = ""
+    columns: Tuple[str, ...] = ()
+    rows: Tuple[Row, ...] = ()
+    has_more: bool = False
+    deleted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CommandResult:
     """The result of one command. `named`: tables were named one by one, so a refusal is an error. `signal`: what stopped it, or 0.
-    `image`: what the tables were judged by, if not by listings.
+    `image`: what the tables were judged by, if not by listings. `where`: the partitions that were selected, None for all. `databases`:
+    those that were selected as a whole. `catalogue`: the answer of the command of that name.
     """
 
     command: str
@@ -246,6 +262,9 @@ class CommandResult:
     checks: Tuple[Check, ...] = ()
     signal: int = 0
     image: Optional[ImageReport] = None
+    where: Optional[str] = None
+    databases: Tuple[str, ...] = ()
+    catalogue: Optional[CatalogueAnswer] = None
 
     @property
     def exit_code(self) -> int:

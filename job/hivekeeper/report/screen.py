@@ -15,6 +15,7 @@ from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check, Level
 from hivekeeper.plan.sizing import threshold_bytes
+from hivekeeper.ports import Cell
 from hivekeeper.reasons import Reason
 from hivekeeper.report import command_text, history_text, image_text, overview, text
 from hivekeeper.report.command_text import plural
@@ -28,7 +29,7 @@ HISTOGRAM_BOUNDS = (4 * 2**10, 64 * 2**10, 2**20, 16 * 2**20, 64 * 2**20, 128 * 
 def render(result: CommandResult, partitions: bool = False, width: int = 120) -> str:
     """The answer of a command."""
     result = text.clean_names(result)
-    blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover, "doctor": _doctor}
+    blocks = {"analyze": _analyze, "compact-swap": _compact, "recover": _recover, "doctor": _doctor, "catalogue": _catalogue}
     lines = blocks.get(result.command, _tables)(result, partitions, width)
     lines += [] if result.command == "compact-swap" and _in_short(result, partitions) else _problems(result)
     return "\n".join(lines)
@@ -238,6 +239,40 @@ def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]
 
 def _doctor(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
     return [render_check(check) for check in result.checks]
+
+
+_DONE_TO_CATALOGUE = {
+    "purge": "all rows are removed; commits and files stay until they expire",
+    "expire": "what newer commits replaced longer ago than catalogue.expire_after is removed",
+}
+
+
+def _catalogue(result: CommandResult, _partitions: bool, width: int) -> List[str]:
+    answer = result.catalogue
+    if answer is None:
+        return []
+    if answer.action == "delete":
+        counts = ", ".join(f"{count} of {name}" for name, count in answer.deleted.items())
+        return [f"removed metadata keys: {counts}"]
+    if answer.action != "show":
+        return [_DONE_TO_CATALOGUE[answer.action]]
+    if not answer.rows:
+        return ["nothing is recorded"]
+    rows = [[_cell(column, cell) for column, cell in zip(answer.columns, row)] for row in answer.rows]
+    numbers = {index for row in answer.rows for index, cell in enumerate(row) if isinstance(cell, (int, float))}
+    align = "".join(">" if index in numbers else "<" for index in range(len(answer.columns)))
+    lines = [text.table(rows, [column.upper() for column in answer.columns], align, width)]
+    return lines + ["… and more: give --limit, or ask in SQL"] if answer.has_more else lines
+
+
+def _cell(column: str, cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, int) and column.endswith("_ms"):
+        return command_text.time_text(cell)
+    if isinstance(cell, int) and column.endswith("bytes"):
+        return text.bytes_text(cell)
+    return text.count_text(cell) if isinstance(cell, int) else str(cell)
 
 
 def render_check(check: Check) -> str:

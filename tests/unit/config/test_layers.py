@@ -323,6 +323,20 @@ def test_times_are_read_into_milliseconds(text, seconds):
     assert value_types.parse_duration(text) == 1000 * seconds
 
 
+@pytest.mark.parametrize(
+    "text, found",
+    [("500ms", 500), ("2 h", 7_200_000), ("30d", 2_592_000_000), ("0", None), ("0s", None), ("-7d", None), ("-1", None), ("", None)],
+)
+def test_an_expiry_of_nothing_zero_or_less_is_never(text, found):
+    assert merged(sets=[f"catalogue.expire_after={text}"]).catalogue.expire_after_ms == found
+
+
+@pytest.mark.parametrize("text", ["7", "1.5d", "7w", "never", "1d 2h"])
+def test_an_expiry_of_another_form_is_refused(text):
+    with pytest.raises(UsageError):
+        merged(sets=[f"catalogue.expire_after={text}"])
+
+
 @pytest.mark.parametrize("text, size", [("1", 1), ("512m", 2**29), ("8 GB", 2**33), ("2TB", 2**41), ("1KiB", 1024), ("3b", 3)])
 def test_sizes_are_read_into_bytes(text, size):
     assert value_types.parse_size(text) == size
@@ -338,6 +352,7 @@ def test_a_number_that_java_cannot_hold_is_refused(text):
 def test_a_size_and_a_time_are_read_back_as_they_are_written(number):
     assert value_types.parse_size(value_types.write_size(number)) == number
     assert value_types.parse_duration(value_types.write_duration(number * 1000)) == number * 1000
+    assert value_types.parse_expiry(value_types.write_expiry(number + 1)) == number + 1
 
 
 @given(st.text())

@@ -1,0 +1,216 @@
+"""The catalogue as a whole: its components at their places, and their tables in the metastore.
+
+Changes nothing outside its own directories and its own database.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from hivekeeper import names
+from hivekeeper.catalogue import rows
+from hivekeeper.catalogue.columns import BUCKET, CATALOGUE, COMPONENTS, GENERAL, KEY_COLUMNS, RUNS, TABLES, VIEWS, VIEWS_OF_NOW, Component
+from hivekeeper.catalogue.commits import DELETE, EXPIRE, OVERWRITE, PURGE, Commit
+from hivekeeper.catalogue.rows import Actor, Filter, Level
+from hivekeeper.catalogue.store import Part, Store
+from hivekeeper.config.settings import CatalogueSettings
+from hivekeeper.errors import UsageError
+from hivekeeper.jail import Jail, confine
+from hivekeeper.names import RunId
+from hivekeeper.ports import Cluster, Row
+from hivekeeper.reasons import Code
+from hivekeeper.report.results import CommandResult, TableOutcome
+
+log = logging.getLogger(__name__)
+
+# Another run may commit while the tables are pointed at a commit.
+MOST_TURNS = 5
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The catalogue that a configuration names. The cluster is in its jail."""
+
+    cluster: Cluster
+    settings: CatalogueSettings
+    base: str
+    run: RunId
+    trusted: Tuple[str, ...]
+
+    @classmethod
+    def open(cls, cluster: Cluster, settings: CatalogueSettings, run: RunId, trusted: Tuple[str, ...]) -> Catalogue:
+        """Raises UsageError if there is none, or if it would lie where tables do."""
+        if settings.base_path is None:
+            raise UsageError("catalogue.base_path is not set", next="set it to a directory for the catalogue (docs/catalogue.md)")
+        base = cluster.files.qualify(settings.base_path)
+        if cluster.files.is_foreign(base):
+            raise UsageError(f"catalogue.base_path: {base} is on a server that no configuration names", next="give one on the default one")
+        top = names.join(base, settings.relative_path)
+        opened = cls(confine(cluster, Jail("the catalogue", (top,), settings.database.lower())), settings, base, run, trusted)
+        opened._require_places()
+        return opened
+
+    def _require_places(self) -> None:
+        tops = {component: self.store(component).top for component in COMPONENTS}
+        places = sorted(f"{top}/" for top in tops.values())
+        for one, other in zip(places, places[1:]):
+            if other.startswith(one):
+                raise _wrong_place(f"two components lie at, or below, {one[:-1]}", "give each component a directory of its own")
+        own = {f"{self.database}.{component.table}" for component in COMPONENTS}
+        for place, touching in self.cluster.metastore.locations_below(list(tops.values())).items():
+            others = [name for name in touching if name not in own]
+            if others:
+                raise _wrong_place(
+                    f"{place} is, contains or lies in the directory of {others[0]}", "set catalogue.base_path to another one"
+                )
+
+    @property
+    def database(self) -> str:
+        return self.settings.database.lower()
+
+    def store(self, component: Component) -> Store:
+        places = {TABLES: self.settings.tables, VIEWS: self.settings.views, RUNS: self.settings.runs}
+        top = names.join(self.base, self.settings.relative_path, places[component])
+        return Store(self.cluster, component, top, self.run, self.trusted, self.settings.expire_after_ms)
+
+    # ---- what commands saw
+
+    def record(self, result: CommandResult) -> None:
+        """Add what a command saw and did, component by component."""
+        actor = Actor(self.cluster.user, self.cluster.host, self.cluster.application())
+        vanished = self._find_vanished(result)
+        for component in COMPONENTS:
+            by_part: Dict[str, List[TableOutcome]] = {}
+            for outcome in result.tables:
+                if rows.describes(component, outcome):
+                    by_part.setdefault(rows.part_of(component, result, outcome), []).append(outcome)
+            gone: Dict[str, List[Filter]] = {}
+            for database, table in vanished if component is not RUNS else ():
+                gone.setdefault(rows.bucket_of(database, table), []).append((CATALOGUE, database, table))
+            make = partial(self._parts, component, result, by_part, gone, actor)
+            self._change(component, OVERWRITE, make)
+
+    def _parts(
+        self,
+        component: Component,
+        result: CommandResult,
+        by_part: Mapping[str, Sequence[TableOutcome]],
+        gone: Mapping[str, Sequence[Filter]],
+        actor: Actor,
+        before: Optional[Commit],
+    ) -> Iterator[Part]:
+        level = Level.of(self.settings.level)
+        for name in sorted({*by_part, *gone}):
+            some = by_part.get(name, ())
+            without = [*gone.get(name, ()), *(each for outcome in some for each in rows.replaced(component, result, outcome, level))]
+            yield Part(name, without, partial(_rows_of_all, component, result, some, actor, level))
+        if component is RUNS and before is not None:
+            oldest = rows.day_of(result.started_ms - self.settings.keep_runs_ms)
+            yield from (Part(file.part, (), is_whole=True) for file in before.files if file.part < oldest)
+
+    def _find_vanished(self, result: CommandResult) -> Set[Tuple[str, str]]:
+        """Tables and views of the selected databases that are recorded, and not there any more."""
+        found: Set[Tuple[str, str]] = set()
+        databases = {name.lower() for name in result.databases}
+        if not databases:
+            return found
+        for database in databases:
+            there = set(self.cluster.metastore.table_names(database))
+            for component in (TABLES, VIEWS):
+                known = self.store(component).rows(("table_name",), {"database_name": database, "metadata_key": GENERAL})
+                found.update((database, str(name)) for (name,) in known if name not in there)
+        return found
+
+    # ---- commands of its own
+
+    def read(self, component: Component, columns: Sequence[str], only: Mapping[str, str]) -> Iterator[Row]:
+        """The rows that have these texts in these columns; if they name a table, only its part is read."""
+        if component.part == BUCKET and {"database_name", "table_name"} <= only.keys():
+            only = {**only, BUCKET: rows.bucket_of(only["database_name"], only["table_name"])}
+        return self.store(component).rows(columns, only)
+
+    def delete(self, chosen: Callable[[str, str, str], bool]) -> Mapping[str, int]:
+        """Remove rows by database, table and metadata key; returns how many keys were there, by component. Files stay until they expire."""
+        counts = {}
+        for component in COMPONENTS:
+            by_part: Dict[str, Set[Filter]] = {}
+            for part, *key in self.store(component).rows((component.part, *KEY_COLUMNS)):
+                catalogue, database, table, metadata_key = map(str, key)
+                if chosen(database, table, metadata_key):
+                    by_part.setdefault(str(part), set()).add((catalogue, database, table, metadata_key))
+            if by_part:
+                self._change(component, DELETE, partial(_without, by_part))
+            counts[component.name] = sum(map(len, by_part.values()))
+        return counts
+
+    def purge(self) -> None:
+        """Remove all rows. Commits and files stay until they expire."""
+        for component in COMPONENTS:
+            self._change(component, PURGE, lambda before: [Part(name, (), is_whole=True) for name in (before.by_part if before else ())])
+
+    def expire(self) -> None:
+        """Remove what a newer commit replaced longer ago than expire_after."""
+        for component in COMPONENTS:
+            self._change(component, EXPIRE, lambda _before: ())
+
+    def _change(self, component: Component, operation: str, parts: Callable[[Optional[Commit]], Iterable[Part]]) -> None:
+        version, commit = self.store(component).change(operation, parts)
+        log.info("step=catalogue component=%s operation=%s version=%d rows=%d", component.name, operation, version, _count(commit))
+        self.register(component)
+
+    # ---- Hive's tables
+
+    def register(self, component: Component) -> None:
+        """Let the component's table show the newest commit, and make what is missing: the database, the table, its views.
+
+        The files are the truth. Two runs may point the table in any order, so the newest commit is asked for again afterwards.
+        """
+        metastore, store = self.cluster.metastore, self.store(component)
+        name, mark = f"{self.database}.{component.table}", {names.CATALOGUE: component.name}
+        metastore.make_database(self.database, "What Hivekeeper saw and did (docs/catalogue.md)")
+        if not metastore.make_catalogue_table(name, store.top, component.columns, component.part, mark):
+            raise _taken(name)
+        for view in (view for view in VIEWS_OF_NOW if view.of is component):
+            own = f"{self.database}.{view.name}"
+            if not metastore.make_catalogue_view(own, view.text(self.database), view.types, {names.CATALOGUE: view.name}):
+                raise _taken(own)
+        shown = -1
+        for _ in range(MOST_TURNS):
+            version, commit = store.newest()
+            if version == shown:
+                return
+            places = {file.part: names.join(store.top, file.place) for file in commit.files} if commit else {}
+            if not metastore.point_catalogue_table(name, mark, places):
+                raise _taken(name)
+            shown = version
+
+
+def _without(by_part: Mapping[str, Set[Filter]], _before: Optional[Commit]) -> Iterator[Part]:
+    return (Part(part, sorted(keys)) for part, keys in sorted(by_part.items()))
+
+
+def _rows_of_all(
+    component: Component, result: CommandResult, outcomes: Sequence[TableOutcome], actor: Actor, level: Level
+) -> Iterator[Row]:
+    for outcome in sorted(outcomes, key=lambda one: one.table):
+        yield from rows.rows_of(component, result, outcome, actor, level)
+
+
+def _count(commit: Commit) -> int:
+    return sum(file.rows for file in commit.files)
+
+
+def _wrong_place(what: str, then: str) -> UsageError:
+    return UsageError(f"the catalogue: {what}", code=Code.CATALOGUE_PLACE, next=then)
+
+
+def _taken(name: str) -> UsageError:
+    return UsageError(
+        f"{name} exists and is not the catalogue's",
+        code=Code.CATALOGUE_PLACE,
+        state="it was not changed; the catalogue's files are right",
+        next="set catalogue.database to a database of its own",
+    )

@@ -1,0 +1,290 @@
+"""The files of the catalogue: read its newest state, and replace parts of it in one commit.
+
+A change writes new files first, each under a name of its own, then one commit that names all files of the component: readers of the
+commit see all of a change or nothing. Two writers never put in place the same number; the second one begins again from the other's state.
+Changes nothing outside the catalogue's directory.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.catalogue import commits
+from hivekeeper.catalogue.columns import KEYS, Component
+from hivekeeper.catalogue.commits import DELETE, OVERWRITE, PURGE, Commit, DataFile
+from hivekeeper.errors import NeedsInvestigation, Refused, Unusable
+from hivekeeper.model import FileInfo, Guard
+from hivekeeper.names import RunId
+from hivekeeper.plan import ownership
+from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, Row, SourceMissing, SourceReplaced, TargetExists
+from hivekeeper.reasons import Code
+from hivekeeper.runlog import strict
+from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
+
+log = logging.getLogger(__name__)
+
+# Writers of the same component that end at the same time wait for each other's commits.
+MOST_TRIES = 20
+LONGEST_WAIT_MS = 500
+# A line for each file, of about 300 bytes.
+MOST_COMMIT_BYTES = 64 * 2**20
+# The group reads: who may is decided by the group of the base path, which HDFS gives to everything below it.
+READABLE = Guard(0o750, 0o640)
+# A directory that no commit names, and that no writer can still be about to name.
+ABANDONED_AFTER_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """The new content of a part: the rows there were, without those that `without` names, then `rows`."""
+
+    name: str
+    without: Sequence[Tuple[str, ...]]
+    rows: Callable[[], Iterable[Row]] = field(default=tuple)
+    # None of the rows that there were.
+    is_whole: bool = False
+
+
+@dataclass(frozen=True)
+class Store:
+    """One component at its place. The cluster is in the catalogue's jail."""
+
+    cluster: Cluster
+    component: Component
+    top: str
+    run: RunId
+    trusted: Tuple[str, ...] = ()
+    expire_after_ms: Optional[int] = None
+
+    @property
+    def log(self) -> str:
+        return names.join(self.top, "log")
+
+    @property
+    def data(self) -> str:
+        return names.join(self.top, "data")
+
+    # ---- reading
+
+    def newest(self) -> Tuple[int, Optional[Commit]]:
+        """The number and content of the newest commit; -1 and None where there is none. Raises Refused, NeedsInvestigation, FilesError."""
+        for _ in range(MOST_TRIES):
+            found = self._list()
+            if not found:
+                return -1, None
+            version = max(found)
+            try:
+                return version, self._read(found[version])
+            except SourceMissing:
+                # It expired since it was listed: there is a newer one.
+                continue
+        raise Unusable(f"{self.log}: commits disappear while they are read", next="find out who removes them")
+
+    def _list(self) -> Dict[int, FileInfo]:
+        entries = self.cluster.files.look([self.log])[self.log].entries
+        found = {names.log_version(entry.name): entry for entry in entries if not entry.is_dir}
+        return {version: entry for version, entry in found.items() if version is not None}
+
+    def _read(self, file: FileInfo) -> Commit:
+        self._require_own()
+        try:
+            if file.length > MOST_COMMIT_BYTES:
+                raise strict.foreign(file.path, "", f"it has {file.length} bytes, more than {MOST_COMMIT_BYTES}")
+            lines = strict.lines_of(self.cluster.files.read_pieces(file), file.path)
+            return commits.from_lines(lines, file.path, self.component.part)
+        except NewerRecord as error:
+            raise Refused(str(error), code=Code.NEWER_LOG, state=_UNTOUCHED, next="use that version, or a later one") from error
+        except (UnreadableRecord, SourceReplaced) as error:
+            raise NeedsInvestigation(
+                str(error), code=Code.CATALOGUE_UNREADABLE, state=_UNTOUCHED, next=f"look at the file; {BEGIN_ANEW}"
+            ) from error
+
+    def _require_own(self) -> None:
+        """Raise NeedsInvestigation if others may have written anything here."""
+        for one in self.cluster.files.exposed(self.top, 2):
+            others = ownership.writers(one, self.trusted)
+            if not one.is_ours and one.owner not in self.trusted:
+                others = [one.owner, *others]
+            if others:
+                raise NeedsInvestigation(
+                    f"{one.path} belongs to {one.owner} and may be written by {', '.join(others)}",
+                    code=Code.RECORDS_OF_ANOTHER,
+                    state="no table was touched, and nothing that lies there was believed",
+                    next="give the catalogue a directory where nobody else may write, or name its owner in trusted_owners",
+                )
+
+    def rows(self, columns: Sequence[str], only: Mapping[str, str] = MappingProxyType({})) -> Iterator[Row]:
+        """The rows of the newest state that have these texts in these columns, in the columns asked for. Both may name the part's."""
+        commit = self.newest()[1]
+        wanted = {column: self.component.columns[column] for column in columns if column != self.component.part}
+        filters = {column: text for column, text in only.items() if column != self.component.part}
+        for file in commit.files if commit else ():
+            if file.part == only.get(self.component.part, file.part):
+                for row in self.cluster.row_files.read(names.join(self.top, file.path), wanted, filters):
+                    cells = {**dict(zip(wanted, row)), self.component.part: file.part}
+                    yield tuple(cells[column] for column in columns)
+
+    # ---- changing
+
+    def change(self, operation: str, parts: Callable[[Optional[Commit]], Iterable[Part]]) -> Tuple[int, Commit]:
+        """Commit new contents of some parts; all other parts stay. `parts` is asked again if another writer was faster.
+
+        Returns the newest state and its number. Raises Refused, NeedsInvestigation, Unusable, FilesError.
+        """
+        self._prepare()
+        for number in range(MOST_TRIES):
+            version, before = self._before(operation)
+            written: List[DataFile] = []
+            try:
+                replaced = {part.name for part in self._write_all(before, parts(before), written)}
+                commit = self._after(operation, before, replaced, written)
+                if before is not None and not replaced and operation in (OVERWRITE, DELETE):
+                    return version, before
+                if self._put(version + 1, commit):
+                    self._remove_expired(version + 1, commit, before)
+                    return version + 1, commit
+            except SourceMissing as error:
+                # The state that was read has expired meanwhile.
+                log.info("step=catalogue component=%s again reason=%r", self.component.name, str(error))
+            except BaseException:
+                self._discard(written)
+                raise
+            self._discard(written)
+            self.cluster.clock.sleep_ms(min(LONGEST_WAIT_MS, 10 * 2**number))
+        raise Unusable(f"{self.log}: other runs commit all the time", state=_UNTOUCHED, next="run again later")
+
+    def _before(self, operation: str) -> Tuple[int, Optional[Commit]]:
+        """A purge needs no readable state."""
+        if operation != PURGE:
+            return self.newest()
+        self._require_own()
+        try:
+            return self.newest()
+        except (Refused, NeedsInvestigation):
+            return max(self._list()), None
+
+    def _prepare(self) -> None:
+        files = self.cluster.files
+        missing = [place for place, seen in files.look([self.top, self.log, self.data], 0).items() if not seen.exists]
+        for place in missing:
+            files.make_directory(place)
+        if missing:
+            files.guard({place: replace(READABLE, file_mode=None) for place in missing})
+
+    def _write_all(self, before: Optional[Commit], parts: Iterable[Part], written: List[DataFile]) -> Iterator[Part]:
+        known = before.by_part if before else {}
+        for part in parts:
+            source = known.get(part.name)
+            file = self._write(part, None if part.is_whole else source)
+            if file is not None:
+                written.append(file)
+            yield part
+
+    def _write(self, part: Part, source: Optional[DataFile]) -> Optional[DataFile]:
+        """The file of a part; None if it would have no row."""
+        files, name = self.cluster.files, str(uuid.uuid4())
+        directory = names.join(self.data, name)
+        if files.stat(directory) is not None:
+            raise TargetExists(f"{directory}: the name of a new file is taken")
+        files.make_directory(directory)
+        path = names.join(directory, f"{name}.parquet")
+        try:
+            old = names.join(self.top, source.path) if source else ""
+            rows = self.cluster.row_files.write(path, self.component.columns, part.rows(), old, KEYS, part.without)
+            files.guard({directory: READABLE})
+            told = files.stat(path)
+        except BaseException:
+            self._discard_directory(directory)
+            raise
+        if not rows or told is None:
+            files.delete_tree(directory)
+            return None
+        return DataFile(part.name, f"data/{name}", told.length, rows, told.mtime_ms)
+
+    def _after(self, operation: str, before: Optional[Commit], replaced: Iterable[str], written: Iterable[DataFile]) -> Commit:
+        now_ms, gone = self.cluster.clock.now_ms(), set(replaced)
+        known = before.files if before else ()
+        removed = {place: since for place, since in (before.removed if before else {}).items() if not self._is_expired(since, now_ms)}
+        removed.update({file.place: now_ms for file in known if file.part in gone})
+        staying = (file for file in known if file.part not in gone)
+        files = tuple(sorted((*staying, *written), key=lambda file: file.part))
+        return Commit(str(uuid.uuid4()), operation, self.run, now_ms, files, removed)
+
+    def _put(self, version: int, commit: Commit) -> bool:
+        """Put a commit in place; False if another writer had this number."""
+        files = self.cluster.files
+        target, own = self._entry(version), names.join(self.top, f"commit-{commit.id}.json")
+        text = commits.to_text(commit, self.component.name, self.component.part, self.cluster.user, self.cluster.host)
+        try:
+            files.write_new(own, text, READABLE.file_mode or 0)
+            files.rename_exact(own, target)
+        except TargetExists:
+            files.delete_tree(own)
+            return False
+        except FilesUnavailable:
+            # The rename may have been done although its answer was lost.
+            newest, found = self.newest()
+            if newest != version or found is None or found.id != commit.id:
+                raise
+        # The number is also free if later commits have been written, and it has expired. They expire oldest first.
+        if version > 0 and files.stat(self._entry(version - 1)) is None:
+            files.delete_tree(target)
+            return False
+        return True
+
+    def _entry(self, version: int) -> str:
+        return names.join(self.log, names.log_entry(version))
+
+    def _discard(self, written: Iterable[DataFile]) -> None:
+        for file in written:
+            self._discard_directory(names.join(self.top, file.place))
+
+    def _discard_directory(self, directory: str) -> None:
+        try:
+            self.cluster.files.delete_tree(directory)
+        except FilesError as error:
+            log.warning("step=catalogue component=%s left=%r reason=%r", self.component.name, directory, str(error))
+
+    # ---- expiry
+
+    def _is_expired(self, since_ms: int, now_ms: int) -> bool:
+        return self.expire_after_ms is not None and now_ms - since_ms > self.expire_after_ms
+
+    def _remove_expired(self, version: int, commit: Commit, before: Optional[Commit]) -> None:
+        """Remove, after a commit, what it and its readers need no more: rows that were removed long ago, older commits, and what a killed
+        writer left. A writer that is still at work when its files go finds its number taken, and begins again.
+
+        A failure leaves them for the next change.
+        """
+        if self.expire_after_ms is None:
+            return
+        files, now_ms = self.cluster.files, commit.timestamp_ms
+        named = {file.place for file in commit.files} | commit.removed.keys()
+        dropped = before.removed.keys() - named if before else frozenset()
+        try:
+            older = [entry for number, entry in sorted(self._list().items()) if number < version]
+            # None before an older one: see _put.
+            expired = list(takewhile(lambda entry: self._is_expired(entry.mtime_ms, now_ms), older))
+            found = files.look([self.data, self.top])
+            for entry in found[self.data].entries:
+                place = f"data/{entry.name}"
+                is_over = place in dropped or now_ms - entry.mtime_ms > ABANDONED_AFTER_MS
+                if commits.PLACE.fullmatch(place) and place not in named and is_over:
+                    expired.append(entry)
+            for entry in found[self.top].entries:
+                if commits.UNFINISHED.fullmatch(entry.name) and now_ms - entry.mtime_ms > ABANDONED_AFTER_MS:
+                    expired.append(entry)
+            for entry in expired:
+                files.delete_tree(entry.path)
+        except FilesError as error:
+            log.warning("step=expire-catalogue failed component=%s reason=%r", self.component.name, str(error))
+
+
+_UNTOUCHED = "no table was touched"
+BEGIN_ANEW = "`hivekeeper catalogue purge` begins anew"

@@ -1,0 +1,337 @@
+"""The catalogue's files: what a reader sees at any moment, with kills, lost answers and several writers."""
+
+import json
+import uuid
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.catalogue import store as store_module
+from hivekeeper.catalogue.columns import VIEWS
+from hivekeeper.catalogue.commits import DELETE, EXPIRE, OVERWRITE, PURGE
+from hivekeeper.catalogue.store import Part
+from hivekeeper.errors import NeedsInvestigation, Refused, Unusable
+from hivekeeper.model import Guard
+from hivekeeper.ports import FilesUnavailable, NoSpace, TargetExists
+from hivekeeper.reasons import Code
+from support.catalogues import ROOT, a_store, content, put, short_row
+from support.fakes.files import Killed
+from support.world import World
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.files.writer.make_directory(ROOT)
+    return world
+
+
+@pytest.fixture
+def store(world):
+    return a_store(world.cluster)
+
+
+def data_directories(world, store):
+    return {entry.name for entry in world.files.look([store.data])[store.data].entries}
+
+
+def commits_of(world, store):
+    return [entry.name for entry in world.files.look([store.log])[store.log].entries]
+
+
+def test_a_component_that_was_never_written_is_empty(store):
+    assert store.newest() == (-1, None)
+    assert content(store) == {}
+
+
+def test_rows_are_replaced_by_key_and_all_others_stay(store):
+    assert put(store, "01", "a", x=1, y=2) == 0
+    assert put(store, "01", "b", x=3) == 1
+    put(store, "02", "c", x=4)
+    assert put(store, "01", "a", y=5, z=6) == 3
+    assert content(store) == {("a", "y"): 5, ("a", "z"): 6, ("b", "x"): 3, ("c", "x"): 4}
+
+
+def test_several_parts_change_in_one_commit(world, store):
+    put(store, "01", "a", x=1)
+    put(store, "02", "b", x=2)
+    without = [("hive", "sales", "a"), ("hive", "sales", "b")]
+    store.change(DELETE, lambda _before: [Part("01", without), Part("02", without)])
+    assert content(store) == {}
+    assert len(commits_of(world, store)) == 3
+    assert store.newest()[1].files == ()
+
+
+def test_a_change_of_nothing_writes_no_commit(world, store):
+    put(store, "01", "a", x=1)
+    before = world.picture()
+    assert store.change(OVERWRITE, lambda _before: [])[0] == 0
+    assert world.picture() == before
+
+
+def test_a_purge_takes_all_rows_and_leaves_history_and_files(world, store):
+    put(store, "01", "a", x=1)
+    put(store, "02", "b", x=2)
+    files = data_directories(world, store)
+    version, commit = store.change(PURGE, lambda before: [Part(name, (), is_whole=True) for name in before.by_part])
+    assert (version, commit.files, content(store)) == (2, (), {})
+    assert data_directories(world, store) == files
+    assert set(commit.removed) == {f"data/{name}" for name in files}
+    assert len(commits_of(world, store)) == 3
+    put(store, "01", "a", x=3)
+    assert content(store) == {("a", "x"): 3}
+
+
+# ---- expiry
+
+
+@pytest.mark.parametrize("expire_after_ms", [1000, 3 * DAY])
+def test_what_was_replaced_goes_after_its_time_and_not_before(world, expire_after_ms):
+    store = a_store(world.cluster, expire_after_ms)
+    put(store, "01", "a", x=1)
+    first = data_directories(world, store)
+    put(store, "01", "a", x=2)
+    world.files.namespace.advance(expire_after_ms - 500)
+    put(store, "02", "b", x=3)
+    assert first < data_directories(world, store)
+    assert len(commits_of(world, store)) == 3
+    world.files.namespace.advance(501)
+    put(store, "02", "b", x=4)
+    assert not first & data_directories(world, store)
+    assert content(store) == {("a", "x"): 2, ("b", "x"): 4}
+    assert names.log_entry(3) in commits_of(world, store)
+    assert names.log_entry(0) not in commits_of(world, store)
+
+
+def test_without_a_time_nothing_goes(world, store):
+    for number in range(5):
+        put(store, "01", "a", x=number)
+        world.files.namespace.advance(1000 * DAY)
+    assert len(data_directories(world, store)) == len(commits_of(world, store)) == 5
+
+
+def test_expire_removes_what_is_over_and_commits_nothing_new(world):
+    store = a_store(world.cluster, 1000)
+    put(store, "01", "a", x=1)
+    put(store, "01", "a", x=2)
+    world.files.namespace.advance(2000)
+    store.change(EXPIRE, lambda _before: ())
+    assert len(data_directories(world, store)) == 1
+    assert content(store) == {("a", "x"): 2}
+
+
+def test_only_directories_of_rows_are_ever_removed(world):
+    store = a_store(world.cluster, 1)
+    put(store, "01", "a", x=1)
+    for name in ("notes", str(uuid.uuid4()).upper()):
+        world.files.writer.add(f"{store.data}/{name}/file", "somebody's")
+    world.files.writer.add(f"{store.top}/commit.json", "somebody's")
+    world.files.namespace.advance(9 * DAY)
+    put(store, "01", "a", x=2)
+    assert {"notes"} < data_directories(world, store)
+    assert list(world.picture().values()).count("somebody's") == 3
+
+
+def test_files_of_a_killed_writer_go_a_day_later(world):
+    store = a_store(world.cluster, 1)
+    put(store, "01", "a", x=1)
+    world.files.before_step = lambda what: world.files.die_after(0) if what.startswith("rename_exact") else None
+    with pytest.raises(Killed):
+        put(store, "02", "b", x=2)
+    world.files.before_step = None
+    world.files.revive()
+    assert len(data_directories(world, store)) == 2
+    put(store, "03", "c", x=3)
+    assert len(data_directories(world, store)) == 3
+    world.files.namespace.advance(2 * DAY)
+    store.change(EXPIRE, lambda _before: ())
+    assert len(data_directories(world, store)) == 2
+    assert [entry.name for entry in world.files.look([store.top])[store.top].entries] == ["data", "log"]
+
+
+# ---- kills, lost answers, other writers
+
+
+def test_killed_at_any_step_a_reader_sees_all_of_a_change_or_nothing(world):
+    old, new = {("a", "x"): 1, ("b", "x"): 2}, {("a", "x"): 3, ("b", "x"): 4}
+    seen = []
+    for step in range(100):
+        world = World()
+        world.files.writer.make_directory(ROOT)
+        store = a_store(world.cluster, expire_after_ms=1)
+        put(store, "01", "a", x=1)
+        put(store, "02", "b", x=2)
+        world.files.namespace.advance(10)
+        world.files.die_after(step)
+        rows = {"01": ("a", 3), "02": ("b", 4)}
+
+        def parts(_before, rows=rows):
+            return [
+                Part(part, [("hive", "sales", table)], lambda t=table, f=files: [short_row(t, "x", f)])
+                for part, (table, files) in rows.items()
+            ]
+
+        try:
+            store.change(OVERWRITE, parts)
+            break
+        except Killed:
+            world.files.revive()
+        seen.append(content(store))
+        assert seen[-1] in (old, new)
+        put(store, "01", "a", x=5)
+        assert content(store)[("a", "x")] == 5
+    assert old in seen
+    assert new in seen
+    assert content(store) == new
+
+
+def test_two_writers_lose_nothing_whenever_the_second_one_commits(world):
+    steps = []
+    for step in range(100):
+        world = World()
+        world.files.writer.make_directory(ROOT)
+        put(a_store(world.cluster), "01", "a", x=1)
+        other, count = world.another_process(), [0]
+
+        def interrupt(_what, step=step, other=other, count=count):
+            if count[0] == step:
+                put(a_store(other, expire_after_ms=1), "01", "b", x=2)
+                put(a_store(other, expire_after_ms=1), "02", "c", x=3)
+            count[0] += 1
+
+        world.files.before_step = interrupt
+        put(a_store(world.cluster, expire_after_ms=1), "01", "d", x=4)
+        world.files.before_step = None
+        steps.append(count[0])
+        if count[0] <= step:
+            break
+        assert content(a_store(world.cluster)) == {("a", "x"): 1, ("b", "x"): 2, ("c", "x"): 3, ("d", "x"): 4}
+        named = {file.place for file in a_store(world.cluster).newest()[1].files}
+        assert {f"data/{name}" for name in data_directories(world, a_store(world.cluster))} >= named
+    assert len(steps) > 5
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("method", ["rename_exact", "write_new", "make_directory", "guard", "put"])
+def test_an_answer_that_is_lost_leaves_all_or_nothing(world, store, method, done):
+    put(store, "01", "a", x=1)
+    world.files.fail_next(method, FilesUnavailable("connection reset"), done)
+    if method == "rename_exact" and done:
+        assert put(store, "01", "a", x=2) == 1
+        assert content(store) == {("a", "x"): 2}
+        return
+    with pytest.raises(FilesUnavailable):
+        put(store, "01", "a", x=2)
+    assert content(store) == {("a", "x"): 1}
+    put(store, "01", "a", x=3)
+    assert content(store) == {("a", "x"): 3}
+
+
+def test_without_space_nothing_changes_and_nothing_is_left(world, store):
+    put(store, "01", "a", x=1)
+    files = data_directories(world, store)
+    world.files.fail_next("write_new", NoSpace("quota"))
+    with pytest.raises(NoSpace):
+        put(store, "01", "a", x=2)
+    assert data_directories(world, store) == files
+    assert content(store) == {("a", "x"): 1}
+
+
+def test_a_writer_that_always_loses_gives_up(world, store, monkeypatch):
+    put(store, "01", "a", x=1)
+    other = a_store(world.another_process())
+    monkeypatch.setattr(store_module, "MOST_TRIES", 3)
+
+    def win(what):
+        if what.startswith("rename_exact"):
+            put(other, "02", "b", x=1)
+
+    world.files.before_step = win
+    with pytest.raises(Unusable):
+        put(store, "01", "a", x=2)
+    assert content(other) == {("a", "x"): 1, ("b", "x"): 1}
+    assert len(other.newest()[1].files) == 2
+
+
+def test_a_name_that_is_taken_fails_the_change(store, monkeypatch):
+    put(store, "01", "a", x=1)
+    taken = uuid.UUID(store.newest()[1].files[0].place.partition("/")[2])
+    monkeypatch.setattr(uuid, "uuid4", lambda: taken)
+    with pytest.raises(TargetExists):
+        put(store, "01", "a", x=2)
+    monkeypatch.undo()
+    assert content(store) == {("a", "x"): 1}
+
+
+# ---- what lies there is a stranger's
+
+
+def rewrite_newest(world, store, change):
+    version, _ = store.newest()
+    path = names.join(store.log, names.log_entry(version))
+    text = change(world.files.content(path))
+    world.files.delete_tree(path)
+    world.files.write_new(path, text)
+
+
+def test_a_commit_that_is_cut_off_is_not_believed_and_a_purge_begins_anew(world, store):
+    put(store, "01", "a", x=1)
+    rewrite_newest(world, store, lambda text: text[: len(text) // 2])
+    with pytest.raises(NeedsInvestigation) as stopped:
+        content(store)
+    assert stopped.value.reason.code is Code.CATALOGUE_UNREADABLE
+    with pytest.raises(NeedsInvestigation):
+        put(store, "01", "a", x=2)
+    version, commit = store.change(PURGE, lambda before: [Part(name, (), is_whole=True) for name in (before.by_part if before else ())])
+    assert (version, commit.files) == (1, ())
+    put(store, "01", "a", x=3)
+    assert content(store) == {("a", "x"): 3}
+
+
+def test_a_commit_of_a_newer_version_is_not_believed(world, store):
+    put(store, "01", "a", x=1)
+    rewrite_newest(world, store, lambda text: text.replace('"minReaderVersion":1', '"minReaderVersion":2'))
+    with pytest.raises(Refused) as refused:
+        content(store)
+    assert refused.value.reason.code is Code.NEWER_LOG
+
+
+@pytest.mark.parametrize("place", ["data/../../../warehouse/sales", "/warehouse/sales", "data", "data/.", "log", ""])
+@pytest.mark.parametrize("action", ["add", "remove"])
+def test_a_commit_cannot_name_anything_but_rows(world, store, place, action):
+    put(store, "01", "a", x=1)
+    put(store, "01", "a", x=2)
+
+    def forge(text):
+        lines = [json.loads(line) for line in text.splitlines()]
+        for line in lines:
+            if action in line:
+                line[action]["path"] = f"{place}/x.parquet" if action == "add" else place
+        return "".join(json.dumps(line) + "\n" for line in lines)
+
+    rewrite_newest(world, store, forge)
+    with pytest.raises(NeedsInvestigation):
+        content(store)
+
+
+@pytest.mark.parametrize("below", ["", "log", "data", f"log/{names.log_entry(0)}"])
+def test_what_others_own_or_may_write_is_not_believed(world, store, below):
+    put(store, "01", "a", x=1)
+    path = names.join(store.top, below) if below else store.top
+    world.files.guard({path: Guard(0o772, 0o646)})
+    with pytest.raises(NeedsInvestigation) as stopped:
+        content(store)
+    assert stopped.value.reason.code is Code.RECORDS_OF_ANOTHER
+
+
+def test_the_group_may_read_and_nobody_else_may(world, store):
+    put(store, "01", "a", x=1)
+    below = [entry for entry in world.files.tree(ROOT) if entry.path.startswith(store.top)]
+    assert {(entry.is_dir, entry.mode) for entry in below} == {(True, 0o750), (False, 0o640)}
+
+
+def test_components_do_not_see_each_other(world, store):
+    put(store, "01", "a", x=1)
+    assert list(a_store(world.cluster, component=VIEWS).rows(("table_name",))) == []

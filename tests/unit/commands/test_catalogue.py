@@ -1,0 +1,425 @@
+"""What commands leave in the catalogue, the command of that name, and that a failing catalogue fails nothing."""
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.catalogue.columns import COMPONENTS, KEY_COLUMNS, RUNS, TABLES, VIEWS, VIEWS_OF_NOW
+from hivekeeper.codes import Exit
+from hivekeeper.commands import analyze, catalogue, compact_swap
+from hivekeeper.commands.catalogue import Request
+from hivekeeper.config.settings import CatalogueSettings
+from hivekeeper.errors import UsageError
+from hivekeeper.model import Selection
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
+from hivekeeper.reasons import Code
+from hivekeeper.report import document, screen
+from support.builders import a_table
+from support.catalogues import ROOT, SETTINGS, open_catalogue, places_shown, rows_in, rows_shown
+from support.contexts import QUIET, a_context
+from support.desk import Desk
+from support.fakes.files import Killed
+from support.world import World
+
+DAY = 86_400_000
+SIZES = ("table_name", "files", "total_bytes", "small_files", "files_after", "verdict")
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.files.writer.make_directory(ROOT)
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2, 3)})
+    return world
+
+
+@pytest.fixture
+def desk(world):
+    return Desk(world)
+
+
+def record(world, result, settings=SETTINGS):
+    catalogue.record(world.cluster, settings, (), result)
+    return result
+
+
+def everything(world, run="20260201t000000z-0000", work=analyze.analyze, settings=SETTINGS, **selection):
+    """A command on the whole database, recorded."""
+    selected = Selection(**(selection or {"databases": ("sales",)}))
+    return record(world, work(a_context(world.cluster, selected, run, QUIET)), settings)
+
+
+def ask(world, request, selected=None, settings=SETTINGS):
+    context = a_context(world.cluster, selected or Selection(), "20260301t000000z-0000")
+    return catalogue.run_catalogue(context, settings, (), request)
+
+
+def of_kind(world, kind, columns, component=TABLES):
+    return rows_in(world.cluster, component, columns, metadata_kind=kind)
+
+
+# ---- what is recorded
+
+
+def test_a_table_is_described_as_a_whole_by_segment_and_by_partition(world):
+    everything(world)
+    assert of_kind(world, "TABLE", SIZES) == [("events", 9, 9000, 9, 3, "compact")]
+    assert of_kind(world, "SEGMENT", ("metadata_key", "files")) == [("dt=1", 3), ("dt=2", 3), ("dt=3", 3)]
+    shown = of_kind(world, "PARTITION", ("metadata_key", "partition_name", "files", "main_writer", "place"))
+    assert shown[0] == ("dt=1", "dt=1", 3, "hive", world.table("sales.events").location + "/dt=1")
+    assert len(shown) == 3
+
+
+def test_two_levels_of_partitions_share_a_segment(world):
+    world.add_table(a_table(["y", "m"], name="deep"), {f"y={year}/m={month}": [1000] * 2 for year in (1, 2) for month in (1, 2, 3)})
+    everything(world)
+    segments = rows_in(world.cluster, TABLES, ("metadata_key", "partition_count", "files"), metadata_kind="SEGMENT", table_name="deep")
+    assert segments == [("y=1", 3, 6), ("y=2", 3, 6)]
+    keys = rows_in(world.cluster, TABLES, ("metadata_key", "metadata_identifier"), metadata_kind="PARTITION", table_name="deep")
+    assert ("y=1", "y=1/m=2/") in keys
+
+
+def test_a_table_without_partitions_has_the_default_segment(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    everything(world)
+    keys = rows_in(world.cluster, TABLES, ("metadata_kind", "metadata_key", "partition_name"), table_name="plain")
+    expected = [("PARTITION", "DEFAULT_SEGMENT", ""), ("SEGMENT", "DEFAULT_SEGMENT", None), ("TABLE", "GENERAL_INFO", None)]
+    assert keys == expected
+
+
+@pytest.mark.parametrize(
+    ("level", "kinds"),
+    [
+        ("table", {"TABLE"}),
+        ("segment", {"TABLE", "SEGMENT"}),
+        ("partition", {"TABLE", "SEGMENT", "PARTITION"}),
+        ("file", {"TABLE", "SEGMENT", "PARTITION", "FILE"}),
+    ],
+)
+def test_the_level_says_how_deep_a_table_is_described(world, level, kinds):
+    everything(world, settings=replace(SETTINGS, level=level))
+    assert {kind for (kind,) in rows_in(world.cluster, TABLES, ("metadata_kind",))} == kinds
+
+
+def test_files_are_listed_with_their_owner(world):
+    everything(world, settings=replace(SETTINGS, level="file"))
+    files = of_kind(world, "FILE", ("partition_name", "file_name", "total_bytes", "main_writer"))
+    assert len(files) == 9
+    assert files[0] == ("dt=1", "part-00000.parquet", 1000, "hive")
+
+
+def test_no_part_of_a_key_is_ever_null_and_no_key_occurs_twice(world):
+    world.add_table(a_table(["dt"], name="odd", buckets=4), {"dt=1": [1000]})
+    everything(world, settings=replace(SETTINGS, level="file"))
+    everything(world, "20260201t000001z-0000", compact_swap.compact_swap, settings=replace(SETTINGS, level="file"))
+    for component in COMPONENTS:
+        keys = rows_in(world.cluster, component, (*KEY_COLUMNS, "metadata_identifier", "metadata_kind"))
+        assert all(cell for key in keys for cell in key)
+        assert len(set(keys)) == len(keys)
+
+
+def test_a_compaction_leaves_the_sizes_after_it_and_what_it_saved(world):
+    everything(world)
+    done = everything(world, "20260201t000001z-0000", compact_swap.compact_swap)
+    assert of_kind(world, "TABLE", SIZES) == [("events", 3, 9000, 3, 3, "fine")]
+    assert of_kind(world, "TABLE", ("last_run", "last_operation")) == [(done.run, "compact-swap")]
+    assert of_kind(world, "PARTITION", ("files", "row_count", "directory_id")) == [(1, 3, None)] * 3
+    runs = of_kind(world, "RUN", ("operation", "files_before", "files_after", "files", "exit_code", "day"), RUNS)
+    assert runs == [("analyze", None, None, 9, 0, "2026-01-01"), ("compact-swap", 9, 3, 3, 0, "2026-01-01")]
+    units = of_kind(world, "UNIT", ("partition_name", "outcome", "files_before", "files_after", "row_count"), RUNS)
+    assert units == [(f"dt={day}", "swapped", 3, 1, 3) for day in (1, 2, 3)]
+    found = everything(world, "20260201t000002z-0000")
+    assert found.tables[0].observed.last_run[0] == done.run
+    assert of_kind(world, "TABLE", SIZES) == [("events", 3, 9000, 3, 3, "fine")]
+    assert of_kind(world, "TABLE", ("last_run", "last_operation")) == [(done.run, "compact-swap")]
+
+
+def test_what_a_cleanup_discarded_is_in_its_run(world, desk):
+    record(world, desk.compact())
+    record(world, desk.cleanup())
+    runs = rows_in(world.cluster, RUNS, ("operation", "discarded_files", "discarded_bytes"), metadata_kind="RUN")
+    assert ("cleanup", 9, 9000) in runs
+
+
+def test_only_what_exchanged_files_saved_some(world, desk):
+    record(world, desk.compact())
+    record(world, desk.verify())
+    record(world, desk.rollback())
+    runs = rows_in(world.cluster, RUNS, ("operation", "files_before", "files_after"), metadata_kind="RUN")
+    assert runs == [("compact-swap", 9, 3), ("rollback", 3, 9), ("verify", None, None)]
+
+
+def test_with_where_only_its_partitions_are_replaced(world, desk):
+    everything(world)
+    record(world, desk.compact("dt = '2'"))
+    assert of_kind(world, "PARTITION", ("partition_name", "files")) == [("dt=1", 3), ("dt=2", 1), ("dt=3", 3)]
+    # The last look at the whole table.
+    assert of_kind(world, "TABLE", SIZES) == [("events", 9, 9000, 9, 3, "compact")]
+    assert of_kind(world, "RUN", ("operation", "files"), RUNS) == [("analyze", 9), ("compact-swap", None)]
+
+
+def test_partitions_and_tables_that_are_gone_are_no_longer_shown(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    everything(world)
+    world.catalog.drop_partition("sales.events", "dt=2")
+    world.catalog.drop_table("sales.plain")
+    everything(world, "20260201t000001z-0000")
+    assert of_kind(world, "TABLE", ("table_name",)) == [("events",)]
+    assert of_kind(world, "PARTITION", ("partition_name",)) == [("dt=1",), ("dt=3",)]
+    # What runs did stays.
+    assert len(rows_in(world.cluster, RUNS, ("run",), table_name="plain")) == 1
+
+
+def test_tables_that_were_left_out_stay(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    everything(world)
+    everything(world, "20260201t000001z-0000", databases=("sales",), exclude=("plain",))
+    everything(world, "20260201t000002z-0000", tables=("sales.events",))
+    assert of_kind(world, "TABLE", ("table_name",)) == [("events",), ("plain",)]
+
+
+def test_a_table_that_is_refused_is_there_with_its_reason(world):
+    world.add_table(a_table(["dt"], name="odd", buckets=4), {"dt=1": [1000]})
+    everything(world)
+    shown = rows_in(world.cluster, TABLES, ("verdict", "reason_code", "files", "owner"), table_name="odd")
+    assert shown == [("refused", "bucketed", None, "")]
+
+
+def test_a_view_is_in_a_component_of_its_own(world):
+    view = a_table(name="totals", kind="VIRTUAL_VIEW", location="", view_text="SELECT count(*) FROM sales.events", owner="ann")
+    world.catalog.add_table(view)
+    everything(world)
+    shown = rows_in(world.cluster, VIEWS, ("table_name", "view_kind", "owner", "view_text", "column_list"))
+    assert shown == [("totals", "VIRTUAL_VIEW", "ann", "SELECT count(*) FROM sales.events", "id int")]
+    assert of_kind(world, "TABLE", ("table_name",)) == [("events",)]
+    world.catalog.drop_table("sales.totals")
+    everything(world, "20260201t000001z-0000")
+    assert rows_in(world.cluster, VIEWS, ("table_name",)) == []
+
+
+def test_a_dry_run_is_not_recorded_nor_is_anything_without_a_base_path(world, desk):
+    record(world, desk.compact(dry_run=True))
+    record(world, desk.analyze(), CatalogueSettings())
+    record(world, desk.history())
+    assert [name for name in world.catalog.tables if name.startswith("hivekeeper.")] == []
+    assert rows_in(world.cluster, RUNS, ("run",)) == []
+
+
+def test_runs_are_kept_for_their_time(world, desk):
+    settings = replace(SETTINGS, keep_runs_ms=10 * DAY)
+    record(world, desk.analyze(), settings)
+    world.files.namespace.advance(9 * DAY)
+    record(world, desk.analyze(), settings)
+    assert rows_in(world.cluster, RUNS, ("day",)) == [("2026-01-01",), ("2026-01-10",)]
+    world.files.namespace.advance(3 * DAY)
+    record(world, desk.analyze(), settings)
+    assert rows_in(world.cluster, RUNS, ("day",)) == [("2026-01-10",), ("2026-01-13",)]
+
+
+def test_it_holds_one_file_for_each_part_however_many_commands_run(world, desk):
+    for _ in range(12):
+        record(world, desk.analyze())
+    assert len(places_shown(world, TABLES)) == len(places_shown(world, RUNS)) == 1
+    assert len(rows_in(world.cluster, RUNS, ("run",))) == 12
+
+
+# ---- what others see
+
+
+def test_hives_tables_show_the_newest_commit_and_views_are_over_them(world):
+    everything(world)
+    everything(world, "20260201t000001z-0000", compact_swap.compact_swap)
+    for component in COMPONENTS:
+        assert rows_shown(world, component) == rows_in(world.cluster, component, tuple(component.columns))
+    for view in VIEWS_OF_NOW:
+        known = world.table(f"hivekeeper.{view.name}")
+        assert (known.kind, known.view_text) == ("VIRTUAL_VIEW", view.text("hivekeeper"))
+        assert [column.name for column in known.columns] == list(view.columns)
+
+
+def test_killed_at_any_step_hives_tables_show_one_of_the_commits_and_the_next_run_mends_them(world):
+    def shown(world):
+        found = sorted(row[list(TABLES.columns).index("verdict")] for row in rows_shown(world, TABLES) if "TABLE" in row)
+        assert found in (["compact"], ["fine"])
+        return found
+
+    seen = []
+    for step in range(200):
+        world = World()
+        world.files.writer.make_directory(ROOT)
+        world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+        everything(world)
+        done = compact_swap.compact_swap(a_context(world.cluster, Selection(tables=("sales.events",)), "20260201t000001z-0000", QUIET))
+        world.files.die_after(step)
+        try:
+            record(world, done)
+            break
+        except Killed:
+            world.files.revive()
+        seen.append(shown(world))
+        everything(world, "20260201t000002z-0000")
+        assert shown(world) == ["fine"]
+        assert rows_shown(world, TABLES) == rows_in(world.cluster, TABLES, tuple(TABLES.columns))
+    assert seen[0] == ["compact"]
+    assert seen[-1] == ["fine"]
+
+
+def test_two_runs_that_end_together_leave_hives_tables_at_the_newest_commit(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    for step in range(200):
+        world.files.delete_tree(ROOT)
+        world.files.writer.make_directory(ROOT)
+        other, count = world.another_process(), [0]
+
+        def interrupt(_what, step=step, other=other, count=count):
+            if count[0] == step:
+                own = a_context(other, Selection(tables=("sales.plain",)), "20260201t000001z-0000", QUIET)
+                catalogue.record(other, SETTINGS, (), analyze.analyze(own))
+            count[0] += 1
+
+        done = analyze.analyze(a_context(world.cluster, Selection(tables=("sales.events",)), "20260201t000002z-0000", QUIET))
+        world.files.before_step = interrupt
+        record(world, done)
+        world.files.before_step = None
+        if count[0] <= step:
+            break
+        assert of_kind(world, "TABLE", ("table_name",)) == [("events",), ("plain",)]
+        assert len(of_kind(world, "RUN", ("run",), RUNS)) == 2
+        for component in (TABLES, RUNS):
+            assert rows_shown(world, component) == rows_in(world.cluster, component, tuple(component.columns))
+    assert step > 10
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize("method", ["write_new", "rename_exact", "make_directory", "put", "guard"])
+def test_a_failing_catalogue_fails_no_command(world, desk, caplog, method):
+    done = desk.compact()
+    world.files.fail_next(method, FilesUnavailable("the NameNode is away"))
+    with caplog.at_level(logging.WARNING, "hivekeeper"):
+        record(world, done)
+    assert "the NameNode is away; what this run saw is not in the catalogue" in caplog.text
+    everything(world, "20260201t000002z-0000")
+    assert of_kind(world, "TABLE", SIZES) == [("events", 3, 9000, 3, 3, "fine")]
+
+
+@pytest.mark.parametrize("method", ["make_database", "make_catalogue_table", "make_catalogue_view", "point_catalogue_table"])
+def test_a_failing_metastore_leaves_the_files_right_and_the_next_run_points_the_tables(world, desk, caplog, method):
+    record(world, desk.compact())
+    world.metastore.fail_next(method, MetastoreUnavailable("timeout"))
+    with caplog.at_level(logging.WARNING, "hivekeeper"):
+        record(world, desk.analyze())
+    assert "timeout" in caplog.text
+    record(world, desk.analyze())
+    for component in COMPONENTS:
+        assert rows_shown(world, component) == rows_in(world.cluster, component, tuple(component.columns))
+
+
+def test_a_bug_in_the_catalogue_fails_no_command(world, desk, caplog, monkeypatch):
+    done = desk.compact()
+    monkeypatch.setattr("hivekeeper.catalogue.rows.bucket_of", lambda *_: 1 / 0)
+    record(world, done)
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["/warehouse/sales/events", "/warehouse/sales/events/cat", "/warehouse/sales", "/warehouse"])
+def test_a_place_that_belongs_to_a_table_is_refused(world, desk, caplog, place):
+    world.add_table(a_table(name="at", location="hdfs://nn/warehouse/sales/events/metadata/tables/x"), {})
+    location = world.table("sales.events").location
+    settings = CatalogueSettings(base_path=f"{location}/cat" if place.endswith("cat") else location, relative_path="metadata")
+    before = world.picture()
+    with pytest.raises(UsageError) as refused:
+        ask(world, Request("show"), settings=settings)
+    assert refused.value.reason.code is Code.CATALOGUE_PLACE
+    with caplog.at_level(logging.WARNING, "hivekeeper"):
+        record(world, desk.analyze(), settings)
+    assert "lies in the directory of sales." in caplog.text
+    assert world.picture() == before
+
+
+@pytest.mark.parametrize(("tables", "runs"), [("same", "same"), ("a", "a/b"), ("a/b", "a")])
+def test_components_at_one_place_are_refused(world, tables, runs):
+    with pytest.raises(UsageError, match="two components lie"):
+        open_catalogue(world.cluster, replace(SETTINGS, tables=tables, runs=runs))
+
+
+def test_no_catalogue_is_configured(world):
+    with pytest.raises(UsageError, match="base_path is not set"):
+        ask(world, Request("show"), settings=CatalogueSettings())
+
+
+@pytest.mark.parametrize("name", ["metadata_tables", "tables_now", "metadata_runs", "savings_by_run"])
+def test_a_table_of_somebody_else_by_a_name_it_needs_stays_and_the_files_are_right(world, desk, caplog, name):
+    taken = replace(a_table(name=name, location=f"hdfs://nn/elsewhere/{name}"), database="hivekeeper")
+    world.catalog.add_table(taken)
+    with caplog.at_level(logging.WARNING, "hivekeeper"):
+        record(world, desk.analyze())
+    assert f"hivekeeper.{name} exists and is not the catalogue's" in caplog.text
+    assert world.table(f"hivekeeper.{name}") == taken
+
+
+def test_its_own_tables_are_not_compacted(world):
+    everything(world)
+    result = compact_swap.compact_swap(a_context(world.cluster, Selection(databases=("hivekeeper",)), "20260201t000003z-0000", QUIET))
+    assert {table.problem.code for table in result.tables} == {Code.CATALOGUE_TABLE, Code.VIEW}
+    assert result.code is Exit.REFUSED
+
+
+# ---- the command
+
+
+def test_show_prints_what_is_recorded(world):
+    everything(world)
+    shown = ask(world, Request("show"))
+    text = screen.render(shown)
+    assert "sales          events      compact" in text
+    assert "8.8 KiB" in text
+    row = document.build(shown)["catalogue"]["rows"][0]
+    assert (row["table_name"], row["files"], row["total_bytes"]) == ("events", 9, 9000)
+    assert screen.render(ask(world, Request("show", "views"))) == "nothing is recorded"
+
+
+def test_show_takes_a_component_a_kind_columns_a_key_tables_and_a_limit(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    everything(world)
+
+    def rows(request, **selection):
+        return ask(world, request, Selection(**selection)).catalogue.rows
+
+    columns = ("partition_name", "bucket")
+    found = rows(Request("show", kind="PARTITION", columns=columns, key="dt=2"))
+    assert [row[0] for row in found] == ["dt=2"]
+    assert len(rows(Request("show", kind="PARTITION"), tables=("sales.EVENTS",))) == 3
+    assert len(rows(Request("show", kind="PARTITION"), databases=("sales",), exclude=("*.events",))) == 1
+    assert rows(Request("show"), databases=("other",)) == ()
+    limited = ask(world, Request("show", kind="PARTITION", limit=2))
+    assert (len(limited.catalogue.rows), limited.catalogue.has_more) == (2, True)
+    assert "… and more" in screen.render(limited)
+    with pytest.raises(UsageError, match="tables has no column rows"):
+        rows(Request("show", columns=("rows",)))
+
+
+def test_delete_removes_the_rows_of_tables_or_of_one_key(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    everything(world)
+    one = ask(world, Request("delete", key="dt=2"), Selection(tables=("sales.events",)))
+    assert dict(one.catalogue.deleted) == {"tables": 1, "views": 0, "runs": 0}
+    assert of_kind(world, "PARTITION", ("partition_name",)) == [("",), ("dt=1",), ("dt=3",)]
+    ask(world, Request("delete"), Selection(tables=("sales.events",)))
+    assert {name for (name,) in rows_in(world.cluster, TABLES, ("table_name",))} == {"plain"}
+    assert {name for (name,) in rows_in(world.cluster, RUNS, ("table_name",))} == {"plain"}
+    assert rows_shown(world, TABLES) == rows_in(world.cluster, TABLES, tuple(TABLES.columns))
+
+
+def test_purge_removes_all_and_expire_the_files(world):
+    settings = replace(SETTINGS, expire_after_ms=1000)
+    everything(world)
+    ask(world, Request("purge"), settings=settings)
+    assert [rows_in(world.cluster, component, ("table_name",)) for component in COMPONENTS] == [[], [], []]
+    assert [places_shown(world, component) for component in COMPONENTS] == [{}, {}, {}]
+    assert [path for path in world.picture() if path.endswith(".parquet") and path.startswith(ROOT)]
+    world.files.namespace.advance(2000)
+    ask(world, Request("expire"), settings=settings)
+    assert not [path for path in world.picture() if path.endswith(".parquet") and path.startswith(ROOT)]
