@@ -20,6 +20,8 @@ from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.jail import Jail, confine
 from hivekeeper.names import RunId
+from hivekeeper.plan.analysis import ObservedTable
+from hivekeeper.plan.unchanged import KnownUnit
 from hivekeeper.ports import Cluster, Row
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, TableOutcome
@@ -106,10 +108,33 @@ class Catalogue:
         for name in sorted({*by_part, *gone}):
             some = by_part.get(name, ())
             without = [*gone.get(name, ()), *(each for outcome in some for each in rows.replaced(component, result, outcome, level))]
-            yield Part(name, without, partial(_rows_of_all, component, result, some, actor, level))
+            yield Part(name, without, partial(self._rows_of_all, component, result, some, actor, level))
         if component is RUNS and before is not None:
             oldest = rows.day_of(result.started_ms - self.settings.keep_runs_ms)
             yield from (Part(file.part, (), is_whole=True) for file in before.files if file.part < oldest)
+
+    def _rows_of_all(
+        self, component: Component, result: CommandResult, outcomes: Sequence[TableOutcome], actor: Actor, level: Level
+    ) -> Iterator[Row]:
+        for outcome in sorted(outcomes, key=lambda one: one.table):
+            yield from rows.rows_of(component, result, outcome, actor, level)
+            if component is TABLES and level.has("file") and outcome.observed:
+                yield from self._files_of_unchanged(outcome.table, outcome.observed)
+
+    def _files_of_unchanged(self, table: str, observed: ObservedTable) -> Iterator[Row]:
+        """The rows of the files in partitions that were not looked at."""
+        unchanged = {unit.name for unit in observed.units if unit.known}
+        if unchanged:
+            columns = tuple(TABLES.columns)
+            at = columns.index("partition_name")
+            files = self.read(TABLES, columns, {**_of_table(table), "metadata_kind": "FILE"})
+            yield from (row for row in files if row[at] in unchanged)
+
+    def known_units(self, table: str) -> Mapping[str, KnownUnit]:
+        """What is known of the units of a table, by name."""
+        found = self.read(TABLES, rows.KNOWN_COLUMNS, {**_of_table(table), "metadata_kind": "PARTITION"})
+        known = ((row[0], rows.known_from(row)) for row in found)
+        return {str(name): unit for name, unit in known if unit is not None}
 
     def _find_vanished(self, result: CommandResult) -> Set[Tuple[str, str]]:
         """Tables and views of the selected databases that are recorded, and not there any more."""
@@ -192,11 +217,9 @@ def _without(by_part: Mapping[str, Set[Filter]], _before: Optional[Commit]) -> I
     return (Part(part, sorted(keys)) for part, keys in sorted(by_part.items()))
 
 
-def _rows_of_all(
-    component: Component, result: CommandResult, outcomes: Sequence[TableOutcome], actor: Actor, level: Level
-) -> Iterator[Row]:
-    for outcome in sorted(outcomes, key=lambda one: one.table):
-        yield from rows.rows_of(component, result, outcome, actor, level)
+def _of_table(full_name: str) -> Dict[str, str]:
+    database, _, table = full_name.lower().partition(".")
+    return {"database_name": database, "table_name": table}
 
 
 def _count(commit: Commit) -> int:

@@ -75,6 +75,7 @@ TABLES = Component(
         "bytes_to_rewrite": "bigint",
         "row_count": "bigint",
         "judged_by": "string",
+        "lengths": "string",
         "last_run": "string",
         "last_run_ms": "bigint",
         "last_operation": "string",

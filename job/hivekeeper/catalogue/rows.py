@@ -17,6 +17,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Table
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
+from hivekeeper.plan.unchanged import KnownUnit, judged_by, lengths_from, lengths_text
 from hivekeeper.ports import Row
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
@@ -113,6 +114,18 @@ class SeenUnit:
     target_files: int
     status: Status
     rows: Optional[int] = None
+
+    @property
+    def known(self) -> Optional[KnownUnit]:
+        """What the catalogue said of it, if it was not looked at."""
+        return self.judged.known
+
+    def small(self, threshold: float) -> Tuple[int, int]:
+        """The number and size of its small files. Known lengths may be rounded, known sums are not."""
+        if self.known:
+            return self.known.small_files, self.known.small_bytes
+        lengths = {length: count for length, count in self.lengths.items() if length < threshold}
+        return sum(lengths.values()), sum(length * count for length, count in lengths.items())
 
     @property
     def segment(self) -> str:
@@ -242,12 +255,13 @@ def _sums(units: Iterable[SeenUnit], settings: Settings) -> Dict[str, Any]:
     lengths: Counter[int] = Counter()
     for unit in units:
         lengths.update(unit.lengths)
+    small = [unit.small(threshold) for unit in units]
     return {
         "files": sum(unit.files for unit in units),
         "total_bytes": sum(unit.total_bytes for unit in units),
         "median_bytes": sizing.median_of(lengths),
-        "small_files": sum(count for length, count in lengths.items() if length < threshold),
-        "small_bytes": sum(count * length for length, count in lengths.items() if length < threshold),
+        "small_files": sum(files for files, _ in small),
+        "small_bytes": sum(size for _, size in small),
         "main_writer": _main_writer(units, threshold),
         "objects": sum(_objects(unit, settings) for unit in units),
         "files_after": sum(unit.target_files for unit in units),
@@ -256,6 +270,8 @@ def _sums(units: Iterable[SeenUnit], settings: Settings) -> Dict[str, Any]:
 
 
 def _objects(unit: SeenUnit, settings: Settings) -> int:
+    if unit.known:
+        return unit.known.objects
     files = sum(count * sizing.file_objects(length, settings.block_bytes) for length, count in unit.lengths.items())
     return files + 1 if unit.judged.snapshot.exists else 0
 
@@ -263,6 +279,9 @@ def _objects(unit: SeenUnit, settings: Settings) -> int:
 def _main_writer(units: Iterable[SeenUnit], threshold: float) -> Optional[str]:
     """Who owns most of the small files."""
     owners = Counter(file.owner for unit in units for file in unit.judged.files if file.length < threshold)
+    for known in (unit.known for unit in units):
+        if known and known.main_writer:
+            owners[known.main_writer] += known.small_files
     return max(owners, key=lambda owner: (owners[owner], owner)) if owners else None
 
 
@@ -283,17 +302,18 @@ def _rows_of_unit(result: CommandResult, table: str, unit: SeenUnit, settings: S
         "reason": judged.reason.what if judged.reason and is_as_listed else None,
         "row_count": unit.rows,
         "judged_by": judged_by(settings),
+        "lengths": lengths_text(unit.lengths),
+        **(
+            {"median_bytes": unit.known.median_bytes, "seen_ms": unit.known.seen_ms, "row_count": unit.known.row_count}
+            if unit.known
+            else {}
+        ),
     }
-    if level.has("file") and is_as_listed:
+    if level.has("file") and is_as_listed and not unit.known:
         for file in judged.files:
             of_file = _identity(result, table, unit.segment, f"{name}/{file.name}", "FILE")
             size = {"files": 1, "total_bytes": file.length, "modified_ms": file.mtime_ms, "main_writer": file.owner}
             yield {**of_file, **_common(result), **size, "partition_name": name, "file_name": file.name}
-
-
-def judged_by(settings: Settings) -> str:
-    """The settings that a verdict depends on."""
-    return f"{settings.block_bytes}/{settings.ratio_threshold:g}"
 
 
 # ---- views and runs
@@ -363,3 +383,20 @@ def _now(outcome: TableOutcome) -> Dict[str, Any]:
         return {}
     sums = _sums(seen_units(outcome), outcome.observed.settings)
     return {key: sums[key] for key in ("files", "total_bytes", "small_files")}
+
+
+# ---- what is known of units
+
+_OF_UNIT = ("place", "directory_id", "modified_ms", "seen_ms", "judged_by", "verdict", "files", "total_bytes", "median_bytes", "objects",
+            "small_files", "small_bytes", "lengths", "main_writer", "row_count")  # fmt: skip
+KNOWN_COLUMNS = ("partition_name", *_OF_UNIT)
+
+
+def known_from(row: Row) -> Optional[KnownUnit]:
+    """A unit as its row in KNOWN_COLUMNS describes it; None if that lacks something."""
+    cells: Dict[str, Any] = dict(zip(_OF_UNIT, row[1:]))
+    lengths = lengths_from(cells["lengths"]) if isinstance(cells["lengths"], str) else None
+    optional = ("main_writer", "row_count")
+    if lengths is None or any(cell is None for name, cell in cells.items() if name not in optional):
+        return None
+    return KnownUnit(**{**cells, "lengths": lengths})

@@ -114,6 +114,8 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
     if parsed.command == "history" and parsed.where and (parsed.at is not None or parsed.cleanups):
         name, what = ("--cleanups", "a cleanup") if parsed.cleanups else ("--at", "a version of the log")
         raise UsageError(f"{name} and --where cannot be combined: {what} is of the whole table", next="leave one of them out")
+    if parsed.command == "analyze" and parsed.changed and parsed.fsimage:
+        raise UsageError("--changed and --fsimage cannot be combined: an image costs the NameNode nothing", next="leave one of them out")
     if parsed.command == "catalogue" and parsed.action in ("purge", "expire") and (selected != Selection() or parsed.key):
         raise UsageError(f"catalogue {parsed.action} is about the whole catalogue", next="leave tables out, or use catalogue delete")
     if getattr(parsed, "sort_columns", None) and (len(selected.tables) != 1 or selected.databases):

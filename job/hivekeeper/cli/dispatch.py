@@ -47,7 +47,7 @@ def run_command(
     if parsed.command == "catalogue":
         request = catalogue.Request(parsed.action, parsed.of, parsed.kind or "", _words(parsed.columns), parsed.key or "", parsed.limit)
         return catalogue.run_catalogue(context, config.catalogue, config.trusted_owners, request)
-    result = COMMANDS[parsed.command](context, parsed)
+    result = run_analyze(context, config, parsed) if parsed.command == "analyze" else COMMANDS[parsed.command](context, parsed)
     catalogue.record(cluster, config.catalogue, config.trusted_owners, result)
     return result
 
@@ -78,14 +78,13 @@ def examine(
     return doctor.check_up(open_probes, clock, subject)
 
 
-def run_analyze(context: Context, fsimage: Optional[str]) -> CommandResult:
-    if fsimage is None:
-        return analyze.analyze(context)
-    return analyze_image.analyze_image(context, fsimage, output_files.is_remote(fsimage))
+def run_analyze(context: Context, config: Config, parsed: argparse.Namespace) -> CommandResult:
+    if parsed.fsimage is not None:
+        return analyze_image.analyze_image(context, parsed.fsimage, output_files.is_remote(parsed.fsimage))
+    return analyze.analyze(context, catalogue.open_catalogue(context, config.catalogue, config.trusted_owners) if parsed.changed else None)
 
 
 COMMANDS: Mapping[str, Callable[[Context, argparse.Namespace], CommandResult]] = {
-    "analyze": lambda context, parsed: run_analyze(context, parsed.fsimage),
     "backup": lambda context, _: backup.back_up(context),
     "compact-swap": lambda context, _: compact_swap.compact_swap(context),
     "compact": lambda context, _: compact_swap.compact_swap(context),

@@ -88,12 +88,14 @@ def _add_analyze(commands: Any) -> None:
         commands,
         "analyze",
         "find the tables and partitions worth compacting, and predict the gain",
-        "Reads metadata only and writes nothing. To act on what it finds: hivekeeper compact-swap.",
+        "Reads metadata only and changes no table. To act on what it finds: hivekeeper compact-swap.",
     )
     _add_selection(parser, where="look at")
     parser.add_argument("--partitions", action="store_true", help="show every partition, those with the greatest gain first")
     image = "take sizes from the text of a NameNode's image (hdfs oiv -p Delimited, plain or gzip, local or on HDFS) instead of listings, "
     parser.add_argument("--fsimage", metavar="FILE", action=Once, help=f"{image}and list what belongs to no table (docs/fsimage.md)")
+    changed = "do not list partitions that have nothing to do by the catalogue, and whose directories have not changed since it saw them"
+    parser.add_argument("--changed", action="store_true", help=f"{changed} (docs/catalogue.md)")
     _add_common(parser)
 
 

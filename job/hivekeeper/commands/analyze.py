@@ -1,10 +1,13 @@
-"""analyze: find the tables and partitions worth compacting. Reads metadata only; writes nothing."""
+"""analyze: find the tables and partitions worth compacting. Reads metadata only."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
+from typing import Optional
 
+from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError
@@ -15,19 +18,21 @@ from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.steps import ownership
-from hivekeeper.steps.observe import observe_table
+from hivekeeper.steps.observe import NOTHING, observe_table
 
 log = logging.getLogger(__name__)
 
 
-def analyze(context: Context) -> CommandResult:
-    """Judge every selected table."""
-    return per_table.run_on_tables(context, "analyze", analyze_table)
+def analyze(context: Context, catalogue: Optional[Catalogue] = None) -> CommandResult:
+    """Judge every selected table; with a catalogue, units that it knows and that have not changed are not looked at again."""
+    return per_table.run_on_tables(context, "analyze", partial(analyze_table, catalogue))
 
 
-def analyze_table(context: Context, table: Table) -> TableOutcome:
+def analyze_table(catalogue: Optional[Catalogue], context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
-    observed = observe_table(context.cluster, table, settings, selection.wanted_in(table, context.selection.where))
+    wanted = selection.wanted_in(table, context.selection.where)
+    known = catalogue.known_units(table.full_name) if catalogue else NOTHING
+    observed = observe_table(context.cluster, table, settings, wanted, known)
     if observed.reason is None:
         return TableOutcome(table.full_name, observed=set_apart(context.cluster, observed))
     return per_table.refused(table, observed.reason, observed)

@@ -45,11 +45,15 @@ class Request:
     limit: int = 1000
 
 
+def open_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...]) -> Catalogue:
+    return Catalogue.open(context.cluster, settings, context.run, trusted)
+
+
 def run_catalogue(context: Context, settings: CatalogueSettings, trusted: Tuple[str, ...], request: Request) -> CommandResult:
     """Carry out a request. Raises UsageError and the errors of the catalogue's files."""
     cluster = context.cluster
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    catalogue = Catalogue.open(cluster, settings, context.run, trusted)
+    catalogue = open_catalogue(context, settings, trusted)
     if request.action == SHOW:
         answer = _show(catalogue, context.selection, request)
     elif request.action == DELETE:

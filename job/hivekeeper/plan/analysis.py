@@ -6,7 +6,7 @@ Pure: listings and settings in, judgements out.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
@@ -14,6 +14,8 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility, ranking, sizing
+from hivekeeper.plan.sizing import Lengths
+from hivekeeper.plan.unchanged import KnownUnit
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -56,7 +58,9 @@ class UnitAnalysis:
     status: Status
     reason: Optional[Reason] = None
     # The lengths of its data files, where there was no listing.
-    counted: Optional[sizing.Lengths] = None
+    counted: Optional[Lengths] = None
+    # What the catalogue says of it, if it was not looked at because its directory has not changed since.
+    known: Optional[KnownUnit] = None
 
     @property
     def name(self) -> str:
@@ -158,6 +162,11 @@ class ObservedTable:
     last_run: Optional[Tuple[str, Optional[int], str]] = None
 
     @property
+    def unchanged(self) -> int:
+        """How many units were not looked at, because the catalogue knows them."""
+        return sum(unit.known is not None for unit in self.units)
+
+    @property
     def statuses(self) -> Dict[Status, int]:
         counts: Dict[Status, int] = {}
         for unit in self.units:
@@ -196,6 +205,7 @@ class SeenTable:
     unreadable: Mapping[str, str]
     above: Tuple[FileInfo, ...]
     inside: eligibility.Inside
+    unchanged: Mapping[str, KnownUnit] = field(default_factory=dict)
 
 
 def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTable:
@@ -209,8 +219,16 @@ def judge_table(seen: SeenTable, settings: Settings, now_ms: int) -> ObservedTab
     refused.update(
         {unit.name: eligibility.refuse_unreadable(seen.unreadable[unit.live]) for unit in seen.units if unit.live in seen.unreadable}
     )
-    units = tuple(analyze_unit(unit, _passed(seen, unit), refused.get(unit.name), settings, now_ms) for unit in seen.units)
+    units = tuple(_judge_unit(seen, unit, refused.get(unit.name), settings, now_ms) for unit in seen.units)
     return ObservedTable(seen.table, seen.control, settings, units, has_control=seen.has_control)
+
+
+def _judge_unit(seen: SeenTable, unit: Unit, refusal: Optional[Reason], settings: Settings, now_ms: int) -> UnitAnalysis:
+    known = seen.unchanged.get(unit.name)
+    if known is None:
+        return analyze_unit(unit, _passed(seen, unit), refusal, settings, now_ms)
+    status = Status.REFUSED if refusal else Status.of_code(known.verdict)
+    return UnitAnalysis(unit, seen.snapshots[unit.live], known.sizes, known.files, status, refusal, Lengths.of(known.lengths), known)
 
 
 def _passed(seen: SeenTable, unit: Unit) -> Snapshot:

@@ -55,14 +55,22 @@ class Lengths:
         # The number of files by step; an array takes a quarter of a dict's memory.
         self._steps = array("I")
 
-    def add(self, length: int) -> None:
-        self.files += 1
-        self.total_bytes += length
+    @classmethod
+    def of(cls, counts: Mapping[int, int]) -> Lengths:
+        """Of so many files of each length."""
+        found = cls()
+        for length, count in counts.items():
+            found.add(length, count)
+        return found
+
+    def add(self, length: int, files: int = 1) -> None:
+        self.files += files
+        self.total_bytes += length * files
         exact = self._exact
         if exact is None:
-            self._add_step(length, 1)
+            self._add_step(length, files)
             return
-        exact[length] = exact.get(length, 0) + 1
+        exact[length] = exact.get(length, 0) + files
         if len(exact) > EXACT_LENGTHS:
             self._exact = None
             for each, count in exact.items():

@@ -296,6 +296,7 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         "block_bytes": settings.block_bytes,
         "threshold_bytes": threshold_bytes(settings.block_bytes, settings.ratio_threshold),
         "units": len(observed.units),
+        "unchanged": observed.unchanged,
         "statuses": {status.code: count for status, count in observed.statuses.items()},
         "files": prediction.files_now,
         "files_after": prediction.files_after,

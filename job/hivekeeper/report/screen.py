@@ -72,7 +72,7 @@ def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
     rows = [_analysis_row(one) for one in ranked]
     lines = [text.table(rows, _ANALYSIS_HEADERS, _ANALYSIS_ALIGN, width)] if rows else ["nothing to show"]
     if ranked:
-        lines += ["", *_prediction(ranked), *_quarantined(ranked)]
+        lines += ["", *_prediction(ranked), *_unchanged(ranked), *_quarantined(ranked)]
     for one in ranked:
         if partitions:
             lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
@@ -134,6 +134,16 @@ def _prediction(observed: Sequence[ObservedTable]) -> List[str]:
         f"{text.count_text(after)} after compact-swap{' (the old files stay as the backup)' if after != now else ''}, "
         f"{text.count_text(cleaned)} after cleanup",
         f"to be rewritten  {text.bytes_text(sum(p.bytes_rewritten for p in predictions))}",
+    ]
+
+
+def _unchanged(observed: Sequence[ObservedTable]) -> List[str]:
+    left, units = sum(one.unchanged for one in observed), sum(len(one.units) for one in observed)
+    if not left:
+        return []
+    why = "unchanged since the catalogue saw them, by their directories' times, which an append to a file leaves as they are"
+    return [
+        f"not listed       {text.count_text(left)} of {plural(units, 'unit')}: {why}",
     ]
 
 

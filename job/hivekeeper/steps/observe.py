@@ -6,6 +6,7 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -15,6 +16,7 @@ from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
+from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
 from hivekeeper.ports import Cluster, Files, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.leftovers import find_staging, look_inside
@@ -30,6 +32,9 @@ MOST_CHARACTERS_ABOVE = 2**29
 
 # Of hidden entries in all these directories. A job may leave a marker in each.
 MOST_HIDDEN_ABOVE = 200_000
+
+# No unit is known.
+NOTHING: Mapping[str, KnownUnit] = MappingProxyType({})
 
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
@@ -52,16 +57,22 @@ def qualify_table(files: Files, table: Table) -> Table:
     return replace(table, location=location)
 
 
-def observe_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> ObservedTable:
-    """Observe a table and all its units, then judge them. `wanted` selects partitions by their values."""
+def observe_table(
+    cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None, known: Mapping[str, KnownUnit] = NOTHING
+) -> ObservedTable:
+    """Observe a table and all its units, then judge them. `wanted` selects partitions by their values; `known` units, by name, are only
+    looked at if they have changed since.
+    """
     reason = eligibility.refuse_table(table)
     if reason:
         return ObservedTable(table, ControlPaths(""), settings, reason=reason)
     with timed(cluster, Step.OBSERVE):
-        return judge_table(look_at_table(cluster, table, settings, wanted), settings, cluster.clock.now_ms())
+        return judge_table(look_at_table(cluster, table, settings, wanted, known), settings, cluster.clock.now_ms())
 
 
-def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None) -> SeenTable:
+def look_at_table(
+    cluster: Cluster, table: Table, settings: Settings, wanted: Optional[Wanted] = None, known: Mapping[str, KnownUnit] = NOTHING
+) -> SeenTable:
     """All metadata of a table with a fit definition, in a few calls whatever its number of units."""
     table = qualify_table(cluster.files, table)
     control = ControlPaths.of(table.location, table.partitioned)
@@ -70,13 +81,42 @@ def look_at_table(cluster: Cluster, table: Table, settings: Settings, wanted: Op
     units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
     above = _above(table, units)
     seen = _look_above(cluster.files, table, control, above)
-    snapshots, unreadable = _look_at_units(cluster.files, table, units)
+    passed = _find_unchanged(cluster.files, table, units, known, settings) if known else {}
+    snapshots, unreadable = _look_at_units(cluster.files, table, [unit for unit in units if unit.name not in passed])
+    snapshots = {**snapshots, **{unit.live: passed[unit.name] for unit in units if unit.name in passed}}
     entries = tuple(entry for place in above for entry in seen[place].entries)
     unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
     staging = find_staging(entry for snapshot in snapshots.values() for entry in snapshot.entries)
     inside = look_inside(cluster.files, [*unsure, *staging])
     homes = cluster.metastore.database_locations()
-    return SeenTable(table, control, seen[control.top].exists, touching, homes, all_units, units, snapshots, unreadable, entries, inside)
+    unchanged = {name: known[name] for name in passed}
+    has_control = seen[control.top].exists
+    return SeenTable(table, control, has_control, touching, homes, all_units, units, snapshots, unreadable, entries, inside, unchanged)
+
+
+def _find_unchanged(
+    files: Files, table: Table, units: Sequence[Unit], known: Mapping[str, KnownUnit], settings: Settings
+) -> Dict[str, Snapshot]:
+    """The directories, without entries, of the units that are as they were seen, by name. The directories above are listed: they say when
+    each of a thousand partitions changed in one answer.
+    """
+    asked = [unit for unit in units if unit.name in known and eligibility.is_inside(table, unit)]
+    try:
+        if table.partitioned:
+            above = look_at(files.look, list(dict.fromkeys(names.parent(unit.live) for unit in asked)))
+            listed = {entry.path: entry for snapshot in above.values() for entry in snapshot.entries if entry.is_dir}
+            seen = {place: Snapshot(True, entry.file_id, entry.mtime_ms) for place, entry in listed.items()}
+        else:
+            seen = dict(files.look([unit.live for unit in asked], 0))
+    except NoPermission:
+        # Who may not list them may look at single units all the same.
+        return {}
+    nothing = Snapshot(exists=False)
+    return {
+        unit.name: Snapshot(True, now.file_id, now.mtime_ms)
+        for unit, now in ((unit, seen.get(unit.live, nothing)) for unit in asked)
+        if is_unchanged(known[unit.name], unit, now, settings)
+    }
 
 
 def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optional[Reason]:

@@ -105,6 +105,18 @@ def test_what_was_replaced_goes_after_its_time_and_not_before(world, expire_afte
     assert names.log_entry(0) not in commits_of(world, store)
 
 
+def test_commits_expire_oldest_first_even_if_the_clock_was_set_back(world):
+    store = a_store(world.cluster, 1000)
+    world.files.namespace.advance(DAY)
+    put(store, "01", "a", x=1)
+    world.files.namespace.advance(-DAY)
+    put(store, "01", "a", x=2)
+    world.files.namespace.advance(5000)
+    put(store, "01", "a", x=3)
+    # The second one is over, the first one, by the clock, is of tomorrow.
+    assert commits_of(world, store) == [names.log_entry(number) for number in range(3)]
+
+
 def test_without_a_time_nothing_goes(world, store):
     for number in range(5):
         put(store, "01", "a", x=number)

@@ -423,3 +423,160 @@ def test_purge_removes_all_and_expire_the_files(world):
     world.files.namespace.advance(2000)
     ask(world, Request("expire"), settings=settings)
     assert not [path for path in world.picture() if path.endswith(".parquet") and path.startswith(ROOT)]
+
+
+# ---- analyze --changed
+
+
+class CountedFiles:
+    """Files that remember which directories were listed, as directories of partitions."""
+
+    def __init__(self, files):
+        self._files = files
+        self.listed = []
+
+    def __getattr__(self, name):
+        return getattr(self._files, name)
+
+    def look(self, directories, most=2**31 - 1):
+        if most:
+            self.listed += [place.rpartition("/")[2] for place in directories if "dt=" in place]
+        return self._files.look(directories, most)
+
+
+def analyze_changed(world, run="20260202t000000z-0000", settings=SETTINGS, rules=QUIET, **selection):
+    """What was listed, and the result."""
+    files = CountedFiles(world.files)
+    cluster = replace(world.cluster, files=files)
+    selected = Selection(**(selection or {"tables": ("sales.events",)}))
+    context = a_context(cluster, selected, run, rules)
+    result = analyze.analyze(context, catalogue.open_catalogue(context, settings, ()))
+    return sorted(files.listed), result
+
+
+def judged(result):
+    return {unit.name: (unit.status.code, unit.sizes.files, unit.sizes.total_bytes) for unit in result.tables[0].observed.units}
+
+
+@pytest.fixture
+def compacted(world, desk):
+    """A table that was compacted, and looked at an hour later."""
+    desk.compact()
+    world.files.namespace.advance(3_600_000)
+    everything(world)
+    return world
+
+
+def test_what_has_not_changed_is_not_listed_and_judged_as_before(compacted):
+    listed, found = analyze_changed(compacted)
+    assert listed == []
+    assert found.tables[0].observed.unchanged == 3
+    assert judged(found) == judged(analyze.analyze(a_context(compacted.cluster, Selection(tables=("sales.events",)), "r", QUIET)))
+    assert "not listed       3 of 3 units" in screen.render(found)
+    assert document.build(found)["tables"][0]["analysis"]["unchanged"] == 3
+
+
+@pytest.mark.parametrize("change", ["add", "remove", "rename", "replace directory", "same time", "move"])
+def test_a_partition_that_changed_is_listed(compacted, change):
+    live = compacted.table("sales.events").location + "/dt=2"
+    writer = compacted.files.writer
+    file = compacted.files.look([live])[live].entries[0].path
+    if change == "add":
+        compacted.add_file(f"{live}/new.parquet", ["row"])
+    elif change == "remove":
+        writer.delete(file)
+    elif change == "rename":
+        writer.rename_into(file, f"{live}/other.parquet")
+    elif change == "replace directory":
+        writer.rename_into(live, f"{live}.old")
+        writer.make_directory(live)
+    elif change == "same time":
+        seen_ms = compacted.files.stat(live).mtime_ms
+        writer.rename_into(live, f"{live}.old")
+        writer.make_directory(live)
+        compacted.files.namespace.find(live).mtime_ms = seen_ms
+    else:
+        writer.rename_into(live, live.replace("dt=2", "dt=9"))
+        partition = compacted.partitions("sales.events")["dt=2"]
+        compacted.catalog.put_partition("sales.events", replace(partition, location=live.replace("dt=2", "dt=9")))
+    listed, found = analyze_changed(compacted)
+    assert listed == ["dt=9" if change == "move" else "dt=2"]
+    assert judged(found) == judged(analyze.analyze(a_context(compacted.cluster, Selection(tables=("sales.events",)), "r", QUIET)))
+
+
+def test_what_is_worth_compacting_is_looked_at_again(world):
+    everything(world)
+    listed, found = analyze_changed(world)
+    assert listed == ["dt=1", "dt=2", "dt=3"]
+    assert found.tables[0].observed.unchanged == 0
+
+
+def test_a_change_within_a_minute_of_the_look_may_have_come_after_it(world, desk):
+    desk.compact()
+    world.files.namespace.advance(30_000)
+    everything(world)
+    assert analyze_changed(world)[0] == ["dt=1", "dt=2", "dt=3"]
+
+
+@pytest.mark.parametrize("setting", [{"block_bytes": 2**20}, {"ratio_threshold": 2.0}, {"compression": "zstd"}, {"sort_columns": ("id",)}])
+def test_other_settings_judge_anew(compacted, setting):
+    assert analyze_changed(compacted, rules=replace(QUIET, **setting))[0] == ["dt=1", "dt=2", "dt=3"]
+
+
+def test_a_new_partition_is_listed_and_one_that_is_gone_is_not_missed(compacted):
+    live = compacted.table("sales.events").location + "/dt=4"
+    compacted.add_file(f"{live}/new.parquet", ["row"])
+    compacted.catalog.add_partition(
+        "sales.events", replace(compacted.partitions("sales.events")["dt=1"], name="dt=4", values=("4",), location=live)
+    )
+    compacted.catalog.drop_partition("sales.events", "dt=1")
+    listed, found = analyze_changed(compacted)
+    assert listed == ["dt=4"]
+    assert set(judged(found)) == {"dt=2", "dt=3", "dt=4"}
+
+
+def test_a_table_without_partitions_is_not_listed_either(world):
+    table = a_table(name="plain")
+    world.add_table(table, {"": [1000] * 4})
+    own = Desk(world, "sales.plain")
+    own.compact()
+    world.files.namespace.advance(3_600_000)
+    everything(world)
+    _, found = analyze_changed(world, tables=("sales.plain",))
+    assert found.tables[0].observed.unchanged == 1
+    world.add_file(f"{table.location}/new.parquet", ["row"])
+    _, found = analyze_changed(world, tables=("sales.plain",))
+    assert (found.tables[0].observed.unchanged, found.tables[0].observed.units[0].sizes.files) == (0, 2)
+
+
+@pytest.mark.parametrize("level", ["partition", "file"])
+def test_recording_it_changes_no_row_of_what_was_not_listed(compacted, level):
+    settings = replace(SETTINGS, level=level)
+    everything(compacted, settings=settings)
+    columns = tuple(column for column in TABLES.columns if column not in ("run", "seen_ms"))
+    before = rows_in(compacted.cluster, TABLES, columns)
+    compacted.files.namespace.advance(3_600_000)
+    _, found = analyze_changed(compacted, settings=settings)
+    record(compacted, found, settings)
+    assert rows_in(compacted.cluster, TABLES, columns) == before
+    assert found.tables[0].observed.unchanged == 3
+    # When a partition was listed is still told.
+    assert {seen for (seen,) in of_kind(compacted, "PARTITION", ("seen_ms",))} < {
+        seen for (seen,) in rows_in(compacted.cluster, TABLES, ("seen_ms",))
+    }
+    _, again = analyze_changed(compacted, settings=settings)
+    assert again.tables[0].observed.unchanged == 3
+
+
+def test_a_partition_that_is_refused_now_is_refused(compacted):
+    first = compacted.partitions("sales.events")["dt=1"]
+    compacted.catalog.put_partition("sales.events", replace(compacted.partitions("sales.events")["dt=2"], location=first.location))
+    _, found = analyze_changed(compacted)
+    assert {name: status for name, (status, *_) in judged(found).items()} == {"dt=1": "refused", "dt=2": "refused", "dt=3": "fine"}
+
+
+def test_without_a_catalogue_or_a_readable_one_it_is_an_error(world):
+    with pytest.raises(UsageError):
+        analyze_changed(world, settings=CatalogueSettings())
+    # One that knows nothing yet is no error.
+    assert analyze_changed(world)[0] == ["dt=1", "dt=2", "dt=3"]
