@@ -10,7 +10,22 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+from typing import (
+    Any,
+    Callable,
+    ContextManager,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import (
@@ -489,6 +504,39 @@ class NeverStops:
         return nullcontext()
 
 
+# What a job returns.
+Result = TypeVar("Result")
+
+
+class Beside:
+    """Work of a command on other tables that can be done at any time, best while a job is waited for; see `run`.
+
+    It is done by the thread that waits: files and metastore are only called by one. This kind has no other thread, and does the work
+    before the job.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: List[Callable[[], None]] = []
+
+    def add(self, work: Callable[[], None]) -> None:
+        self._waiting.append(work)
+
+    def do(self) -> None:
+        """Do all that waits, in order."""
+        while self._waiting:
+            self._waiting.pop(0)()
+
+    def run(self, job: Callable[[], Result]) -> Result:
+        """The result of a job that calls nothing but `Rows`; what waits is done meanwhile. Raises what the job raises."""
+        if not self._waiting:
+            return job()
+        return self._run(job)
+
+    def _run(self, job: Callable[[], Result]) -> Result:
+        self.do()
+        return job()
+
+
 @dataclass(frozen=True)
 class Cluster:
     """The ports, and our identity on the cluster."""
@@ -512,6 +560,7 @@ class Cluster:
     spent: Dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     # Control directories that belong to no table, by the directory that they lie in. A command looks for them once, not for each table.
     orphans: Dict[str, Optional[Tuple[FileInfo, ...]]] = field(default_factory=dict, repr=False, compare=False)
+    beside: Beside = field(default_factory=Beside, repr=False, compare=False)
     stopping: Stopping = field(default_factory=NeverStops, compare=False)
     # Why no port can answer any more, "" if they can. It calls the session, so it is used only after a failure.
     lost: Callable[[], str] = field(default=lambda: "", repr=False, compare=False)

@@ -332,3 +332,18 @@ def test_gateway_calls_do_not_grow_with_files(spark, cluster, database, storage,
         calls[files] = gateway.calls - begin
         assert count_files(storage.copy(place)) == 1
     assert abs(calls[MANY_FILES] - calls[10]) <= 10, calls
+
+
+def test_old_files_of_one_table_go_while_another_is_copied(spark, cluster, database, storage):
+    names = [f"{database}.{name}" for name in ("first", "second")]
+    settings = Settings(min_quiet_ms=0, min_age_ms=0, cleanup_after=True, cleanup_beside=True)
+    for name in ("first", "second"):
+        make_table(spark, database, name, "PARQUET", storage)
+    before = [spark.table(name).count() for name in names]
+    result = compact_swap(a_context(cluster, Selection(tables=tuple(names)), "20260101t020304z-1f0c", settings))
+    assert result.code is Exit.DONE
+    for table in result.tables:
+        assert [unit.outcome for unit in table.units] == [Outcome.SWAPPED]
+        assert [backup.state.code for backup in table.backups] == ["discarded"]
+        spark.catalog.refreshTable(table.table)
+    assert [spark.table(name).count() for name in names] == before

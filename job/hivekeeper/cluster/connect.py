@@ -58,6 +58,7 @@ def open_probes(log_level: str) -> Iterator[ClusterProbes]:
 
 def assemble(driver: Driver) -> Cluster:
     """The ports on a driver."""
+    from hivekeeper.cluster.beside import BesideJobs
     from hivekeeper.cluster.files import HadoopFiles
     from hivekeeper.cluster.gateway import Gateway
     from hivekeeper.cluster.metastore import HiveMetastore
@@ -78,4 +79,5 @@ def assemble(driver: Driver) -> Cluster:
         spark_version=driver.spark_version,
         time_zone=jvm.java.util.TimeZone.getDefault().getID(),
         lost=driver.find_end,
+        beside=BesideJobs(),
     )

@@ -1,79 +1,91 @@
-"""compact-swap: analyze → plan → stage → prove → swap → record, unit by unit, after recovering interrupted runs."""
+"""compact-swap as a whole: each table is compacted, and its cleanup follows at once, or beside the copying of a later table.
+
+Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded.
+"""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from functools import partial
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
-from hivekeeper.commands import per_table, run_keys, selection
+from hivekeeper.commands import per_table
 from hivekeeper.commands.cleanup import clean_up_table
+from hivekeeper.commands.compact_table import compact_table
 from hivekeeper.commands.context import Context
-from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
-from hivekeeper.config.settings import Settings
-from hivekeeper.errors import Refused, Unusable
-from hivekeeper.model import StageBatch, Table
-from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention, settled
-from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
-from hivekeeper.plan.capacity import Limit
-from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
-from hivekeeper.plan.engine import Engine
-from hivekeeper.plan.ownership import is_read_by_group
-from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.errors import Unusable
+from hivekeeper.model import Table
+from hivekeeper.plan import retention
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome, code_of_units
-from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import UnitResult
-from hivekeeper.runlog.history import History
-from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan
-from hivekeeper.steps import attributes, backup_tables, finish, identity, ownership, places, run_directory, swap, table_lock
-from hivekeeper.steps.observe import Wanted, find_tied, observe_table
-from hivekeeper.steps.run_directory import Run
-from hivekeeper.steps.stage import Staged, Stager
-from hivekeeper.steps.timing import Step, timed
-from hivekeeper.steps.unit_loop import leave_unit, take_turns
-
-log = logging.getLogger(__name__)
-
-GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
-FEWEST_FILES = Reason(
-    Code.FEWEST_FILES,
-    "its files are of different forms (writers, schemas, codecs, or labels of pandas), and each form has as few files as it needs",
-    "nothing is to be done; --set compression=snappy merges forms that differ only in codec",
-)
-NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
-
+from hivekeeper.report.results import CommandResult, TableOutcome, code_of_units
+from hivekeeper.runlog.run_files import COMPACT_SWAP
 
 LACKS_ROOM = (Code.NOT_ENOUGH_SPACE, Code.NOT_ENOUGH_NAMES)
 
 
 def compact_swap(context: Context) -> CommandResult:
     """Compact every selected table, each followed by its cleanup if that is asked for."""
-    return per_table.run_on_tables(context, COMPACT_SWAP, compact_and_clean_up)
+    cluster = context.cluster
+    cleaned: Dict[str, TableOutcome] = {}
+    began = cluster.clock.monotonic_ms()
+    result = per_table.run_on_tables(context, COMPACT_SWAP, partial(_compact_and_clean_up, cleaned))
+    cluster.beside.do()
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    tables = tuple(_with_later(table, cleaned[table.table]) if table.table in cleaned else table for table in result.tables)
+    return replace(result, tables=tables, seconds=seconds, signal=cluster.stopping.signal)
 
 
-def compact_and_clean_up(context: Context, table: Table) -> TableOutcome:
-    """Two runs, each with its own lock and log entry: whatever happens to the cleanup, the compaction is recorded."""
-    if not context.settings_for(table.full_name).cleanup_after:
+def _compact_and_clean_up(cleaned: Dict[str, TableOutcome], context: Context, table: Table) -> TableOutcome:
+    """`cleaned` gets the outcomes of cleanups that come later, by table."""
+    settings = context.settings_for(table.full_name)
+    if not settings.cleanup_after:
         return compact_table(context, table)
     # Wrong rules are an error in the configuration, after which no table is touched.
-    retention.refuse_contradiction(context.settings_for(table.full_name), table.full_name)
+    retention.refuse_contradiction(settings, table.full_name)
     outcome = _compact_if_there_is_room(context, table)
-    wanted = not outcome.answered_by and (not outcome.problem or outcome.problem.code in LACKS_ROOM)
-    # Where a proof failed, or rows are not where they belong, somebody may need more than the newest backup.
-    is_fit = code_of_units(outcome.units) in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED)
-    if not wanted or not is_fit or context.cluster.stopping.is_asked():
+    if not _is_cleanup_wanted(outcome):
         return outcome
+    if not settings.cleanup_beside or context.dry_run:
+        return _with_cleanup(outcome, _clean_up(context, table))
+
+    def clean_up_later() -> None:
+        cleaned[table.full_name] = _clean_up_later(context, table)
+
+    context.cluster.beside.add(clean_up_later)
+    return outcome
+
+
+def _is_cleanup_wanted(outcome: TableOutcome) -> bool:
+    """Where a proof failed, or rows are not where they belong, somebody may need more than the newest backup."""
+    is_done = not outcome.answered_by and (not outcome.problem or outcome.problem.code in LACKS_ROOM)
+    return is_done and code_of_units(outcome.units) in (Exit.DONE, Exit.PARTIAL, Exit.REFUSED)
+
+
+def _clean_up(context: Context, table: Table) -> TableOutcome:
+    """The outcome of the cleanup; an empty one if the command is asked to end."""
+    if context.cluster.stopping.is_asked():
+        return TableOutcome(table.full_name)
     after = replace(context, run=names.following_run_id(context.run), run_key="")
-    cleaned = per_table.attempt(after, table, clean_up_table)
+    return per_table.attempt(after, table, clean_up_table)
+
+
+def _clean_up_later(context: Context, table: Table) -> TableOutcome:
+    """The same while another table is in work, whose log and times are not mixed up with this one's."""
+    own = replace(context.cluster, log_entries={}, spent={}, orphans={})
+    return replace(_clean_up(replace(context, cluster=own), table), spent=own.spent)
+
+
+def _with_cleanup(outcome: TableOutcome, cleaned: TableOutcome) -> TableOutcome:
     recovered = (*outcome.recovered, *cleaned.recovered)
     problem = outcome.problem or (_of_cleanup(cleaned.problem) if cleaned.problem else None)
     return replace(outcome, recovered=recovered, backups=cleaned.backups, window=cleaned.window, problem=problem)
+
+
+def _with_later(outcome: TableOutcome, cleaned: TableOutcome) -> TableOutcome:
+    spent = {step: outcome.spent.get(step, 0.0) + cleaned.spent.get(step, 0.0) for step in {**outcome.spent, **cleaned.spent}}
+    return replace(_with_cleanup(outcome, cleaned), spent=spent)
 
 
 def _of_cleanup(problem: Reason) -> Reason:
@@ -89,282 +101,3 @@ def _compact_if_there_is_room(context: Context, table: Table) -> TableOutcome:
         if error.reason.code not in LACKS_ROOM:
             raise
         return TableOutcome(table.full_name, problem=error.reason)
-
-
-def compact_table(context: Context, table: Table) -> TableOutcome:
-    """Compact one table. A table with a log is observed once, after recovery; otherwise nothing is created before there is work to do."""
-    cluster, settings = context.cluster, context.settings_for(table.full_name)
-    wanted = selection.wanted_in(table, context.selection.where)
-    unfit = eligibility.refuse_table(table) or compaction.refuse_compression(table, settings, cluster.spark_version)
-    if unfit:
-        return per_table.refused(table, unfit, ObservedTable(table, ControlPaths(""), settings, reason=unfit))
-    table, control = find_control(cluster, table, settings)
-    observed = observe_table(cluster, table, settings, wanted) if context.dry_run or control is None else None
-    if observed is not None:
-        if observed.reason:
-            return per_table.refused(table, observed.reason, observed)
-        if context.dry_run:
-            return _plan_only(cluster, observed, settings, context.run)
-        if not analysis.choose(observed.units):
-            return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
-        # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
-        refuse_without_room(cluster, observed, settings)
-        if is_tied_as_a_whole(cluster, observed):
-            plan = make_plan(cluster, observed, History(), settings, context.run)
-            return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed, plan)
-    control = control or ControlPaths.of(table.location, table.partitioned)
-    with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
-        history = store.read_history(cluster, control)
-        answered = run_keys.answer(context, table, history, COMPACT_SWAP)
-        if answered is not None:
-            return replace(answered, recovered=recovered)
-        if observed is None or history.runs:
-            observed = observe_lifted(cluster, table, history, settings, wanted)
-        else:
-            # No run has worked on the table since it was observed; taking the lock created the control directory.
-            observed = replace(observed, has_control=True)
-        if observed.reason:
-            return per_table.refused(table, observed.reason, observed)
-        history = identity.know_history(cluster, observed.table, history)
-        return _compact_held(context, observed, history, settings, lock, recovered)
-
-
-def observe_lifted(cluster: Cluster, table: Table, history: History, settings: Settings, wanted: Optional[Wanted]) -> ObservedTable:
-    """Observe the table after moving up what a late committer left inside its units."""
-    observed = observe_table(cluster, table, settings, wanted)
-    if observed.reason is None and lift_in_swapped(cluster, observed, history):
-        observed = observe_table(cluster, table, settings, wanted)
-    return observed
-
-
-def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> TableOutcome:
-    if observed.has_control:
-        ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
-    history = store.read_history(cluster, observed.control) if observed.has_control else History()
-    observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
-    plan = make_plan(cluster, observed, history, settings, run)
-    return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed, plan)
-
-
-def _compact_held(
-    context: Context, observed: ObservedTable, history: History, settings: Settings, lock: Lock, recovered: Recovered
-) -> TableOutcome:
-    """Plan and act, holding the lock, after recovery."""
-    cluster = context.cluster
-    observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
-    if analysis.choose(observed.units):
-        # Spark starts while footers are read.
-        cluster.rows.warm_up()
-    with timed(cluster, Step.PLAN):
-        plan = make_plan(cluster, observed, history, settings, context.run)
-    if not plan.units:
-        return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
-    # Before anything is written: it may have to wait for a place in a queue, or fail.
-    cluster.rows.require_started()
-    per_table.require_time(cluster, observed.table)
-    return carry_out(context, observed, plan, settings, lock, recovered)
-
-
-def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId) -> CompactionPlan:
-    """Read the footers of the units worth compacting and decide. Reads only. Raises Unusable if none of them can be written.
-
-    With max_units, footers are read until that many units are fit, so that an unfit unit of high rank does not use up a place in every run.
-    """
-    table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
-    rewrite = Rewrite.of(table, settings, engine)
-    waiting = analysis.choose(observed.units)
-    limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
-    shared = compaction.Shared()
-    wanted, candidates, taken = settings.max_units or len(waiting), [], []  # type: Tuple[int, List[Candidate], List[UnitAnalysis]]
-    while wanted > len(taken):
-        chosen, waiting = capacity.take_fitting(waiting, [*limits, *wish], taken, wanted - len(taken))
-        if not chosen:
-            break
-        for some in analysis.portions(chosen):
-            per_table.require_time(cluster, table)
-            read = shared.of_all(read_candidates(cluster, observed, some, rewrite))
-            taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
-            candidates += read
-    if waiting and wish and not taken:
-        log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
-    left = capacity.explain_left(waiting, limits, taken) if wanted > len(taken) else ()
-    _require_room(table, left, taken)
-    return replace(compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine), left=left)
-
-
-def find_limits(
-    cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], history: History, settings: Settings
-) -> List[Limit]:
-    """The limits on the units of one run. Makes no call if there are no units."""
-    if not chosen:
-        return []
-    debt = capacity.limit_by_debt(observed.table.full_name, retention.list_backups(history), settings)
-    quotas_at = find_quota_directories(cluster.files, observed.table, settings)
-    return debt + capacity.limit_by_room(observed, chosen, cluster.files.room(names.parent(observed.control.top), quotas_at))
-
-
-def find_quota_directories(files: Files, table: Table, settings: Settings) -> List[str]:
-    """The directories whose quota is checked. Higher ones only if configured: without a quota HDFS has to count everything below."""
-    above = [files.qualify(place) for place in settings.quota_directories]
-    database = names.parent(table.location)
-    own = [table.location, database] if table.partitioned else [database]
-    return list(dict.fromkeys([*own, *(place for place in above if eligibility.is_below(database, place))]))
-
-
-def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], rewrite: Rewrite) -> List[Candidate]:
-    """Read the directories and footers of the chosen units, in a few calls for all of them."""
-    unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
-    attributes_of = cluster.files.attributes([unit.live for unit in chosen if unit.name not in unfit])
-    unfit.update({unit.name: GONE for unit in chosen if unit.name not in unfit and unit.live not in attributes_of})
-    free = [unit for unit in chosen if unit.name not in unfit]
-    read = cluster.rows.footers(rewrite.format, {unit.name: unit.files for unit in free}, by_identity=rewrite.is_copied)
-    footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
-    single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
-    hazards = {} if rewrite.is_copied else cluster.rows.hazards(rewrite.format, single)
-    fit = [Candidate(unit, footers[unit.name], attributes_of[unit.live], hazards.get(unit.name)) for unit in free]
-    return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
-
-
-def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable) -> bool:
-    """Whether no unit worth compacting may be renamed, so that not even a lock is to be written. Mostly one unit answers that."""
-    chosen = [unit.unit for unit in analysis.choose(observed.units)]
-    return all(len(find_tied(cluster, observed.control, some)) == len(some) for some in (chosen[:1], chosen))
-
-
-def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
-    """Raise Unusable if none of the units can be written, before any footer is read."""
-    waiting = analysis.choose(observed.units)
-    limits = find_limits(cluster, observed, waiting, History(), settings)
-    taken, waiting = capacity.take_fitting(waiting, limits, (), len(waiting))
-    _require_room(observed.table, capacity.explain_left(waiting, limits, taken), taken)
-
-
-def _require_room(table: Table, left: Sequence[Left], taken: Sequence[UnitAnalysis]) -> None:
-    reason = capacity.refuse_whole(left, len(taken))
-    if reason is not None:
-        raise Unusable(f"{table.full_name}: {reason.what}", code=reason.code, state="untouched", next=reason.next)
-
-
-def carry_out(
-    context: Context, observed: ObservedTable, plan: CompactionPlan, settings: Settings, lock: Lock, recovered: Recovered
-) -> TableOutcome:
-    """Write the plan durably first, then work batch by batch, and write the log entry last."""
-    cluster = context.cluster
-    group_reads = all(map(is_read_by_group, plan.attributes.values()))
-    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads)
-    with run_directory.told_if_taken(run):
-        with timed(cluster, Step.RECORD):
-            known = _begin(run, plan, settings, context.run_key)
-        units = places.confirm(run, compact_batches(run, plan, known, settings))
-    outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
-    shown = known.backup_table if any(unit.exchanged for unit in units) else ""
-    outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, recovered=recovered, backup_table=shown)
-    with timed(cluster, Step.RECORD):
-        version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=outcome.code)
-        finish.tidy_up(cluster, plan.table, observed.control)
-    return replace(outcome, log_version=version)
-
-
-def _begin(run: Run, plan: CompactionPlan, settings: Settings, run_key: str) -> RunPlan:
-    """Write the plan durably, then create the backup table over the units about to be swapped."""
-    try:
-        # Not on the parent of all stages, which is closed to others whatever the units allow.
-        run.files.make_directory(run.paths.stage(0))
-        attributes.rehearse(run.files, run.paths.stage(0), plan.attributes.values(), settings.owner)
-    except Refused:
-        run.files.delete_tree(run.paths.top)
-        raise
-    known = backup_tables.choose_record(run, replace(compaction.to_run_plan(plan), run_key=run_key), settings)
-    run_directory.write_plan(run, known)
-    return replace(known, backup_table=backup_tables.make_table(run, known))
-
-
-def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Settings) -> List[UnitResult]:
-    """Stage, prove and swap batch by batch; returns the result of every planned unit."""
-    stager = Stager(run, plan, settings.owner)
-    staged, units = Staged(), []  # type: Tuple[Staged, List[UnitResult]]
-    for number, batch in enumerate(plan.batches, start=1):
-        if stager.why_end():
-            break
-        log.info("run=%s table=%s step=stage begin batch=%d units=%d", plan.run, plan.table.full_name, number, len(batch.units))
-        of_batch = stager.stage(number, batch)
-        staged.failed.update(of_batch.failed)
-        staged.differing.update(of_batch.differing)
-        with timed(run.cluster, Step.EXCHANGE):
-            done = swap_batch(run, batch, known, of_batch.certificates, settings)
-        with timed(run.cluster, Step.RECORD):
-            finish.finish_units(run, done, with_rows=settings.analyze_stats)
-            backup_tables.follow_units(run, known.backup_table, done)
-        units.extend(done)
-    units.extend(_not_staged(known, staged))
-    units.extend(_not_begun(known, units, stager))
-    return units
-
-
-def swap_batch(run: Run, batch: StageBatch, known: RunPlan, certificates: Dict[int, Certificate], settings: Settings) -> List[UnitResult]:
-    """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
-    proved = [known.units[unit.number - 1] for unit in batch.units if unit.number in certificates]
-
-    def swap_one(unit: PlannedUnit) -> UnitResult:
-        result = swap.swap_unit(run, unit, certificates[unit.number])
-        log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
-        return result
-
-    hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)
-    return take_turns(run.cluster.stopping, proved, swap_one, leave, hold)
-
-
-def _not_staged(known: RunPlan, staged: Staged) -> List[UnitResult]:
-    differing = [UnitResult(known.units[number - 1], Outcome.DIFFERS, why=why) for number, why in sorted(staged.differing.items())]
-    failed = [UnitResult(known.units[number - 1], Outcome.FAILED, why=why) for number, why in sorted(staged.failed.items())]
-    return differing + failed
-
-
-def _not_begun(known: RunPlan, handled: Sequence[UnitResult], stager: Stager) -> List[UnitResult]:
-    """The units the run did not reach. If all were handled, the pause file is not checked again at the end."""
-    numbers = {unit.planned.number for unit in handled}
-    left = [unit for unit in known.units if unit.number not in numbers]
-    why = stager.why_end() if left else None
-    return [leave_unit(unit, why) for unit in left]
-
-
-def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
-    planned, certificate = plan.unit(unit.planned.number), unit.certificate
-    return UnitOutcome(
-        name=planned.unit.name,
-        outcome=unit.outcome,
-        files_before=planned.data_files,
-        bytes_before=planned.data_bytes,
-        files_after=len(certificate.file_rows) if certificate else None,
-        bytes_after=certificate.total_bytes if certificate else None,
-        rows=certificate.rows if certificate else None,
-        gap_ms=unit.gap_ms,
-        late_files=unit.late_files,
-        forms=plan.forms[planned.number],
-        why=unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why,
-    )
-
-
-def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = None) -> Tuple[UnitOutcome, ...]:
-    """Units that need compaction but were not tried: refused by metadata or by their files, without rows, or too recent."""
-    left = []
-    by_files = {unit.name: (Outcome.REFUSED, reason) for unit, reason in plan.refused} if plan else {}
-    by_files.update({unit.name: (Outcome.EMPTY, NO_ROWS) for unit in plan.rowless} if plan else {})
-    by_files.update({unit.name: (Outcome.FEWEST, FEWEST_FILES) for unit in plan.fewest} if plan else {})
-    by_files.update({one.unit.name: (Outcome.LEFT, one.reason) for one in plan.left} if plan else {})
-    for judged in observed.units:
-        outcome, reason = by_files.get(judged.unit.name) or (LEFT_ALONE.get(judged.status), judged.reason)
-        if outcome is not None and reason is not None:
-            sizes = judged.sizes
-            left.append(UnitOutcome(judged.unit.name, outcome, sizes.files, sizes.total_bytes, why=reason))
-    return tuple(left)
-
-
-def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
-    outputs, forms = plan.outputs, plan.forms
-    planned = tuple(
-        UnitOutcome(unit.name, Outcome.PLANNED, unit.data_files, unit.data_bytes, outputs[unit.number], forms=forms[unit.number])
-        for unit in plan.units
-    )
-    return planned + _outcomes_left(observed, plan)

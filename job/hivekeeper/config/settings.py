@@ -242,6 +242,13 @@ class Settings:
         per_table=True,
         flag=Flag("--cleanup-after", commands=COMPACTION),
     )
+    cleanup_beside: bool = setting(
+        "cleanup_beside",
+        FLAG,
+        "false",
+        "With cleanup_after: discard while Spark copies the files of a later table, or at the end of the command.",
+        per_table=True,
+    )
     delete_pause_ms: int = setting(
         "delete_pause",
         DURATION,

@@ -106,7 +106,7 @@ class Stager:
         files.make_directory(batch.target)
         # Before the write, because default ACLs, storage policy and erasure coding apply when a file is created.
         dress(files, {batch.target: self.plan.attributes[batch.units[0].number]}, self.owner)
-        return self.run.cluster.rows.write_stage(batch)
+        return self.run.cluster.beside.run(lambda: self.run.cluster.rows.write_stage(batch))
 
     def _prove(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 import pytest
@@ -11,13 +12,18 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
+from hivekeeper.model import Selection
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.ports import MetastoreUnavailable, RowsError
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.report.results import TableOutcome, code_of_tables
+from hivekeeper.runlog import store
 from support.builders import a_table
+from support.contexts import a_context
 from support.desk import Desk, outcomes
+from support.fakes.files import Killed
 from support.world import World
 
 DAY_MS = 86_400_000
@@ -213,3 +219,136 @@ def test_a_run_that_is_to_end_begins_no_cleanup(desk):
 def test_the_following_run_has_the_same_second_and_the_next_number():
     assert names.following_run_id("20260101t020304z-1f0c") == "20260101t020304z-1f0d"
     assert names.following_run_id("20260101t020304z-ffff") == "20260101t020304z-0000"
+
+
+# ---- beside the next table
+
+
+TABLES = ("sales.events", "sales.more")
+
+
+def two_tables(**rules):
+    """Two tables with a backup each that may go, and something to compact in both."""
+    world = World()
+    for name in ("events", "more"):
+        world.add_table(a_table(["dt"], name=name), {"dt=1": [1000] * 3})
+    settings = Settings(min_quiet_ms=0, min_age_ms=0, keep_for_ms=2 * DAY_MS, cleanup_after=True, **rules)
+    for number in (1, 2):
+        run_both(world, settings, f"2026010{number}t020304z-0000")
+        world.wait(3 * DAY_MS)
+        for name in TABLES:
+            for row in "xy":
+                world.add_file(f"{world.table(name).location}/dt=1/{number}{row}.parquet", [f"{name} {number}{row}"])
+        world.files.namespace.advance(3_600_000)
+    return world, settings
+
+
+def run_both(world, settings, run="20260109t020304z-0000", cluster=None):
+    return compact_swap.compact_swap(a_context(cluster or world.cluster, Selection(tables=TABLES), run, settings))
+
+
+def left_in(world, name):
+    table = world.table(name)
+    history = store.read_history(world.cluster, ControlPaths.of(table.location, True))
+    return [(run.run, run.operation, run.finished) for run in history.runs], {effect.run for effect in history.standing}
+
+
+def test_a_cleanup_beside_the_next_table_leaves_what_one_in_between_leaves():
+    (one, settings), (other, beside) = two_tables(), two_tables(cleanup_beside=True)
+    results = [run_both(one, settings), run_both(other, beside)]
+    for name in TABLES:
+        assert left_in(one, name) == left_in(other, name)
+        assert one.rows_of(name) == other.rows_of(name)
+    told = [[(table.table, table.code, [backup.state.code for backup in table.backups]) for table in result.tables] for result in results]
+    assert told[0] == told[1]
+    assert [states for _, _, states in told[1]] == [["discarded", "kept"]] * 2
+    assert all("discard" in table.spent for table in results[1].tables)
+
+
+def test_the_cleanup_runs_while_the_next_table_is_copied_and_the_last_one_at_the_end():
+    world, settings = two_tables(cleanup_beside=True)
+    steps = []
+    world.files.before_step = steps.append
+    run_both(world, settings)
+
+    def first(*words):
+        return next(number for number, step in enumerate(steps) if all(word in step for word in words))
+
+    staging = first("make_directory", "/more/", "/stage/b00001")
+    assert staging < first("rename_exact", "/events/", "/held/") < first("put", "/more/") < first("rename_exact", "/more/", "/held/")
+    last_entry = max(
+        number
+        for number, step in enumerate(steps)
+        if "rename_exact" in step and "/more/" in step and "/held/" not in step and "/retired" in step
+    )
+    assert last_entry < first("rename_exact", "/more/", "/held/")
+
+
+def test_killed_at_any_step_beside_no_row_is_lost_and_the_next_run_ends_both():
+    world, settings = two_tables(cleanup_beside=True)
+    rows = {name: world.rows_of(name) for name in TABLES}
+    before = world.files.steps
+    run_both(world, settings)
+    steps = world.files.steps - before
+    for step in range(0, steps, 5):
+        world, settings = two_tables(cleanup_beside=True)
+        world.files.die_after(step)
+        with suppress(Killed):
+            run_both(world, settings)
+        world.files.revive()
+        world.files.expire_locks()
+        assert run_both(world, settings, "20260110t020304z-0000").code is Exit.DONE
+        for name in TABLES:
+            assert world.rows_of(name) == rows[name]
+            runs, standing_runs = left_in(world, name)
+            assert all(finished for run, _, finished in runs[-1:])
+            assert "20260102t020304z-0000" not in standing_runs or step < 3
+
+
+def test_a_cleanup_that_fails_beside_is_told_with_its_own_table(monkeypatch):
+    world, settings = two_tables(cleanup_beside=True)
+    clean_up_table = compact_swap.clean_up_table
+
+    def fail(context, table):
+        if table.name == "events":
+            raise MetastoreUnavailable("timeout")
+        return clean_up_table(context, table)
+
+    monkeypatch.setattr(compact_swap, "clean_up_table", fail)
+    first, second = run_both(world, settings).tables
+    assert (first.code, second.code) == (Exit.UNUSABLE, Exit.DONE)
+    assert "cleanup after the compaction: sales.events: timeout" in first.problem.what
+    assert {unit.outcome.code for table in (first, second) for unit in table.units} == {"swapped"}
+
+
+def test_a_copy_that_fails_takes_nothing_from_the_cleanup_beside_it(monkeypatch):
+    world, settings = two_tables(cleanup_beside=True)
+
+    def fail(_batch):
+        raise RowsError("the job fails")
+
+    write_stage = world.rows.write_stage
+    monkeypatch.setattr(world.rows, "write_stage", lambda batch: fail(batch) if "/more/" in batch.target else write_stage(batch))
+    first, second = run_both(world, settings).tables
+    assert (first.code, [backup.state.code for backup in first.backups]) == (Exit.DONE, ["discarded", "kept"])
+    assert {unit.outcome.code for unit in second.units} == {"failed"}
+
+
+def test_a_command_that_is_to_end_begins_no_cleanup_that_waits():
+    world, settings = two_tables(cleanup_beside=True)
+
+    class AsksInTheSecondTable:
+        signal = 15
+
+        def why(self):
+            return "SIGTERM" if self.is_asked() else ""
+
+        def is_asked(self):
+            return len(left_in(world, "sales.more")[0]) > 4
+
+        def at_once(self):
+            return nullcontext()
+
+    standing_before = left_in(world, "sales.more")[1]
+    run_both(world, settings, cluster=replace(world.cluster, stopping=AsksInTheSecondTable()))
+    assert standing_before < left_in(world, "sales.more")[1]
