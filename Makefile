@@ -3,7 +3,7 @@
 IN_VENV = packaging/in-venv
 SOURCES = $(shell find job conf packaging -type f ! -name '*.pyc') pyproject.toml $(wildcard README.md)
 
-.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench bench-callers bench-swap bench-readers bench-log bench-scale bench-fsimage bench-rewrite lint format release clean
+.PHONY: help venv dist bundle env demo check test test-sparks test-foreign nightly cluster-up cluster-down test-cluster test-matrix interleavings bench bench-callers bench-swap bench-readers bench-log bench-scale bench-fsimage bench-catalogue bench-rewrite lint format release clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -76,6 +76,9 @@ bench-callers: dist ## list which code makes a COMMAND=compact-swap's calls to t
 
 bench-fsimage: venv ## measure how fast an image of LINES=10000000 lines is summed up by UNITS=100000 partitions, beside awk and a bare split
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/fsimage.py --lines $(or $(LINES),10000000) --units $(or $(UNITS),100000) --times $(or $(TIMES),1)
+
+bench-catalogue: venv ## measure what the catalogue adds to a command: TABLES=1000 tables of PARTITIONS=100 partitions, beside pyarrow
+	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/catalogue.py --tables $(or $(TABLES),1000) --partitions $(or $(PARTITIONS),100) --turns $(or $(TURNS),5)
 
 bench-rewrite: venv ## measure how fast FILES=5000 small files in UNITS=100 partitions are copied, and rewritten as rows
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/rewrite.py --files $(or $(FILES),5000) --units $(or $(UNITS),100) --turns $(or $(TURNS),3)
