@@ -81,6 +81,8 @@ def _write_checkpoint(run: Run) -> None:
         run.files.delete_tree(run.paths.checkpoint)
         run.files.write_new(run.paths.checkpoint, made.content, run.record_mode)
         run.files.rename_exact(run.paths.checkpoint, names.join(run.control.log, names.checkpoint(newest)))
+        # Whoever lost the lock may have slept for days: by now there may be another log at these paths.
+        require_lock(run)
         # The one before stays, for commands that have listed it and are about to read, and in case that this one is damaged one day.
         older = [file for version, file in found.items() if version < newest and file != made.follows]
         for file in [*older, *made.expired]:

@@ -382,3 +382,28 @@ def test_a_run_killed_while_it_removes_entries_needs_no_hand(step, at_once):
     compact(desk, 3)
     assert read_afresh(desk).standing[: len(standing)] == standing
     assert max(checkpoints(desk)) == desk.log().next_version - 1
+
+
+def test_a_run_that_lost_the_lock_after_its_checkpoint_removes_nothing():
+    """Another log may lie at these paths by now."""
+    desk = a_desk_with_expired_entries()
+    desk.cleanup(EVERYTHING)
+    desk.world.files.namespace.advance(3 * DAY_MS)
+    compact(desk, 1)
+    desk.append("dt=1", "x", "y")
+    removed = []
+
+    def lose_the_lock(what):
+        if "rename_exact" in what and "checkpoint" in what and "/log/" in what:
+            desk.world.files.expire_locks()
+        if "delete_tree" in what and "/log/" in what:
+            removed.append(what)
+
+    before = entries(desk)
+    desk.world.files.before_step = lose_the_lock
+    result = desk.compact()
+    assert (removed, set(before) <= set(entries(desk))) == ([], True)
+    assert result.code is Exit.DONE
+    desk.world.files.before_step = None
+    compact(desk, 2)
+    assert not set(before) <= set(entries(desk))
