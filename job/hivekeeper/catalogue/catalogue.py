@@ -56,13 +56,11 @@ class Catalogue:
         return opened
 
     def _require_places(self) -> None:
-        tops = {component: self.store(component).top for component in COMPONENTS}
-        places = sorted(f"{top}/" for top in tops.values())
-        for one, other in zip(places, places[1:]):
-            if other.startswith(one):
-                raise _wrong_place(f"two components lie at, or below, {one[:-1]}", "give each component a directory of its own")
+        places = [self.store(component).top for component in COMPONENTS]
+        if len(set(places)) < len(places):
+            raise _wrong_place(f"two components lie at {max(places, key=places.count)}", "give each component a directory of its own")
         own = {f"{self.database}.{component.table}" for component in COMPONENTS}
-        for place, touching in self.cluster.metastore.locations_below(list(tops.values())).items():
+        for place, touching in self.cluster.metastore.locations_below(places).items():
             others = [name for name in touching if name not in own]
             if others:
                 raise _wrong_place(

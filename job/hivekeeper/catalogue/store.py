@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.catalogue import commits
@@ -36,7 +36,8 @@ LONGEST_WAIT_MS = 500
 MOST_COMMIT_BYTES = 64 * 2**20
 # The group reads: who may is decided by the group of the base path, which HDFS gives to everything below it.
 READABLE = Guard(0o750, 0o640)
-# A directory that no commit names, and that no writer can still be about to name.
+# A directory that no commit names, and that no writer can still be about to name. Commits stay as long, too: a number must not become free
+# again while a writer that is to take it works.
 ABANDONED_AFTER_MS = 86_400_000
 
 
@@ -107,7 +108,8 @@ class Store:
 
     def _require_own(self) -> None:
         """Raise NeedsInvestigation if others may have written anything here."""
-        for one in self.cluster.files.exposed(self.top, 2):
+        files = self.cluster.files
+        for one in (*files.exposed(names.parent(self.top), 0), *files.exposed(self.top, 2)):
             others = ownership.writers(one, self.trusted)
             if not one.is_ours and one.owner not in self.trusted:
                 others = [one.owner, *others]
@@ -140,22 +142,16 @@ class Store:
         self._prepare()
         for number in range(MOST_TRIES):
             version, before = self._before(operation)
-            written: List[DataFile] = []
-            try:
-                replaced = {part.name for part in self._write_all(before, parts(before), written)}
-                commit = self._after(operation, before, replaced, written)
-                if before is not None and not replaced and operation in (OVERWRITE, DELETE):
-                    return version, before
-                if self._put(version + 1, commit):
+            made = self._write_all(operation, before, parts)
+            if made is not None:
+                commit, written, is_new = made
+                if not is_new:
+                    return version, commit
+                own = self._write_commit(commit, written)
+                if self._put(version + 1, commit, own):
                     self._remove_expired(version + 1, commit, before)
                     return version + 1, commit
-            except SourceMissing as error:
-                # The state that was read has expired meanwhile.
-                log.info("step=catalogue component=%s again reason=%r", self.component.name, str(error))
-            except BaseException:
                 self._discard(written)
-                raise
-            self._discard(written)
             self.cluster.clock.sleep_ms(min(LONGEST_WAIT_MS, 10 * 2**number))
         raise Unusable(f"{self.log}: other runs commit all the time", state=_UNTOUCHED, next="run again later")
 
@@ -163,7 +159,6 @@ class Store:
         """A purge needs no readable state."""
         if operation != PURGE:
             return self.newest()
-        self._require_own()
         try:
             return self.newest()
         except (Refused, NeedsInvestigation):
@@ -171,20 +166,38 @@ class Store:
 
     def _prepare(self) -> None:
         files = self.cluster.files
-        missing = [place for place, seen in files.look([self.top, self.log, self.data], 0).items() if not seen.exists]
+        places = [names.parent(self.top), self.top, self.log, self.data]
+        missing = [place for place, seen in files.look(places, 0).items() if not seen.exists]
         for place in missing:
             files.make_directory(place)
         if missing:
             files.guard({place: replace(READABLE, file_mode=None) for place in missing})
+        self._require_own()
 
-    def _write_all(self, before: Optional[Commit], parts: Iterable[Part], written: List[DataFile]) -> Iterator[Part]:
+    def _write_all(
+        self, operation: str, before: Optional[Commit], parts: Callable[[Optional[Commit]], Iterable[Part]]
+    ) -> Optional[Tuple[Commit, List[DataFile], bool]]:
+        """The commit to put in place, the new files that it names, and whether it changes anything. None if the state that was read has
+        expired meanwhile. Whatever fails leaves no new file: nobody knows of them yet.
+        """
         known = before.by_part if before else {}
-        for part in parts:
-            source = known.get(part.name)
-            file = self._write(part, None if part.is_whole else source)
-            if file is not None:
-                written.append(file)
-            yield part
+        replaced: Set[str] = set()
+        written: List[DataFile] = []
+        try:
+            for part in parts(before):
+                file = self._write(part, None if part.is_whole else known.get(part.name))
+                written += [file] if file else []
+                replaced.add(part.name)
+        except SourceMissing as error:
+            log.info("step=catalogue component=%s again reason=%r", self.component.name, str(error))
+            self._discard(written)
+            return None
+        except BaseException:
+            self._discard(written)
+            raise
+        if before is not None and not replaced and operation in (OVERWRITE, DELETE):
+            return before, [], False
+        return self._after(operation, before, replaced, written), written, True
 
     def _write(self, part: Part, source: Optional[DataFile]) -> Optional[DataFile]:
         """The file of a part; None if it would have no row."""
@@ -216,27 +229,43 @@ class Store:
         files = tuple(sorted((*staying, *written), key=lambda file: file.part))
         return Commit(str(uuid.uuid4()), operation, self.run, now_ms, files, removed)
 
-    def _put(self, version: int, commit: Commit) -> bool:
-        """Put a commit in place; False if another writer had this number."""
-        files = self.cluster.files
-        target, own = self._entry(version), names.join(self.top, f"commit-{commit.id}.json")
+    def _write_commit(self, commit: Commit, written: Iterable[DataFile]) -> str:
+        """Where a commit waits for its number."""
+        own = names.join(self.top, f"commit-{commit.id}.json")
         text = commits.to_text(commit, self.component.name, self.component.part, self.cluster.user, self.cluster.host)
         try:
-            files.write_new(own, text, READABLE.file_mode or 0)
+            self.cluster.files.write_new(own, text, READABLE.file_mode or 0)
+        except BaseException:
+            self._discard(written)
+            raise
+        return own
+
+    def _put(self, version: int, commit: Commit, own: str) -> bool:
+        """Put a commit in place; False if another writer had this number. After any error it may be in place, and so the files that it
+        names stay.
+        """
+        files, target = self.cluster.files, self._entry(version)
+        try:
             files.rename_exact(own, target)
         except TargetExists:
             files.delete_tree(own)
             return False
-        except FilesUnavailable:
-            # The rename may have been done although its answer was lost.
-            newest, found = self.newest()
-            if newest != version or found is None or found.id != commit.id:
+        except (FilesUnavailable, SourceMissing):
+            # It may have been done although its answer was lost, also if the client has asked twice.
+            if not self._is_in_place(target, commit):
                 raise
-        # The number is also free if later commits have been written, and it has expired. They expire oldest first.
+        # The number is also free if it was taken, and has expired since. They expire oldest first, and not before a day.
         if version > 0 and files.stat(self._entry(version - 1)) is None:
-            files.delete_tree(target)
-            return False
+            raise Unusable(
+                f"{target}: this run has slept so long that its commit may have come too late",
+                state="no table was touched, and no other commit; nothing was removed",
+                next="run again",
+            )
         return True
+
+    def _is_in_place(self, target: str, commit: Commit) -> bool:
+        file = self.cluster.files.stat(target)
+        return file is not None and self._read(file).id == commit.id
 
     def _entry(self, version: int) -> str:
         return names.join(self.log, names.log_entry(version))
@@ -258,32 +287,42 @@ class Store:
 
     def _remove_expired(self, version: int, commit: Commit, before: Optional[Commit]) -> None:
         """Remove, after a commit, what it and its readers need no more: rows that were removed long ago, older commits, and what a killed
-        writer left. A writer that is still at work when its files go finds its number taken, and begins again.
+        writer left. A writer that reads rows which go meanwhile begins again.
 
         A failure leaves them for the next change.
         """
         if self.expire_after_ms is None:
             return
-        files, now_ms = self.cluster.files, commit.timestamp_ms
+        files = self.cluster.files
         named = {file.place for file in commit.files} | commit.removed.keys()
         dropped = before.removed.keys() - named if before else frozenset()
         try:
-            older = [entry for number, entry in sorted(self._list().items()) if number < version]
+            listed = self._list()
+            if version not in listed:
+                # This run has slept so long that its own commit has expired.
+                return
+            # All times are the NameNode's: what later commits name is younger than this one, whenever this run goes on.
+            now_ms = listed[version].mtime_ms
+            older = [entry for number, entry in sorted(listed.items()) if number < version]
             # None before an older one: see _put.
-            expired = list(takewhile(lambda entry: self._is_expired(entry.mtime_ms, now_ms), older))
+            expired = list(takewhile(lambda entry: self._is_abandoned(entry, now_ms), older))
             found = files.look([self.data, self.top])
             for entry in found[self.data].entries:
                 place = f"data/{entry.name}"
-                is_over = place in dropped or now_ms - entry.mtime_ms > ABANDONED_AFTER_MS
+                is_over = place in dropped or self._is_abandoned(entry, now_ms)
                 if commits.PLACE.fullmatch(place) and place not in named and is_over:
                     expired.append(entry)
             for entry in found[self.top].entries:
-                if commits.UNFINISHED.fullmatch(entry.name) and now_ms - entry.mtime_ms > ABANDONED_AFTER_MS:
+                if commits.UNFINISHED.fullmatch(entry.name) and self._is_abandoned(entry, now_ms):
                     expired.append(entry)
             for entry in expired:
                 files.delete_tree(entry.path)
         except FilesError as error:
             log.warning("step=expire-catalogue failed component=%s reason=%r", self.component.name, str(error))
+
+    def _is_abandoned(self, entry: FileInfo, now_ms: int) -> bool:
+        """Whether something has been there so long that no writer, and no reader, is about to use it."""
+        return now_ms - entry.mtime_ms > ABANDONED_AFTER_MS and self._is_expired(entry.mtime_ms, now_ms)
 
 
 _UNTOUCHED = "no table was touched"

@@ -10,11 +10,11 @@ from typing import Mapping, Optional, Tuple
 
 from hivekeeper.config.definitions import Alias, Flag, Setting, setting, settings_of
 from hivekeeper.config.value_types import (
-    BELOW,
     BLOCK_SIZE,
     CODEC,
     COUNT,
     DAYS,
+    DIRECTORY,
     DURATION,
     EXPIRY,
     FLAG,
@@ -324,10 +324,10 @@ class CatalogueSettings:
         "",
         "Directory of the catalogue, tables for SQL of what commands saw and did, which its group may read. Without it there is none.",
     )
-    relative_path: str = setting("catalogue.relative_path", BELOW, "metadata", "Directory of the components, below base_path.")
-    tables: str = setting("catalogue.tables", BELOW, "tables", "Directory of the component about tables, below relative_path.")
-    views: str = setting("catalogue.views", BELOW, "views", "Directory of the component about views, below relative_path.")
-    runs: str = setting("catalogue.runs", BELOW, "runs", "Directory of the component about runs, below relative_path.")
+    relative_path: str = setting("catalogue.relative_path", DIRECTORY, "metadata", "Directory of the components, in base_path.")
+    tables: str = setting("catalogue.tables", DIRECTORY, "tables", "Directory of the component about tables, in relative_path.")
+    views: str = setting("catalogue.views", DIRECTORY, "views", "Directory of the component about views, in relative_path.")
+    runs: str = setting("catalogue.runs", DIRECTORY, "runs", "Directory of the component about runs, in relative_path.")
     database: str = setting("catalogue.database", NAME, "hivekeeper", "Database of the catalogue's tables; created if it does not exist.")
     level: str = setting(
         "catalogue.level",

@@ -184,8 +184,8 @@ EXPIRY = ValueType("a time such as 500ms, 12h or 30d; nothing, 0 or a negative t
 FLAG = ValueType("true or false", parse_flag)
 TEXT = ValueType("a text of one line", _parse_text)
 PROPERTY = ValueType("a text", _parse_property)
-# Joined to a directory, it leads to a directory below it.
-BELOW = _pattern("directories below one another, such as a or a/b", r"(?!\.\.?(?:/|$))[^/\s:]+(?:/(?!\.\.?(?:/|$))[^/\s:]+)*")
+# Joined to a directory, it leads to one in it.
+DIRECTORY = _pattern("the name of a directory", r"(?!\.\.?$)[^/\s:]+")
 NAME = _pattern("letters, digits and _, not beginning with a digit", r"[A-Za-z_]\w*")
 MEMORY = _pattern("a size as Spark writes it, such as 512m or 4g", r"[1-9]\d*[kmgtKMGT][bB]?")
 MASTER = _pattern("local, local[N], local[*] or yarn", r"local|local\[(?:[1-9]\d*|\*)\]|yarn")

@@ -2,6 +2,8 @@
 
 import json
 import uuid
+from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +14,7 @@ from hivekeeper.catalogue.commits import DELETE, EXPIRE, OVERWRITE, PURGE
 from hivekeeper.catalogue.store import Part
 from hivekeeper.errors import NeedsInvestigation, Refused, Unusable
 from hivekeeper.model import Guard
-from hivekeeper.ports import FilesUnavailable, NoSpace, TargetExists
+from hivekeeper.ports import FilesUnavailable, NoPermission, NoSpace, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from support.catalogues import ROOT, a_store, content, put, short_row
 from support.fakes.files import Killed
@@ -102,16 +104,17 @@ def test_what_was_replaced_goes_after_its_time_and_not_before(world, expire_afte
     assert not first & data_directories(world, store)
     assert content(store) == {("a", "x"): 2, ("b", "x"): 4}
     assert names.log_entry(3) in commits_of(world, store)
-    assert names.log_entry(0) not in commits_of(world, store)
+    # Not before a day: a writer may be about to take the next number.
+    assert (names.log_entry(0) in commits_of(world, store)) is (expire_after_ms < DAY)
 
 
 def test_commits_expire_oldest_first_even_if_the_clock_was_set_back(world):
     store = a_store(world.cluster, 1000)
-    world.files.namespace.advance(DAY)
+    world.files.namespace.advance(3 * DAY)
     put(store, "01", "a", x=1)
-    world.files.namespace.advance(-DAY)
+    world.files.namespace.advance(-3 * DAY)
     put(store, "01", "a", x=2)
-    world.files.namespace.advance(5000)
+    world.files.namespace.advance(2 * DAY)
     put(store, "01", "a", x=3)
     # The second one is over, the first one, by the clock, is of tomorrow.
     assert commits_of(world, store) == [names.log_entry(number) for number in range(3)]
@@ -241,6 +244,196 @@ def test_an_answer_that_is_lost_leaves_all_or_nothing(world, store, method, done
     assert content(store) == {("a", "x"): 3}
 
 
+class Interrupted:
+    """Files of which one method fails once, after what it did."""
+
+    def __init__(self, files, method, error, after):
+        self._files, self._method, self._error, self._after = files, method, error, after
+
+    def __getattr__(self, name):
+        real = getattr(self._files, name)
+        if name != self._method:
+            return real
+
+        def fail(*arguments):
+            result = real(*arguments)
+            if self._after(*arguments) and self._error:
+                error, self._error = self._error, None
+                raise error
+            return result
+
+        return fail
+
+
+def is_entry(path, *_):
+    return "/log/" in path
+
+
+@pytest.mark.parametrize("error", [FilesUnavailable("no answer"), NoPermission("no answer")])
+def test_after_the_commit_may_be_in_place_no_error_takes_the_files_that_it_names(world, error):
+    put(a_store(world.cluster), "01", "a", x=1)
+    files = Interrupted(world.files, "stat", error, is_entry)
+    with pytest.raises(type(error)):
+        put(a_store(replace(world.cluster, files=files)), "01", "b", x=2)
+    assert content(a_store(world.cluster)) == {("a", "x"): 1, ("b", "x"): 2}
+
+
+@pytest.mark.parametrize("error", [FilesUnavailable("no answer"), SourceMissing("the client asked twice")])
+def test_a_commit_whose_answer_was_lost_is_found_although_another_follows_it(world, error):
+    put(a_store(world.cluster), "01", "a", x=1)
+
+    def overtaken(_source, target):
+        if is_entry(target):
+            put(a_store(world.another_process()), "02", "c", x=3)
+        return is_entry(target)
+
+    files = Interrupted(world.files, "rename_exact", error, overtaken)
+    assert put(a_store(replace(world.cluster, files=files)), "01", "b", x=2) == 1
+    assert content(a_store(world.cluster)) == {("a", "x"): 1, ("b", "x"): 2, ("c", "x"): 3}
+
+
+def test_a_commit_of_another_writer_is_not_taken_for_the_own_one(world):
+    put(a_store(world.cluster), "01", "a", x=1)
+
+    def overtaken(_source, target):
+        put(a_store(world.another_process()), "02", "c", x=3)
+        return is_entry(target)
+
+    class Lost(Interrupted):
+        """The answer is lost, and nothing was done."""
+
+        def rename_exact(self, source, target):
+            if overtaken(source, target):
+                raise FilesUnavailable("no answer")
+
+    files = Lost(world.files, "", None, None)
+    with pytest.raises(FilesUnavailable):
+        put(a_store(replace(world.cluster, files=files)), "01", "b", x=2)
+    assert content(a_store(world.cluster)) == {("a", "x"): 1, ("c", "x"): 3}
+
+
+def test_a_directory_that_another_writer_has_just_made_stays_whatever_this_machines_clock_says(world):
+    class AheadClock:
+        def now_ms(self):
+            return world.clock.now_ms() + 40 * DAY
+
+        def sleep_ms(self, _ms):
+            pass
+
+    store, fresh = a_store(replace(world.cluster, clock=AheadClock()), expire_after_ms=DAY), str(uuid.uuid4())
+
+    def make_another(what):
+        if what.startswith("rename_exact"):
+            world.files.writer.make_directory(f"{store.data}/{fresh}")
+
+    world.files.before_step = make_another
+    put(store, "01", "a", x=1)
+    assert fresh in data_directories(world, store)
+
+
+def test_rows_that_expire_while_they_are_written_again_leave_nothing_behind(world):
+    store = a_store(world.cluster)
+    put(store, "01", "a", x=1)
+    put(store, "02", "b", x=2)
+    source = next(file for file in store.newest()[1].files if file.part == "02")
+    aside = f"{ROOT}/aside"
+    tries = []
+
+    def parts(_before):
+        tries.append(1)
+        yield Part("01", [("hive", "sales", "a")], lambda: [short_row("a", "x", 3)])
+        place = names.join(store.top, source.place)
+        world.files.writer.rename_into(*((place, aside) if len(tries) == 1 else (aside, place)))
+        yield Part("02", [], lambda: [short_row("b", "y", 4)])
+
+    store.change(OVERWRITE, parts)
+    assert len(tries) == 2
+    assert content(store) == {("a", "x"): 3, ("b", "x"): 2, ("b", "y"): 4}
+    # Of the first try nothing is left: two files of now, two of before.
+    assert len(data_directories(world, store)) == 4
+
+
+@pytest.mark.parametrize("ahead_ms", [-40 * DAY, 40 * DAY])
+def test_a_wrong_clock_of_this_machine_takes_nothing_that_another_writer_is_about_to_commit(world, ahead_ms):
+    class WrongClock:
+        def now_ms(self):
+            return world.clock.now_ms() + ahead_ms
+
+        def sleep_ms(self, _ms):
+            pass
+
+    store, other = a_store(replace(world.cluster, clock=WrongClock()), expire_after_ms=DAY), a_store(world.another_process(), DAY)
+    put(store, "01", "a", x=1)
+    made = []
+
+    def write_meanwhile(_before):
+        made.append(1)
+        yield Part("02", [], lambda: [short_row("b", "x", 2)])
+        if len(made) == 1:
+            # The other one has written its file, and has not committed it yet.
+            put(store, "03", "c", x=3)
+
+    other.change(OVERWRITE, write_meanwhile)
+    assert content(store) == {("a", "x"): 1, ("b", "x"): 2, ("c", "x"): 3}
+
+
+def test_nothing_is_written_where_somebody_else_waits_for_it(world, store):
+    world.files.writer.make_directory(store.top)
+    world.files.namespace.find(store.top).attributes = replace(world.files.namespace.find(store.top).attributes, owner="mallory")
+    before = world.picture()
+    with pytest.raises(NeedsInvestigation) as stopped:
+        put(store, "01", "a", x=1)
+    assert stopped.value.reason.code is Code.RECORDS_OF_ANOTHER
+    assert world.picture() == before
+
+
+class Sleeping:
+    """Files of a process that sleeps for days before or after its commit gets its number, or after that was looked at, while another one
+    commits.
+    """
+
+    def __init__(self, world, when):
+        self._files, self._when, self._other = world.files, when, a_store(world.another_process(), 1000)
+        self._advance = world.files.namespace.advance
+
+    def __getattr__(self, name):
+        return getattr(self._files, name)
+
+    def rename_exact(self, source, target):
+        if self._when == "before":
+            self._sleep()
+        self._files.rename_exact(source, target)
+        if self._when == "after":
+            self._sleep()
+
+    def stat(self, path):
+        found = self._files.stat(path)
+        if self._when == "at last" and is_entry(path):
+            self._sleep()
+        return found
+
+    def _sleep(self):
+        for number in range(3):
+            self._advance(3 * DAY)
+            put(self._other, f"0{number + 3}", f"c{number}", x=number)
+
+
+@pytest.mark.parametrize("when", ["before", "after", "at last"])
+def test_a_writer_that_slept_for_days_says_so_and_takes_nothing_that_others_name(world, when):
+    store = a_store(world.cluster, 1000)
+    for number in range(3):
+        put(store, "01", "a", x=number)
+    sleeper = a_store(replace(world.cluster, files=Sleeping(world, when)), 1000)
+    # Its own unfinished commit has gone meanwhile, so it cannot take a number that is free again.
+    errors = {"before": pytest.raises(SourceMissing), "after": pytest.raises(Unusable), "at last": nullcontext()}
+    with errors[when]:
+        put(sleeper, "02", "b", x=2)
+    others = {("a", "x"): 2, ("c0", "x"): 0, ("c1", "x"): 1, ("c2", "x"): 2}
+    assert content(store) == (others if when == "before" else {**others, ("b", "x"): 2})
+    put(store, "02", "b", x=3)
+    assert content(store) == {**others, ("b", "x"): 3}
+
+
 def test_without_space_nothing_changes_and_nothing_is_left(world, store):
     put(store, "01", "a", x=1)
     files = data_directories(world, store)
@@ -328,10 +521,10 @@ def test_a_commit_cannot_name_anything_but_rows(world, store, place, action):
         content(store)
 
 
-@pytest.mark.parametrize("below", ["", "log", "data", f"log/{names.log_entry(0)}"])
+@pytest.mark.parametrize("below", ["..", "", "log", "data", f"log/{names.log_entry(0)}"])
 def test_what_others_own_or_may_write_is_not_believed(world, store, below):
     put(store, "01", "a", x=1)
-    path = names.join(store.top, below) if below else store.top
+    path = {"..": names.parent(store.top), "": store.top}.get(below) or names.join(store.top, below)
     world.files.guard({path: Guard(0o772, 0o646)})
     with pytest.raises(NeedsInvestigation) as stopped:
         content(store)

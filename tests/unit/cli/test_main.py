@@ -62,7 +62,7 @@ def run(capsys, monkeypatch):
         (["catalogue", "show", "--of", "files"], "invalid choice: 'files'"),
         (["catalogue", "show", "--limit", "0"], "'0' is no number of rows"),
         (["catalogue", "show", "--set", "catalogue.relative_path=../x"], 'catalogue.relative_path is "../x"'),
-        (["catalogue", "show", "--set", "catalogue.tables=a/../../b"], 'catalogue.tables is "a/../../b"'),
+        (["catalogue", "show", "--set", "catalogue.tables=a/b"], 'catalogue.tables is "a/b"'),
         (["catalogue", "show", "--set", "catalogue.expire_after=7"], 'catalogue.expire_after is "7"'),
         (["catalogue", "show", "--set", "catalogue.level=row"], 'catalogue.level is "row"'),
         (["cleanup", "--table", "d.t", "--older-than", "7"], 'command line --older-than: keep_for is "7"'),
