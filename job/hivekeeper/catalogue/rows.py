@@ -28,6 +28,9 @@ Filter = Tuple[str, ...]
 # Outcomes after which other files are live. A verify counts files too.
 EXCHANGED = (Outcome.SWAPPED, Outcome.ROLLED_BACK, Outcome.OVERWRITTEN)
 
+# Of one cell, in characters; names in the metastore are far shorter.
+MOST_TEXT = 2**16
+
 VIEW_KINDS = ("VIRTUAL_VIEW", "MATERIALIZED_VIEW")
 
 
@@ -82,7 +85,12 @@ def _row(component: Component, cells: Mapping[str, Any]) -> Row:
     unknown = cells.keys() - component.columns.keys()
     if unknown:
         raise KeyError(f"{component.name} has no column {sorted(unknown)}")
-    return tuple(cells.get(column) for column in component.columns)
+    return tuple(_bounded(cells.get(column)) for column in component.columns)
+
+
+def _bounded(cell: Any) -> Any:
+    """A table's owner chooses its columns, properties and views: they do not decide how large the catalogue gets."""
+    return f"{cell[:MOST_TEXT]}…" if isinstance(cell, str) and len(cell) > MOST_TEXT else cell
 
 
 def _identity(result: CommandResult, full_name: str, key: str, identifier: str, kind: str) -> Dict[str, Any]:

@@ -366,6 +366,25 @@ def test_its_own_tables_are_not_compacted(world):
     assert result.code is Exit.REFUSED
 
 
+def test_a_definition_of_megabytes_is_cut(world):
+    wide = a_table(["dt"], name="wide", owner="o" * 1_000_000)
+    world.add_table(wide, {"dt=1": [1000]})
+    view = a_table(name="long", kind="VIRTUAL_VIEW", location="", view_text="SELECT " + "1 + " * 500_000 + "1")
+    world.catalog.add_table(view)
+    everything(world)
+    (owner,) = [row[0] for row in rows_in(world.cluster, TABLES, ("owner",), table_name="wide", metadata_kind="TABLE")]
+    (text,) = [row[0] for row in rows_in(world.cluster, VIEWS, ("view_text",))]
+    assert (len(owner), len(text), text[-1]) == (2**16 + 1, 2**16 + 1, "…")
+
+
+def test_what_controls_a_terminal_is_shown_as_text(world):
+    world.add_table(a_table(["dt"], name="odd", owner="\x1b[31mroot"), {"dt=1": [1000]})
+    everything(world)
+    shown = ask(world, Request("show", columns=("table_name", "owner")))
+    assert "\x1b" not in screen.render(shown)
+    assert "\x1b" not in document.to_json(document.build(shown))
+
+
 # ---- the command
 
 
