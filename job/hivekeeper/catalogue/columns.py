@@ -29,7 +29,10 @@ _IDENTITY = {**dict.fromkeys(KEYS, "string"), "metadata_kind": "string", "run": 
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """One table of the catalogue; each exists once. Its rows lie in parts, one file each: `part` names the column that says which."""
+    """One table of the catalogue; each exists once. Its rows lie in parts, one file each: `part` names the column that says which.
+
+    A new column comes last: the metastore compares the types of columns by their position.
+    """
 
     name: str
     part: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import Dict, Optional, Sequence, Tuple
 
 from hivekeeper.catalogue.catalogue import Catalogue
@@ -15,7 +15,8 @@ from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
-from hivekeeper.ports import Cluster
+from hivekeeper.names import RUN
+from hivekeeper.ports import Cluster, Row
 from hivekeeper.report.results import CatalogueAnswer, CommandResult
 
 log = logging.getLogger(__name__)
@@ -79,10 +80,21 @@ def _show(catalogue: Catalogue, selected: Selection, request: Request) -> Catalo
         only["metadata_key"] = request.key
     if len(selected.tables) == 1 and not selected.databases:
         only["database_name"], _, only["table_name"] = selected.tables[0].lower().partition(".")
-    rows = catalogue.read(component, (*columns, "database_name", "table_name"), only)
-    wanted = (row[:-2] for row in rows if _is_selected(selected, str(row[-2]), str(row[-1])))
-    found = tuple(islice(wanted, request.limit + 1))
-    return CatalogueAnswer(SHOW, component.name, columns, found[: request.limit], has_more=len(found) > request.limit)
+    rows = catalogue.read(component, (*columns, *_ORDER), only)
+    wanted = (row for row in rows if _is_selected(selected, str(row[-3]), str(row[-2])))
+    # The ids of runs begin with their time.
+    first = heapq.nlargest if component is RUNS else heapq.nsmallest
+    found = [row[: len(columns)] for row in first(request.limit + 1, wanted, key=_place_of)]
+    return CatalogueAnswer(SHOW, component.name, columns, tuple(found[: request.limit]), has_more=len(found) > request.limit)
+
+
+_ORDER = ("metadata_key", "database_name", "table_name", "metadata_identifier")
+
+
+def _place_of(row: Row) -> Tuple[str, ...]:
+    """Runs are ordered by their ids, all others by their tables."""
+    key, *table = map(str, row[-len(_ORDER) :])
+    return (key, *table) if RUN.fullmatch(key) else (*table, key)
 
 
 def _is_selected(selected: Selection, database: str, table: str) -> bool:

@@ -419,6 +419,19 @@ def test_show_takes_a_component_a_kind_columns_a_key_tables_and_a_limit(world):
         rows(Request("show", columns=("rows",)))
 
 
+def test_show_is_in_order_tables_by_name_and_runs_by_time(world, desk):
+    for name in ("zebra", "ant", "middle"):
+        world.add_table(a_table(name=name), {"": [1000] * 4})
+    everything(world)
+    assert [row[0] for row in ask(world, Request("show", columns=("table_name",))).catalogue.rows] == ["ant", "events", "middle", "zebra"]
+    found = ask(world, Request("show", kind="PARTITION", columns=("partition_name",), limit=3), Selection(tables=("sales.events",)))
+    assert [row[0] for row in found.catalogue.rows] == ["dt=1", "dt=2", "dt=3"]
+    runs = [record(world, desk.analyze()).run for _ in range(3)]
+    shown = ask(world, Request("show", "runs", columns=("run",), limit=3), Selection(tables=("sales.events",)))
+    assert [row[0] for row in shown.catalogue.rows] == ["20260201t000000z-0000", runs[2], runs[1]]
+    assert shown.catalogue.has_more
+
+
 def test_delete_removes_the_rows_of_tables_or_of_one_key(world):
     world.add_table(a_table(name="plain"), {"": [1000] * 4})
     everything(world)
