@@ -56,6 +56,11 @@ class Jail:
             return cls(table.full_name)
         return cls(table.full_name, (location, ControlPaths.of(location, table.partitioned).top))
 
+    @classmethod
+    def of_records(cls, table: str, *places: str) -> Jail:
+        """Records without a table: its control directory, and where that is set aside. No place inside the root of a file system."""
+        return cls(table, tuple(place for place in places if _path_of(names.parent(place))))
+
     def require(self, path: str) -> None:
         """Raise NeedsInvestigation if a path is outside all places or not in its normal form."""
         if not any(path == place or path.startswith(place + "/") for place in self.places):

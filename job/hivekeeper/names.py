@@ -23,6 +23,9 @@ CHECKPOINT = re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.json\.gz")
 TABLE = re.compile(r"(?P<database>[^.\x00-\x1f\x7f]+)\.(?P<table>[^.\x00-\x1f\x7f]+)")
 BACKUP_PLACE = re.compile(rf"runs/(?P<directory>{RUN_DIRECTORY.pattern})/retired/(?P<unit>u[0-9]{{5,}})")
 
+# A control directory that is being removed, with the end of its name: nothing, or that of the directory beside which it lay.
+REMOVED = re.compile(rf"\.hivekeeper\.removed-(?P<run>{RUN.pattern})(?P<rest>-.+)?", re.DOTALL)
+
 RunId = NewType("RunId", str)
 # A unit's number in its run's plan, from 1.
 UnitNumber = NewType("UnitNumber", int)
@@ -214,8 +217,33 @@ class ControlPaths:
         return cls(join(parent(location), f"{CONTROL}-{base(location)}"))
 
     @property
+    def is_inside(self) -> bool:
+        """Whether it is inside the table's directory, as that of a partitioned table is."""
+        return base(self.top) == CONTROL
+
+    @property
+    def home(self) -> str:
+        """The table's directory."""
+        return parent(self.top) if self.is_inside else join(parent(self.top), base(self.top)[len(CONTROL) + 1 :])
+
+    def removed(self, run: str) -> str:
+        """Where the control directory is while a run removes it. The dot tells it from every control directory."""
+        return join(parent(self.top), f"{CONTROL}.removed-{run}{base(self.top)[len(CONTROL) :]}")
+
+    @classmethod
+    def of_removed(cls, path: str) -> Optional[ControlPaths]:
+        """Where a control directory was before a run began to remove it, None if this is no such directory."""
+        match = REMOVED.fullmatch(base(path))
+        return cls(join(parent(path), CONTROL + (match["rest"] or ""))) if match else None
+
+    @property
     def lock(self) -> str:
         return join(self.top, "lock")
+
+    @property
+    def mark(self) -> str:
+        """Since when the directory is known to belong to no table."""
+        return join(self.top, "orphan.json")
 
     @property
     def log(self) -> str:

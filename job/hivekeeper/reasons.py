@@ -379,6 +379,12 @@ class Code(Coded):
         "the run changed no files, left no backup, or its record is gone",
         f"name another; {_HISTORY}",
     )
+    RECORDS_NEEDED = (
+        Topic.COMMAND,
+        Exit.REFUSED,
+        "`forget`: a backup or record is left, a run was interrupted, or the control directory holds a file that Hivekeeper does not write",
+        "what the message says: `cleanup`, `unpin` or `recover`, or move the file away",
+    )
     NO_PARTITIONS = Topic.COMMAND, Exit.REFUSED, "`--where` on a table without partitions", "leave out `--where`"
     UNREADABLE_VALUE = (
         Topic.COMMAND,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Callable, List, Optional, Sequence
 
 from hivekeeper import names
-from hivekeeper.commands import analyze, backup, cleanup, compact_swap, history, pin, recover, rollback, verify
+from hivekeeper.commands import analyze, backup, cleanup, compact_swap, forget, history, pin, recover, rollback, verify
 from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
@@ -64,6 +64,9 @@ class Desk:
 
     def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
         return cleanup.clean_up(self._context(settings=replace(rules, discard=how), dry_run=dry_run))
+
+    def forget(self, dry_run: bool = False) -> CommandResult:
+        return forget.forget(self._context(dry_run=dry_run))
 
     def history(self, files_of: Optional[str] = None, at: Optional[int] = None, where: Optional[str] = None, **more: bool) -> CommandResult:
         return history.show_history(self._context(where), history.View(files_of, at, **more))

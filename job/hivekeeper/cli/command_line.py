@@ -109,7 +109,7 @@ def check_together(parsed: argparse.Namespace, selected: Selection) -> None:
         raise UsageError("--files and --run belong together", next="give both, or neither to list all runs")
     if parsed.command == "history" and sum((parsed.files, parsed.at is not None, parsed.partitions, parsed.cleanups, parsed.orphans)) > 1:
         raise UsageError("--files, --at, --partitions, --cleanups and --orphans cannot be combined", next="give one of them")
-    if parsed.command == "history" and parsed.orphans and (selected.tables or selected.exclude or parsed.where):
+    if getattr(parsed, "orphans", False) and (selected.tables or selected.exclude or parsed.where or getattr(parsed, "run_key", None)):
         raise UsageError("--orphans is about whole databases", next="give --database alone")
     if parsed.command == "history" and parsed.where and (parsed.at is not None or parsed.cleanups):
         name, what = ("--cleanups", "a cleanup") if parsed.cleanups else ("--at", "a version of the log")

@@ -61,6 +61,7 @@ def build_parser() -> Parser:
     _add_verify(commands)
     _add_rollback(commands)
     _add_cleanup(commands)
+    _add_forget(commands)
     _add_history(commands)
     _add_pins(commands)
     _add_recover(commands)
@@ -164,7 +165,21 @@ def _add_cleanup(commands: Any) -> None:
         "Deletes the backups that no rule keeps; pinned backups stay. Before a file is deleted it is compared with the backup's manifest.",
     )
     _add_selection(parser, no_where="its rules are about all partitions of a table")
+    orphans = "instead: discard what dropped tables have left in each --database; the first time it is only marked (docs/retention.md)"
+    parser.add_argument("--orphans", action="store_true", help=orphans)
     _add_run_key(parser)
+    _add_common(parser)
+
+
+def _add_forget(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "forget",
+        "remove every trace of Hivekeeper from a table whose backups are gone",
+        "Removes the table's control directory with its log, and backup tables that show nothing any more. It refuses a table of which a\n"
+        "backup or record is left, or a run was interrupted. Files of the table are not touched, and it can be compacted again.",
+    )
+    _add_selection(parser, no_where="it is about a whole table")
     _add_common(parser)
 
 

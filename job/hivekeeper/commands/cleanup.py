@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table, run_keys
@@ -22,6 +22,7 @@ from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock, table_log
+from hivekeeper.steps.cleanup import AskLives
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
@@ -40,7 +41,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts, _ = judge(cluster, table, control, history, settings)
-        backups = tuple(_outcome(verdict, (), dry_run=True) for verdict in verdicts)
+        backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
         return TableOutcome(table.full_name, backups=backups, window=retention.find_window(history, verdicts, cluster.clock.now_ms()))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
@@ -52,7 +53,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
             verdicts, lives = judge(cluster, table, control, history, settings)
         window = retention.find_window(history, verdicts, cluster.clock.now_ms())
         if all(verdict.keep for verdict in verdicts):
-            backups = tuple(_outcome(verdict, ()) for verdict in verdicts)
+            backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups, window=window)
         per_table.require_time(cluster, table)
         outcome = carry_out(context, table, control, history, verdicts, lives, lock)
@@ -83,6 +84,7 @@ def carry_out(
     verdicts: Sequence[Verdict],
     lives: Mapping[str, str],
     lock: Lock,
+    ask_lives: Optional[AskLives] = None,
 ) -> TableOutcome:
     """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
@@ -96,9 +98,10 @@ def carry_out(
             run_directory.write_plan(run, plan)
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
-            units = cleanup.discard_units(run, plan, lives, context.settings_for(table.full_name).delete_pause_ms)
+            pause_ms = context.settings_for(table.full_name).delete_pause_ms
+            units = cleanup.discard_units(run, plan, lives, pause_ms, ask_lives)
         finish.finish_units(run, units)
-    outcome = TableOutcome(table.full_name, context.run, backups=tuple(_outcome(verdict, units) for verdict in verdicts))
+    outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
         finish.tidy_up(cluster, table, control)
@@ -135,7 +138,7 @@ def parameters_of(settings: Settings, plan: RunPlan) -> Dict[str, object]:
     }
 
 
-def _outcome(verdict: Verdict, units: Iterable[UnitResult], dry_run: bool = False) -> BackupOutcome:
+def outcome_of(verdict: Verdict, units: Iterable[UnitResult], dry_run: bool = False) -> BackupOutcome:
     if verdict.keep:
         return BackupOutcome(verdict.backup, BackupState.KEPT, verdict.reason)
     staying = tuple((effect.partition, why) for effect, why in verdict.staying)

@@ -40,9 +40,9 @@ def _orphans_of(context: Context, database: str, homes: Mapping[str, str]) -> Ta
         tables = list(cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values())
         tables = [_qualified(cluster, table) for table in tables]
         known = {table.full_name for table in tables}
-        found = orphans.find_backup_tables(tables, lambda name: name in known or _exists(cluster, name))
+        found = orphans.find_backup_tables(tables, lambda name: name in known or exists(cluster, name))
         if database in homes and not cluster.files.is_foreign(homes[database]):
-            found += orphans.find_records(cluster, homes[database], tables, context.settings_for)
+            found += orphans.find_records(cluster, database, homes[database], tables, context.settings_for)
         for table in tables:
             found += _orphans_in(context, table)
     except HivekeeperError as error:
@@ -61,7 +61,8 @@ def _qualified(cluster: Cluster, table: Table) -> Table:
         return replace(table, location="")
 
 
-def _exists(cluster: Cluster, name: str) -> bool:
+def exists(cluster: Cluster, name: str) -> bool:
+    """Whether the metastore has a table of this name now; a text that is no name counts as one that exists."""
     database, _, base = name.partition(".")
     return not names.TABLE.fullmatch(name) or base in cluster.metastore.tables(database, [base])
 

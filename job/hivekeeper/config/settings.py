@@ -283,7 +283,9 @@ class Settings:
 class RunSettings:
     """Settings that apply to a whole run."""
 
-    dry_run: bool = setting("dry_run", FLAG, "false", "Print the plan and change nothing.", flag=Flag("--dry-run", commands=LONG))
+    dry_run: bool = setting(
+        "dry_run", FLAG, "false", "Print the plan and change nothing.", flag=Flag("--dry-run", commands=(*LONG, "forget"))
+    )
     max_duration_ms: Optional[int] = setting(
         "max_duration",
         optional(DURATION),

@@ -1,23 +1,31 @@
-"""What is left of tables, backups and runs that are not there any more, and what each leftover means.
+"""What is left of tables, backups and runs that are not there any more, what each leftover means, and which may be discarded.
 
-Pure. `steps/orphans.py` looks for them.
+Pure. `steps/orphans.py` looks for them. Where it is not certain that a table was dropped, its leftovers stay.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Iterable, Optional, Tuple
+import re
+from dataclasses import dataclass, replace
+from typing import Collection, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.codes import Coded
-from hivekeeper.model import Table
+from hivekeeper.model import Column, Storage, Table
 from hivekeeper.names import ControlPaths
+from hivekeeper.plan import eligibility
+from hivekeeper.plan.retention import Verdict
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.run_files import RunPlan, is_inside
 
 
 class OrphanKind(Coded):
     """A kind of leftover, and its meaning."""
 
     RECORDS = "a control directory that belongs to no table, with the backups in it"
+    REMOVED = "a control directory whose removal by `cleanup --orphans` or `forget` was interrupted"
     BACKUP_TABLE = "a backup table of a table that is gone"
     BACKUP = "a backup that the log knows and that is not at its place"
     RUN = "a run without an entry in the log: it is at work, or was interrupted"
@@ -26,10 +34,25 @@ class OrphanKind(Coded):
         self.meaning = meaning
 
 
+class OrphanState(Coded):
+    """What became of a leftover: whether something was deleted, and the meaning."""
+
+    FOUND = False, "nothing is done to it: `why` and `next` explain it"
+    MARKED = False, "its table was dropped; what is in it goes once the mark is older than `min_age`"
+    KEPT = False, "its table was dropped, and all backups in it are kept"
+    PLANNED = False, "a dry run would discard backups in it, or remove it"
+    DISCARDED = True, "backups in it are deleted, the others and the directory stay"
+    REMOVED = True, "it is gone"
+
+    def __init__(self, did_something: bool, meaning: str) -> None:
+        self.did_something = did_something
+        self.meaning = meaning
+
+
 @dataclass(frozen=True)
 class Orphan:
     """A leftover: a directory, or a backup table by its name. `table` and `run` are "" if not known; files and bytes are of its backups, by
-    the log; `last_ms` is the time of the last entry.
+    the log; `last_ms` is the time of the last entry. `is_read`: whether its records could be read.
     """
 
     kind: OrphanKind
@@ -42,12 +65,18 @@ class Orphan:
     files: int = 0
     size_bytes: int = 0
     last_ms: Optional[int] = None
+    state: OrphanState = OrphanState.FOUND
+    is_read: bool = True
 
 
-def explain_records(control: str, table_id: str, tables: Iterable[Table]) -> Tuple[str, str]:
+def explain_records(control: str, table_id: str, tables: Iterable[Table], database: str) -> Tuple[str, str]:
     """Why a control directory belongs to no table, by the last table in its log; and what to do. `tables` are those of the database."""
     name, _, created = table_id.rpartition("@")
     tables = list(tables)
+    discard = (
+        "its old files are readable there as they are; when nobody needs them: "
+        f"hivekeeper cleanup --orphans --database {quoting.shell(database)}"
+    )
     for table in tables:
         if created.isdigit() and int(created) == table.create_time != 0:
             home = ControlPaths.of(table.location, table.partitioned).top
@@ -58,15 +87,115 @@ def explain_records(control: str, table_id: str, tables: Iterable[Table]) -> Tup
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
     if any(table.full_name == name for table in tables):
-        return f"{name} was dropped and created again elsewhere", _BY_HAND
-    return f"{name or 'its table'} was dropped, or is in another database now", _BY_HAND
-
-
-_BY_HAND = "its old files are readable there as they are; when nobody needs them, remove the directory by hand"
+        return f"{name} was dropped and created again elsewhere", discard
+    return f"{name or 'its table'} was dropped, or is in another database now", discard
 
 
 def explain_backup_table(table: Table, of: str) -> Tuple[str, str]:
     """Why a backup table is left, and what to do. Anybody can give a table the property that marks one."""
-    is_ours = table.kind == "EXTERNAL_TABLE" and table.parameters.get("external.table.purge", "").lower() == "false"
-    then = "DROP TABLE deletes no file of it" if is_ours else "it is not as Hivekeeper makes them: DROP TABLE may delete its files"
+    then = (
+        "DROP TABLE deletes no file of it" if _is_harmless(table) else "it is not as Hivekeeper makes them: DROP TABLE may delete its files"
+    )
     return f"its table {of} is gone", then
+
+
+def _is_harmless(table: Table) -> bool:
+    return table.kind == "EXTERNAL_TABLE" and table.parameters.get("external.table.purge", "").lower() == "false"
+
+
+# Where the location of a backup table is: its run's own directory for that, or the old files of an unpartitioned table.
+_SHOWN = re.compile(rf"runs/(?P<run>{names.RUN.pattern})(?:\.t[1-9][0-9]*)?/(?:backup_table|retired/u[0-9]{{5,}})")
+
+
+def why_not_ours(table: Table, of: str, prefix: str) -> str:
+    """Why a backup table is not exactly as we make them, "" if it is. What is not may be somebody's rescue of rows, or a forgery."""
+    if not _is_harmless(table) or "TRANSLATED_TO_EXTERNAL" in table.parameters:
+        return "its files may go with it"
+    top, _, below = table.location.rpartition(f"/{names.CONTROL}")
+    inside = _SHOWN.fullmatch(below.partition("/")[2]) if top else None
+    if inside is None or not (below.startswith(("/", "-"))):
+        return "it does not lie in a control directory"
+    if table.name != names.backup_name(prefix, of.partition(".")[2], names.RunId(inside["run"])).lower():
+        return f"its name is not that of a backup table of run {inside['run']}"
+    return ""
+
+
+# ---- may a control directory go?
+
+
+def ids_of(history: History, plans: Iterable[RunPlan] = ()) -> FrozenSet[str]:
+    """The tables that the log, and the plans of interrupted runs, were ever about."""
+    return frozenset([*(run.table_id for run in history.runs), *(table_id(plan.table) for plan in plans)])
+
+
+def names_of(ids: Iterable[str]) -> FrozenSet[str]:
+    return frozenset(id.rpartition("@")[0] for id in ids)
+
+
+def why_not_dropped(ids: Collection[str], database: str, tables: Iterable[Table]) -> str:
+    """Why it is not certain that each of these tables was dropped, "" if it is. `tables` are those of all databases.
+
+    No statement changes a table's creation time, and none takes it over, so a table that was renamed or moved still has it, under any name
+    and in any database.
+    """
+    created = {id.rpartition("@")[2] for id in ids}
+    if not all(one.isdigit() and int(one) for one in created):
+        return "its log does not say when its table was created"
+    others = sorted(name for name in names_of(ids) if name.partition(".")[0] != database)
+    if others:
+        return f"its log is about {others[0]}, which is not in the database {database}"
+    times, known = {int(one) for one in created}, False
+    for table in tables:
+        known = True
+        if table.create_time in times:
+            return f"{table.full_name} was created in the same second: it may be that table, renamed or moved"
+        if table.unreadable and not table.create_time:
+            return f"the metastore does not say when {table.full_name} was created: it may be that table"
+    # That of a test, or an empty one after a failed restore.
+    return "" if known else "the metastore has no table at all: is it the right one?"
+
+
+def why_shared(
+    ids: Iterable[str], table: Table, control: ControlPaths, others: Iterable[Table], homes: Mapping[str, str]
+) -> Optional[Reason]:
+    """Why nothing in a control directory may be moved: a table has its files in, around or beside it. Backup tables of it are no reason."""
+    own = names_of(ids)
+    for one in others:
+        touches = any(is_inside(one.location, place) or is_inside(place, one.location) for place in (control.top, table.location))
+        if one.location and touches and one.parameters.get(names.BACKUP_OF) not in own:
+            return Reason(Code.SHARED_DIRECTORY, f"{one.full_name} lies at {one.location}", "find out whose it is")
+    return eligibility.refuse_home(table, homes)
+
+
+def former_table(history: History, control: ControlPaths, database: str, plan: Optional[RunPlan]) -> Table:
+    """The table that the log was about last, with the definition of a plan that was made for it, if there is one.
+
+    `database` is where it was found, for a log without an entry.
+    """
+    name, _, created = history.table_id.rpartition("@")
+    database, _, base = (name or f"{database}.{names.base(control.home)}").partition(".")
+    columns = next((run.partition_columns for run in reversed(history.runs) if run.partition_columns is not None), ())
+    bare = Table(database, base, "", "", Storage("", "", ""), (), tuple(Column(column, "string") for column in columns))
+    known = plan.table if plan else bare
+    create_time = int(created) if created.isdigit() else 0
+    return replace(known, database=database, name=base, location=control.home, create_time=create_time, unreadable="")
+
+
+# What lets go of a backup that a rule would keep for ever, because nothing follows in the log of a table that is gone.
+_LETS_GO = {
+    Code.IN_WINDOW: "--set keep_latest_runs=",
+    Code.AMONG_NEWEST: "--set keep_latest_versions=",
+    Code.NOT_VERIFIED: "--set cleanup_requires=age",
+    Code.PINNED: "",
+}
+
+
+def how_to_let_go(verdicts: Sequence[Verdict]) -> str:
+    """What lets the backups go that stay, if not time alone does."""
+    reasons = [verdict.reason for verdict in verdicts if verdict.keep] + [why for verdict in verdicts for _, why in verdict.staying]
+    codes = list(dict.fromkeys(reason.code for reason in reasons))
+    options: List[str] = [_LETS_GO[code] for code in codes if _LETS_GO.get(code)]
+    said = [f"the rules of a table that is gone keep them for ever; {' '.join(options)} lets them go"] if options else []
+    if Code.PINNED in codes:
+        said.append("nothing releases the pin of a table that is gone: when nobody needs them, remove the directory by hand")
+    return "; ".join(said)

@@ -52,7 +52,7 @@ def _is_record(control: ControlPaths, path: str) -> bool:
         return names.RUN_DIRECTORY.fullmatch(below[1]) is not None
     if below[0] == "log" and len(below) > 1:
         return len(below) == 2 and names.log_version(below[1]) is not None
-    return below[0] in ("", "lock", "log", "runs")
+    return below[0] in ("", "lock", "log", "runs") or below == [names.base(control.mark)]
 
 
 def writers(one: Exposed, trusted: Collection[str]) -> List[str]:

@@ -151,11 +151,21 @@ def render_pin(table: TableOutcome, _width: int) -> List[str]:
     ]
 
 
+def render_forget(table: TableOutcome, _width: int) -> List[str]:
+    found = table.forgotten
+    if found is None:
+        return [f"{table.table}: nothing to forget"]
+    verb = "forgot" if table.run else "would forget"
+    tables = "".join(f", backup table {name}" for name in found.backup_tables)
+    return [f"{table.table}: {verb} {found.place} ({text.count_text(found.entries)} log entries){tables}"]
+
+
 RENDERERS: Mapping[str, Callable[[TableOutcome, int], List[str]]] = {
     "backup": render_backup,
     "verify": render_verify,
     "rollback": render_rollback,
     "cleanup": render_cleanup,
+    "forget": render_forget,
     "pin": render_pin,
     "unpin": render_pin,
 }

@@ -19,7 +19,16 @@ from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.reasons import Reason
-from hivekeeper.report.results import BackupOutcome, CatalogueAnswer, CommandResult, ImageReport, KeptFiles, TableOutcome, UnitOutcome
+from hivekeeper.report.results import (
+    BackupOutcome,
+    CatalogueAnswer,
+    CommandResult,
+    Forgotten,
+    ImageReport,
+    KeptFiles,
+    TableOutcome,
+    UnitOutcome,
+)
 from hivekeeper.report.text import escape_for_json
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
@@ -126,6 +135,7 @@ def _table(outcome: TableOutcome) -> Json:
         "cleanups": [_cleanup(run) for run in outcome.cleanups or ()],
         "orphans": [_orphan(one) for one in outcome.orphans or ()],
         "quarantined": [_quarantined(one) for one in outcome.quarantined],
+        "forgotten": _forgotten(outcome.forgotten),
     }
 
 
@@ -203,9 +213,14 @@ def _orphan(one: Orphan) -> Json:
         "files": one.files,
         "bytes": one.size_bytes,
         "last_ms": one.last_ms,
+        "outcome": one.state.code,
         "why": one.why,
         "next": one.next,
     }
+
+
+def _forgotten(one: Optional[Forgotten]) -> Optional[Json]:
+    return None if one is None else {"place": one.place, "entries": one.entries, "backup_tables": list(one.backup_tables)}
 
 
 def _old_files(one: KeptFiles) -> Json:

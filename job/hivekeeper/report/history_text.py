@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Callable, List, Mapping, Sequence, Tuple
 
 from hivekeeper.config.value_types import write_duration
-from hivekeeper.plan.orphans import Orphan
+from hivekeeper.plan.orphans import Orphan, OrphanState
 from hivekeeper.plan.quarantine import Quarantine, explain
 from hivekeeper.report import text
 from hivekeeper.report.command_text import BACKUP_HEADERS, backup_row, describe_problem, indent, limited, outcomes_text, plural, time_text
@@ -24,8 +24,6 @@ def render_history(table: TableOutcome, width: int) -> List[str]:
         return _changes(table, table.changes)
     if table.old_files is not None:
         return _old_files(table, table.old_files, width)
-    if table.orphans is not None:
-        return _orphans(table, table.orphans)
     if table.cleanups is not None:
         return _cleanups(table, table.cleanups, width)
     if not table.log:
@@ -60,7 +58,8 @@ def _old_files(table: TableOutcome, old_files: Sequence[KeptFiles], width: int) 
     return [head, indent(text.table(rows, ["PARTITION", "RUN", "WHEN", "FILES", "SIZE", "VERDICT", "WHY"], "<==>>==", width))]
 
 
-def _orphans(table: TableOutcome, orphans: Sequence[Orphan]) -> List[str]:
+def render_orphans(table: TableOutcome, orphans: Sequence[Orphan]) -> List[str]:
+    """The leftovers in a database, and what became of them."""
     if not orphans:
         return [f"{table.table}: nothing is left over"]
     size = sum(one.size_bytes for one in orphans)
@@ -68,7 +67,9 @@ def _orphans(table: TableOutcome, orphans: Sequence[Orphan]) -> List[str]:
     for one in orphans:
         held = f": {plural(one.files, 'file')}, {text.bytes_text(one.size_bytes)}" if one.files else ""
         since = f", last entry {time_text(one.last_ms)}" if one.last_ms is not None else ""
-        lines += [f"  {one.kind.text} {one.place}{held}{since}", f"    {one.why}", f"    next: {one.next}"]
+        became = "" if one.state is OrphanState.FOUND else f"{one.state.text}: "
+        lines += [f"  {became}{one.kind.text} {one.place}{held}{since}", f"    {one.why}"]
+        lines += [f"    next: {one.next}"] if one.next else []
     return lines
 
 

@@ -120,13 +120,22 @@ class KeptFiles:
 
 
 @dataclass(frozen=True)
+class Forgotten:
+    """What `forget` removed of a table: its control directory, with so many log entries in it, and backup tables."""
+
+    place: str
+    entries: int = 0
+    backup_tables: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class TableOutcome:
     """The result of one table. `recovered` holds (run, number of units by outcome) of interrupted runs that were settled first.
 
     `declined`: the operator was asked and said no. `log`, `files`, `changes`, `old_files` and `cleanups` are the results of history: all
     entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries;
-    `orphans`: the leftovers in a database, whose name is then `table`. `window`: what a cleanup keeps whole. `answered_by`: nothing was
-    done, because this run bore the command's run key already.
+    `orphans`: the leftovers in a database, whose name is then `table`. `forgotten`: what `forget` removed. `window`: what a cleanup keeps
+    whole. `answered_by`: nothing was done, because this run bore the command's run key already.
     """
 
     table: str
@@ -151,6 +160,7 @@ class TableOutcome:
     cleanups: Optional[Tuple[LoggedRun, ...]] = None
     orphans: Optional[Tuple[Orphan, ...]] = None
     quarantined: Tuple[Quarantine, ...] = ()
+    forgotten: Optional[Forgotten] = None
     declined: bool = False
 
     @property
@@ -175,7 +185,8 @@ class TableOutcome:
     @property
     def did_something(self) -> bool:
         discarded = any(backup.state.did_something for backup in self.backups)
-        return bool(self.recovered) or discarded or any(unit.outcome.is_done for unit in self.units)
+        discarded = discarded or any(orphan.state.did_something for orphan in self.orphans or ())
+        return bool(self.recovered or self.forgotten) or discarded or any(unit.outcome.is_done for unit in self.units)
 
     def count(self, outcome: Outcome) -> int:
         return sum(1 for unit in self.units if unit.outcome is outcome)

@@ -45,7 +45,10 @@ def _tables(result: CommandResult, _partitions: bool, width: int) -> List[str]:
     lines: List[str] = []
     for table in result.tables:
         block = [f"{table.table}: recovered run {run}: {_counts(counts)}" for run, counts in table.recovered]
-        block += command_text.render_answered(table) or (renderer(table, width) if table.problem is None else [])
+        if table.orphans is not None:
+            block += history_text.render_orphans(table, table.orphans)
+        else:
+            block += command_text.render_answered(table) or (renderer(table, width) if table.problem is None else [])
         lines += ["", *block] if len(block) > 1 and lines else block
     return lines if lines or result.tables else ["no table is selected"]
 

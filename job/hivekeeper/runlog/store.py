@@ -16,7 +16,7 @@ from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import checkpoint, strict
+from hivekeeper.runlog import checkpoint, orphan_mark, strict
 from hivekeeper.runlog.checkpoint import Checkpoint
 from hivekeeper.runlog.entries import longest_line
 from hivekeeper.runlog.entry_reader import read_entry
@@ -24,6 +24,7 @@ from hivekeeper.runlog.expiry import count_expired
 from hivekeeper.runlog.history import History, LoggedRun, UnitKey, reconcile
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.runlog.replay import FileSet, files_at
 from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_lines, plan_pieces
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
@@ -38,6 +39,7 @@ FileLists = Tuple[Tuple[ManifestFile, ...], Tuple[ManifestFile, ...]]
 MOST_RECORD_BYTES = 256 * 1_000_000
 # For each file an entry has two lines of up to about a kilobyte, one for the old file and one for the new.
 MOST_ENTRY_BYTES = 2 * 1024 * 1_000_000
+MOST_MARK_BYTES = 10_000
 # The bits of a mode that let others write; with an ACL they are its mask.
 WRITE_OF_OTHERS = 0o022
 # The size of one call that reads several files. The driver's JVM holds it about four times: as bytes, text, JSON and answer.
@@ -328,6 +330,23 @@ def read_plan(cluster: Cluster, table: Table, paths: RunPaths) -> Optional[RunPl
         except NewerRecord as error:
             # Unlike a log from a newer version, this plan may belong to a run that stopped in the gap.
             raise UnreadableRecord(str(error)) from error
+
+
+def read_mark(cluster: Cluster, control: ControlPaths) -> Optional[Tuple[OrphanMark, int]]:
+    """What marks a control directory as an orphan, and since when by the NameNode's clock; None without a mark that can be read.
+
+    Raises NeedsInvestigation if others may have written it.
+    """
+    file = cluster.files.stat(control.mark)
+    if file is None:
+        return None
+    _require_trusted(cluster, file)
+    if file.is_dir or file.length > MOST_MARK_BYTES:
+        return None
+    try:
+        return orphan_mark.from_text("".join(cluster.files.read_pieces(file)), control.mark), file.mtime_ms
+    except (SourceMissing, SourceReplaced, UnreadableRecord):
+        return None
 
 
 def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_bytes: int) -> str:

@@ -109,6 +109,15 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
         _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, _marks(table)))
 
 
+def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ...]:
+    """Backup tables that runs created and that exist, by name. Raises MetastoreUnavailable."""
+    found: Dict[str, Table] = {}
+    for name in backup_tables.find_unused(history, {}):
+        database, _, base = name.partition(".")
+        _find_in(cluster, database, [base], found)
+    return tuple(sorted(name for name, one in found.items() if _marks(table).items() <= one.parameters.items()))
+
+
 def _find_present(cluster: Cluster, table: Table, full_names: Iterable[str]) -> Dict[str, Table]:
     """The tables that exist. A database for which the metastore does not answer is skipped: the next run tries again."""
     by_database: Dict[str, List[str]] = {}

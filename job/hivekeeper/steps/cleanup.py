@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.names import RunId
@@ -34,12 +34,19 @@ LONGEST_REST_MS = 1000
 NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set discard: delete to delete at once"
 
 
-def discard_units(run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: int = 0) -> List[UnitResult]:
+# Asks for the directories that no backup may lie in or around, by partition.
+AskLives = Callable[[], Mapping[str, str]]
+
+
+def discard_units(
+    run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: int = 0, ask_lives: Optional[AskLives] = None
+) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `lives`: the directories of the table's partitions by name. A backup that one of them lies in is never discarded.
+    `lives`: the directories of the table's partitions by name. A backup that one of them lies in is never discarded. `ask_lives` asks for
+    them again; the table's own, if not given.
     """
-    discard = discarder(run, plan, lives, begun=False)
+    discard = discarder(run, plan, lives, begun=False, ask_lives=ask_lives)
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -60,16 +67,17 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True) -> Act:
+def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, ask_lives: Optional[AskLives] = None) -> Act:
     """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
-    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives), {})
+    ask = ask_lives or partial(find_lives, run.cluster, run.table)
+    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask), {})
 
 
 class _Shown:
     """Which backups partitions lie in or around. Somebody may point a partition there at any moment of a cleanup, which may take hours."""
 
-    def __init__(self, run: Run, plan: RunPlan, lives: Mapping[str, str]) -> None:
-        self.run, self.places = run, [unit.backup.place for unit in plan.units if unit.backup]
+    def __init__(self, run: Run, plan: RunPlan, lives: Mapping[str, str], ask: AskLives) -> None:
+        self.run, self.ask, self.places = run, ask, [unit.backup.place for unit in plan.units if unit.backup]
         self._take(lives)
 
     def _take(self, lives: Mapping[str, str]) -> None:
@@ -80,7 +88,7 @@ class _Shown:
         """Why a backup must be kept, by an answer of the metastore that is at most a minute old."""
         if self.run.cluster.clock.monotonic_ms() - self.asked_ms > MOST_AGE_OF_LIVES_MS:
             try:
-                self._take(find_lives(self.run.cluster, self.run.table))
+                self._take(self.ask())
             except MetastoreUnavailable as error:
                 return Reason(error.code, f"whether a partition lies in it cannot be asked: {error}")
             except Refused as refused:

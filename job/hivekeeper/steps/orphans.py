@@ -1,22 +1,24 @@
-"""Look for what is left of tables, backups and runs of a database that are not there any more. Reads only."""
+"""Look for what is left of tables, backups and runs of a database that are not there any more; writes only the mark of an orphan."""
 
 from __future__ import annotations
 
 import logging
-from typing import Callable, Dict, Iterator, List, Mapping, Sequence
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Refused
-from hivekeeper.model import Table
+from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records
-from hivekeeper.ports import Cluster, FilesError
+from hivekeeper.ports import Cluster, FilesError, NoPermission
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import store
+from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership
+from hivekeeper.steps.observe import look_at
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +37,19 @@ def find_backup_tables(tables: Sequence[Table], exists: Callable[[str], bool]) -
     return found
 
 
-def find_records(cluster: Cluster, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings]) -> List[Orphan]:
-    """Control directories that belong to no table, in the database's own directory and in those that its tables lie in."""
+def find_records(
+    cluster: Cluster, database: str, home: str, tables: Sequence[Table], settings_for: Callable[[str], Settings]
+) -> List[Orphan]:
+    """Control directories that belong to no table, in the database's own directory and in those that its tables lie in; and those that a
+    killed run had begun to remove.
+    """
     found: Dict[str, ControlPaths] = {}
+    removed: List[str] = []
     for parent in sorted({home, *(names.parent(table.location) for table in tables if table.location)}):
         try:
-            found.update(_controls_in(cluster, parent))
+            entries = _list_directories(cluster, parent)
+            found.update(_controls_among(parent, entries))
+            removed += _removed_among(entries)
         except (Refused, FilesError) as error:
             if parent == home:
                 raise
@@ -49,7 +58,27 @@ def find_records(cluster: Cluster, home: str, tables: Sequence[Table], settings_
     by_name = {table.full_name: table for table in tables}
     homeless = [place for place in sorted(found) if not any(_is_at_home(cluster, by_name, name) for name in touching.get(place, ()))]
     seen = cluster.files.look([found[place].top for place in homeless], 0)
-    return [_describe(cluster, place, found[place], tables, settings_for) for place in homeless if seen[found[place].top].exists]
+    removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside])
+    there = [_describe(cluster, place, found[place], database, tables, settings_for) for place in homeless if seen[found[place].top].exists]
+    return there + [_explain_removed(path, database) for path in sorted(set(removed))]
+
+
+def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
+    try:
+        seen = look_at(lambda some: cluster.files.look_hidden(some, MOST_LISTED), places)
+    except NoPermission as error:
+        log.warning("step=find-orphans reason=%r", f"removals that were interrupted are not looked for: {error}")
+        return []
+    return [path for snapshot in seen.values() for path in _removed_among(snapshot.entries)]
+
+
+def _removed_among(entries: Iterable[FileInfo]) -> List[str]:
+    return [entry.path for entry in entries if entry.is_dir and ControlPaths.of_removed(entry.path)]
+
+
+def _explain_removed(path: str, database: str) -> Orphan:
+    why = "a run that removed it was interrupted, or is at work"
+    return Orphan(OrphanKind.REMOVED, path, "", why, f"hivekeeper cleanup --orphans --database {quoting.shell(database)}")
 
 
 def _is_at_home(cluster: Cluster, known: Mapping[str, Table], name: str) -> bool:
@@ -59,8 +88,7 @@ def _is_at_home(cluster: Cluster, known: Mapping[str, Table], name: str) -> bool
     return table is not None and BACKUP_OF not in table.parameters
 
 
-def _controls_in(cluster: Cluster, parent: str) -> Mapping[str, ControlPaths]:
-    """Where control directories may be, by the directory that would be the table's."""
+def _list_directories(cluster: Cluster, parent: str) -> List[FileInfo]:
     entries = cluster.files.look([parent], MOST_LISTED + 1)[parent].entries
     if len(entries) > MOST_LISTED:
         raise Refused(
@@ -68,9 +96,14 @@ def _controls_in(cluster: Cluster, parent: str) -> Mapping[str, ControlPaths]:
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, or look there by hand",
         )
+    return [entry for entry in entries if entry.is_dir]
+
+
+def _controls_among(parent: str, directories: Iterable[FileInfo]) -> Mapping[str, ControlPaths]:
+    """Where control directories may be, by the directory that would be the table's."""
     prefix = f"{names.CONTROL}-"
     found = {}
-    for entry in (entry for entry in entries if entry.is_dir):
+    for entry in directories:
         if entry.name.startswith(prefix):
             place = names.join(parent, entry.name[len(prefix) :])
             found[place] = ControlPaths.of(place, partitioned=False)
@@ -81,17 +114,22 @@ def _controls_in(cluster: Cluster, parent: str) -> Mapping[str, ControlPaths]:
 
 
 def _describe(
-    cluster: Cluster, place: str, control: ControlPaths, tables: Sequence[Table], settings_for: Callable[[str], Settings]
+    cluster: Cluster,
+    place: str,
+    control: ControlPaths,
+    database: str,
+    tables: Sequence[Table],
+    settings_for: Callable[[str], Settings],
 ) -> Orphan:
     trusted = settings_for(f"{names.base(names.parent(place))}.{names.base(place)}").trusted_owners
     unknown = Table.without_definition("(no table)", names.base(place), "")
     try:
         ownership.require_own_records(cluster, unknown, control, trusted)
         history = store.read_history(cluster, control)
-        unfinished = _unfinished(cluster, control, history)
+        unfinished = find_unfinished(cluster, control, history)
     except (HivekeeperError, FilesError) as error:
-        return Orphan(OrphanKind.RECORDS, control.top, "", f"its records were not read: {error}", "look at them by hand")
-    why, then = explain_records(control.top, history.table_id, tables)
+        return Orphan(OrphanKind.RECORDS, control.top, "", f"its records were not read: {error}", "look at them by hand", is_read=False)
+    why, then = explain_records(control.top, history.table_id, tables, database)
     if unfinished:
         why += f". Run {unfinished[0]} was interrupted: rows that readers miss may be there alone"
     backups = [backup for backup in retention.list_backups(history) if backup.effects]
@@ -127,7 +165,7 @@ def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iter
                 effect.backup_bytes,
                 effect.timestamp_ms,
             )
-    for directory in _unfinished(cluster, control, history):
+    for directory in find_unfinished(cluster, control, history):
         yield Orphan(
             OrphanKind.RUN,
             control.run(directory).top,
@@ -138,5 +176,25 @@ def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iter
         )
 
 
-def _unfinished(cluster: Cluster, control: ControlPaths, history: History) -> List[str]:
+def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tuple[int, int]:
+    """Since when, and until when, this log is known to belong to no table, by the NameNode's clock. A mark of another state of the log is
+    replaced, and then both are now.
+    """
+    files, wanted = cluster.files, OrphanMark.of(history)
+    fresh = f"{control.mark}.part"
+    files.delete_tree(fresh)
+    files.write_new(fresh, orphan_mark.to_text(wanted))
+    now = files.stat(fresh)
+    now_ms = now.mtime_ms if now else 0
+    known = store.read_mark(cluster, control)
+    if known and known[0] == wanted and known[1] <= now_ms:
+        files.delete_tree(fresh)
+        return known[1], now_ms
+    files.delete_tree(control.mark)
+    files.rename_exact(fresh, control.mark)
+    return now_ms, now_ms
+
+
+def find_unfinished(cluster: Cluster, control: ControlPaths, history: History) -> List[str]:
+    """The directories of runs that the log does not know to be finished."""
     return [directory for directory in store.find_runs(cluster.files, control) if store.run_of(directory) not in history.finished]

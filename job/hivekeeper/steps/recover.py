@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Sequence, Tuple
+from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
@@ -36,6 +36,7 @@ from hivekeeper.steps import (
     run_directory,
     swap,
 )
+from hivekeeper.steps.cleanup import AskLives
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at
 from hivekeeper.steps.run_directory import Run
@@ -45,13 +46,17 @@ log = logging.getLogger(__name__)
 Settled = Tuple[str, Tuple[UnitResult, ...]]
 Settle = Callable[[PlannedUnit], UnitResult]
 
+SettleRun = Callable[[Run, RunPlan, RunId], Tuple[UnitResult, ...]]
+
 EXCHANGES = (COMPACT_SWAP, ROLLBACK)
 
 
-def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId) -> List[Settled]:
+def settle_runs(
+    cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId, settle: Optional[SettleRun] = None
+) -> List[Settled]:
     """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end.
 
-    Returns (run, results of its units) for each run that had a plan.
+    Returns (run, results of its units) for each run that had a plan. `settle`: instead of settle_run.
     """
     settled: List[Settled] = []
     unfinished = run_directory.find_unfinished(cluster, control)
@@ -69,7 +74,7 @@ def settle_runs(cluster: Cluster, table: Table, control: ControlPaths, lock: Loc
                 raise _unknown_files(table, paths, f"{paths.top}, which has no plan")
             continue
         run = Run(cluster, table, control, paths, lock, rights=rights)
-        settled.append((plan.run, settle_run(run, plan, by)))
+        settled.append((plan.run, (settle or settle_run)(run, plan, by)))
     finish.tidy_up(cluster, table, control)
     return settled
 
@@ -106,6 +111,16 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     units = places.confirm(run, units) if plan.operation in EXCHANGES else units
     finish.record_run(run, plan, units, {}, by)
     finish.tidy_up(run.cluster, run.table, run.control)
+    return tuple(units)
+
+
+def settle_orphaned(ask_lives: AskLives, run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
+    """Finish the cleanup of a table that is gone. Late files stay in its backups, which therefore stay too."""
+    run_directory.require_lock(run)
+    refuse_strangers(run, plan)
+    plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
+    units = _settle_units(run, plan, cleanup.discarder(run, plan, ask_lives(), ask_lives=ask_lives))
+    finish.record_run(replace(run, table=plan.table), plan, units, {}, by)
     return tuple(units)
 
 

@@ -280,7 +280,7 @@ def test_several_databases_are_all_selected():
 def test_every_command_on_tables_takes_where_or_says_why_not(command):
     run_id = ["--run", RUN] if command in ("pin", "unpin") else []
     words = [command, "--table", "d.t", "--where", "dt = '1'", *run_id]
-    if command in ("cleanup", "pin", "unpin", "recover", "doctor"):
+    if command in ("cleanup", "forget", "pin", "unpin", "recover", "doctor"):
         with pytest.raises(UsageError, match=f"{command} takes no --where: "):
             parser.build_parser().parse_args(words)
     else:

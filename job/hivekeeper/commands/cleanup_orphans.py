@@ -1,0 +1,290 @@
+"""cleanup --orphans: discard what dropped tables have left. Deletes only backups that still match their manifests, and records.
+
+Whatever is not certainly the leftover of a dropped table is explained, and stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.commands import cleanup, orphans, per_table
+from hivekeeper.commands.context import Context
+from hivekeeper.commands.open_table import count_outcomes
+from hivekeeper.config.settings import Settings
+from hivekeeper.config.value_types import write_duration
+from hivekeeper.jail import Jail, confine
+from hivekeeper.model import Table
+from hivekeeper.names import BACKUP_OF, ControlPaths
+from hivekeeper.plan import orphans as rules
+from hivekeeper.plan import retention
+from hivekeeper.plan.orphans import Orphan, OrphanKind, OrphanState
+from hivekeeper.plan.retention import Verdict
+from hivekeeper.ports import Cluster, Lock
+from hivekeeper.report.command_text import time_text
+from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
+from hivekeeper.runlog import store
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.orphan_mark import OrphanMark
+from hivekeeper.runlog.run_files import CLEANUP, RunPlan
+from hivekeeper.steps import orphans as finding
+from hivekeeper.steps import ownership, recover, removal, table_lock
+from hivekeeper.steps.census import Census
+from hivekeeper.steps.observe import find_existing, qualify_table
+
+BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
+
+# What is done to one leftover; returns it as it is then.
+Act = Callable[[Context, Census, str, Orphan], TableOutcome]
+
+
+def clean_up_orphans(context: Context) -> CommandResult:
+    """Discard what is left of dropped tables in each selected database."""
+    cluster = context.cluster
+    began = cluster.clock.monotonic_ms()
+    looked, census = orphans.show_orphans(context), Census(cluster)
+    outcomes = [outcome for found in looked.tables for outcome in _clean_up_database(context, census, found)]
+    seconds = (cluster.clock.monotonic_ms() - began) / 1000
+    return replace(
+        looked, command=CLEANUP, seconds=seconds, dry_run=context.dry_run, tables=tuple(outcomes), signal=cluster.stopping.signal
+    )
+
+
+def _clean_up_database(context: Context, census: Census, found: TableOutcome) -> List[TableOutcome]:
+    """The outcome of the database, with its leftovers as they are then; and one for each table of which backups were judged."""
+    leftovers: List[Orphan] = []
+    outcomes: List[TableOutcome] = []
+    # Records first: with a backup its backup table goes.
+    for orphan in sorted(found.orphans or (), key=lambda one: list(OrphanKind).index(one.kind)):
+        act = ACTS.get(orphan.kind) if orphan.is_read else None
+        if act is None:
+            leftovers.append(orphan)
+            continue
+        outcome = per_table.attempt(context, _subject(found.table, orphan), partial(_act_on, act, census, found.table, orphan))
+        context.cluster.log_entries.clear()
+        leftovers += outcome.orphans or [orphan]
+        if outcome.problem or outcome.backups or outcome.recovered:
+            outcomes.append(replace(outcome, orphans=None))
+    return [replace(found, orphans=tuple(leftovers) if found.orphans is not None else None), *outcomes]
+
+
+def _subject(database: str, orphan: Orphan) -> Table:
+    """A name for errors and settings. The place decides what may be changed, below."""
+    if names.TABLE.fullmatch(orphan.table):
+        database, _, name = orphan.table.partition(".")
+    else:
+        name = names.base(ControlPaths(orphan.place).home)
+    return Table.without_definition(database, name, "it is gone")
+
+
+def _act_on(act: Act, census: Census, database: str, orphan: Orphan, context: Context, table: Table) -> TableOutcome:
+    return replace(act(context, census, database, orphan), table=table.full_name)
+
+
+# ---- a backup table
+
+
+def _clean_up_backup_table(context: Context, _census: Census, _database: str, orphan: Orphan) -> TableOutcome:
+    """Drop a backup table that is exactly as we make them and shows nothing any more. No file goes with it."""
+    why = _why_not_dropped(context, orphan)
+    if why:
+        return _outcome(replace(orphan, why=f"{orphan.why}. It stays: {why}"))
+    if context.dry_run:
+        return _outcome(replace(orphan, state=OrphanState.PLANNED))
+    cluster = confine(context.cluster, Jail.of_records(orphan.table))
+    cluster.metastore.drop_backup_table(orphan.place, {BACKUP_OF: orphan.table})
+    return _outcome(replace(orphan, state=OrphanState.REMOVED, why="it showed nothing any more", next=""))
+
+
+def _why_not_dropped(context: Context, orphan: Orphan) -> str:
+    cluster = context.cluster
+    database, _, name = orphan.place.partition(".")
+    table = cluster.metastore.tables(database, [name]).get(name)
+    if table is None:
+        return ""
+    table = qualify_table(cluster.files, table)
+    why = rules.why_not_ours(table, orphan.table, context.backup_prefix)
+    if why or orphans.exists(cluster, orphan.table) or table.parameters.get(BACKUP_OF) != orphan.table:
+        return why or f"{orphan.table} is there again"
+    places = [table.location, *(cluster.files.qualify(one.location) for one in cluster.metastore.partitions(table))]
+    foreign = [place for place in places if cluster.files.is_foreign(place)]
+    there = sorted(foreign or find_existing(cluster.files, places))
+    return f"it still shows {there[0]}" if there else ""
+
+
+# ---- a removal that was interrupted
+
+
+def _finish_removal(context: Context, _census: Census, _database: str, orphan: Orphan) -> TableOutcome:
+    if context.dry_run:
+        return _outcome(replace(orphan, state=OrphanState.PLANNED))
+    removed, control = ControlPaths(orphan.place), ControlPaths.of_removed(orphan.place)
+    assert control is not None
+    cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
+    subject = Table.without_definition("(no table)", names.base(control.home), "")
+    if removal.finish_removal(cluster, subject, removed, context.cluster.trusted_owners):
+        return _outcome(replace(orphan, state=OrphanState.REMOVED, why="its removal is finished", next=""))
+    return _outcome(replace(orphan, why=f"it holds more than records, and is at {control.top} again", next=f"look at {control.top}"))
+
+
+# ---- records
+
+
+@dataclass(frozen=True)
+class _Records:
+    """A control directory without a table. `table` is the one that its log was about last; the cluster can change only this directory."""
+
+    context: Context
+    census: Census
+    database: str
+    control: ControlPaths
+    table: Table
+    settings: Settings
+    history: History
+    # Of interrupted runs.
+    plans: Tuple[RunPlan, ...] = ()
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.context.cluster
+
+    def ask_lives(self) -> Mapping[str, str]:
+        """The directories of partitions of other tables in it: somebody may have pointed them at old files to rescue rows."""
+        own = sorted(rules.names_of(rules.ids_of(self.history, self.plans)))
+        return self.census.partitions_inside(self.control.top, own)
+
+
+def _clean_up_records(context: Context, census: Census, database: str, orphan: Orphan) -> TableOutcome:
+    control = ControlPaths(orphan.place)
+    subject = _subject(database, orphan)
+    settings = context.settings_for(subject.full_name)
+    retention.refuse_contradiction(settings, subject.full_name)
+    jail = Jail.of_records(subject.full_name, control.top, control.removed(context.run))
+    context = replace(context, cluster=confine(context.cluster, jail))
+    ownership.require_own_records(context.cluster, subject, control, settings.trusted_owners)
+    records = _read(context, census, database, control, settings)
+    why = _why_not(records)
+    if why:
+        # Not even the lock is taken: it may be the control directory of a table that is elsewhere.
+        return _outcome(_stays(orphan, why))
+    if context.dry_run:
+        return _plan(records, orphan)
+    with table_lock.hold_table(context.cluster, subject, control, context.run, settings) as lock:
+        outcome, aside = _carry_out(_read(context, census, database, control, settings), orphan, lock)
+    if aside:
+        # Only now: the lock, which is in it, is released.
+        removal.delete_records(context.cluster.files, aside)
+    return outcome
+
+
+def _read(context: Context, census: Census, database: str, control: ControlPaths, settings: Settings) -> _Records:
+    """What the records say now. Raises what reading them raises."""
+    cluster = context.cluster
+    history = store.read_history(cluster, control)
+    bare = rules.former_table(history, control, database, None)
+    unfinished = [store.read_plan(cluster, bare, control.run(name)) for name in finding.find_unfinished(cluster, control, history)]
+    kept = reversed(retention.list_backups(history))
+    plan = next((plan for one in kept for plan in [store.read_plan(cluster, bare, control.run(one.directory))] if plan), None)
+    table = rules.former_table(history, control, database, plan)
+    return _Records(context, census, database, control, table, settings, history, tuple(plan for plan in unfinished if plan))
+
+
+def _why_not(records: _Records) -> str:
+    """Why nothing in a control directory may be discarded, "" if it may."""
+    begun = [plan for plan in records.plans if plan.operation != CLEANUP]
+    if begun:
+        return f"run {begun[0].run} was interrupted: rows that readers miss may be there alone"
+    ids, tables = rules.ids_of(records.history, records.plans), records.census.tables()
+    why = rules.why_not_dropped(ids, records.database, tables)
+    homes = records.cluster.metastore.database_locations()
+    shared = None if why else rules.why_shared(ids, records.table, records.control, tables, homes)
+    return shared.what if shared else why
+
+
+def _plan(records: _Records, orphan: Orphan) -> TableOutcome:
+    """What a run would do now; writes nothing."""
+    known = store.read_mark(records.cluster, records.control)
+    now_ms = records.cluster.clock.now_ms()
+    if known is None or known[0] != OrphanMark.of(records.history):
+        return _outcome(_marked(records, orphan, now_ms, "a run would mark it now"))
+    if now_ms - known[1] < records.settings.min_age_ms:
+        return _outcome(_marked(records, orphan, known[1], "it is marked"))
+    verdicts = _judge(records)
+    backups = tuple(cleanup.outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
+    goes = not verdicts or any(not verdict.keep for verdict in verdicts)
+    return _outcome(_kept(orphan, OrphanState.PLANNED if goes else OrphanState.KEPT, verdicts), backups)
+
+
+def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutcome, Optional[ControlPaths]]:
+    """Mark, or discard; and where the directory was set aside, if nothing but records was left in it."""
+    why = _why_not(records)
+    if why:
+        return _outcome(_stays(orphan, why)), None
+    since_ms, now_ms = finding.renew_mark(records.cluster, records.control, records.history)
+    if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:
+        said = "it is marked from now on" if since_ms == now_ms else "it is marked"
+        return _outcome(_marked(records, orphan, since_ms, said)), None
+    outcome, verdicts = _discard(records, lock)
+    left = _read(records.context, records.census, records.database, records.control, records.settings)
+    state = OrphanState.DISCARDED if outcome.did_something else OrphanState.KEPT
+    if retention.list_backups(left.history):
+        return replace(outcome, orphans=(_kept(orphan, state, verdicts),)), None
+    strangers = removal.find_strangers(records.cluster.files, records.control)
+    why = f"it holds {strangers[0]}, which no finished run leaves" if strangers else _why_not(left)
+    if why:
+        return replace(outcome, orphans=(replace(_stays(orphan, why), state=state),)), None
+    aside = removal.set_aside(records.cluster, records.table, records.control, lock, records.context.run)
+    gone = replace(orphan, state=OrphanState.REMOVED, why="its table was dropped, and no backup is left in it", next="")
+    return replace(outcome, orphans=(gone,)), aside
+
+
+def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verdict]]:
+    """Finish what an interrupted cleanup had begun, then discard what no rule keeps."""
+    cluster, control, context = records.cluster, records.control, records.context
+    settle = partial(recover.settle_orphaned, records.ask_lives)
+    settled = recover.settle_runs(cluster, records.table, control, lock, context.run, settle)
+    recovered = tuple((run, count_outcomes([unit.outcome for unit in units])) for run, units in settled)
+    records = replace(records, history=store.read_history(cluster, control))
+    verdicts = _judge(records)
+    outcome = TableOutcome(records.table.full_name, backups=tuple(cleanup.outcome_of(verdict, ()) for verdict in verdicts))
+    if not all(verdict.keep for verdict in verdicts):
+        per_table.require_time(cluster, records.table)
+        lives, history = records.ask_lives(), records.history
+        outcome = cleanup.carry_out(context, records.table, control, history, verdicts, lives, lock, records.ask_lives)
+    return replace(outcome, recovered=recovered), verdicts
+
+
+def _judge(records: _Records) -> Tuple[Verdict, ...]:
+    verdicts = retention.judge_backups(records.history, records.settings, records.cluster.clock.now_ms())
+    if all(verdict.keep for verdict in verdicts):
+        return verdicts
+    return retention.keep_shown(records.history, verdicts, records.control, records.ask_lives())
+
+
+def _stays(orphan: Orphan, why: str) -> Orphan:
+    known = orphan.next if orphan.next.startswith("if ") else BY_HAND
+    return replace(orphan, why=f"{orphan.why}. Nothing is discarded: {why}", next=known)
+
+
+def _marked(records: _Records, orphan: Orphan, since_ms: int, said: str) -> Orphan:
+    least = records.settings.min_age_ms
+    why = f"its table was dropped; {said}, and may go from {time_text(since_ms + least)} UTC (min_age {write_duration(least)})"
+    return replace(orphan, state=OrphanState.MARKED, why=why, next="run the same command again then")
+
+
+def _kept(orphan: Orphan, state: OrphanState, verdicts: Sequence[Verdict]) -> Orphan:
+    how = rules.how_to_let_go(verdicts)
+    return replace(orphan, state=state, why="its table was dropped", next=how or "run the same command again later")
+
+
+def _outcome(orphan: Orphan, backups: Tuple[BackupOutcome, ...] = ()) -> TableOutcome:
+    return TableOutcome(orphan.table, orphans=(orphan,), backups=backups)
+
+
+ACTS: Mapping[OrphanKind, Act] = {
+    OrphanKind.RECORDS: _clean_up_records,
+    OrphanKind.REMOVED: _finish_removal,
+    OrphanKind.BACKUP_TABLE: _clean_up_backup_table,
+}

@@ -1,0 +1,131 @@
+"""forget: remove every trace of Hivekeeper from a table whose backups are gone.
+
+Deletes only records, and backup tables that show nothing.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Tuple
+
+from hivekeeper import quoting
+from hivekeeper.commands import per_table
+from hivekeeper.commands.context import Context
+from hivekeeper.commands.open_table import find_control, require_own_place
+from hivekeeper.errors import Refused, Unusable
+from hivekeeper.jail import Jail, confine
+from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan import retention
+from hivekeeper.plan.retention import Backup
+from hivekeeper.ports import Cluster, Lock
+from hivekeeper.reasons import Code
+from hivekeeper.report.results import CommandResult, Forgotten, TableOutcome
+from hivekeeper.runlog import store
+from hivekeeper.steps import backup_tables, finish, identity, ownership, removal, run_directory, table_lock
+
+FORGET = "forget"
+
+
+def forget(context: Context) -> CommandResult:
+    """Remove what Hivekeeper keeps of each selected table."""
+    return per_table.run_on_tables(context, FORGET, forget_table)
+
+
+def forget_table(context: Context, table: Table) -> TableOutcome:
+    settings = context.settings_for(table.full_name)
+    table, control = find_control(context.cluster, table, settings)
+    own = control or ControlPaths.of(table.location, table.partitioned)
+    leftovers = removal.find_removed(context.cluster.files, own)
+    places = (own.top, own.removed(context.run), *(one.top for one in leftovers))
+    cluster = confine(context.cluster, Jail.of_records(table.full_name, *places))
+    found: Optional[Forgotten] = None
+    if control is None or context.dry_run:
+        found = _look(cluster, table, control) if control else None
+    else:
+        with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
+            found, aside = _set_aside(context, cluster, table, control, lock)
+        # Only now: the lock, which is in it, is released.
+        removal.delete_records(cluster.files, aside)
+    if not context.dry_run:
+        _finish(cluster, table, leftovers)
+    shown = found or (Forgotten(leftovers[0].top) if leftovers else None)
+    return TableOutcome(table.full_name, None if context.dry_run or shown is None else context.run, forgotten=shown)
+
+
+def _look(cluster: Cluster, table: Table, control: ControlPaths) -> Forgotten:
+    """What would be removed. Raises Refused if anything is still needed."""
+    ownership.require_own_records(cluster, table, control, cluster.trusted_owners)
+    found = _describe(cluster, table, control)
+    records = store.find_runs(cluster.files, control)
+    known = {control.run(name).top for name in records}
+    _refuse_strangers(table, [path for path in removal.find_strangers(cluster.files, control) if path not in known])
+    return found
+
+
+def _set_aside(context: Context, cluster: Cluster, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, ControlPaths]:
+    """Drop the backup tables, then set the control directory aside. Killed between: the next one does the rest."""
+    found = _describe(cluster, table, control)
+    finish.tidy_up(cluster, table, control)
+    _require_dropped(cluster, table, control)
+    _refuse_strangers(table, removal.find_strangers(cluster.files, control))
+    return found, removal.set_aside(cluster, table, control, lock, context.run)
+
+
+def _finish(cluster: Cluster, table: Table, leftovers: List[ControlPaths]) -> None:
+    for removed in leftovers:
+        if not removal.finish_removal(cluster, table, removed, cluster.trusted_owners):
+            back = ControlPaths.of_removed(removed.top)
+            raise Refused(
+                f"{table.full_name}: an interrupted forget had set records aside that are still needed; they are at "
+                f"{back.top if back else removed.top} again",
+                code=Code.RECORDS_NEEDED,
+                state="nothing was removed",
+                next=f"hivekeeper recover --table {quoting.shell(table.full_name)}",
+            )
+
+
+def _describe(cluster: Cluster, table: Table, control: ControlPaths) -> Forgotten:
+    """What Hivekeeper has of a table. Raises Refused if the table, or a reader of its log, still needs it."""
+    require_own_place(cluster, table, control)
+    history = identity.know_history(cluster, table, store.read_history(cluster, control))
+    unfinished = run_directory.find_unfinished(cluster, control)
+    if unfinished:
+        what = f"run {store.run_of(unfinished[0])} is at work, or was interrupted"
+        raise _needed(table, what, f"hivekeeper recover --table {quoting.shell(table.full_name)}")
+    backups = retention.list_backups(history)
+    if backups:
+        raise _needed(table, *_explain_backups(table, backups))
+    entries = store.list_log(cluster.files, control)[0]
+    return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history))
+
+
+def _explain_backups(table: Table, backups: Sequence[Backup]) -> Tuple[str, str]:
+    """What is left, and what to do."""
+    what = f"{len(backups)} backups of it are left" if len(backups) > 1 else f"the backup of run {backups[0].run} is left"
+    then = f"hivekeeper cleanup --table {quoting.shell(table.full_name)}, which says when each may go"
+    pinned = [backup.run for backup in backups if backup.pinned]
+    if not pinned:
+        return what, then
+    release = f"hivekeeper unpin --table {quoting.shell(table.full_name)} --run {pinned[0]}"
+    return f"{what}, {len(pinned)} of them pinned", f"{release}, then {then}"
+
+
+def _require_dropped(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+    """Raise Unusable if a backup table is still there: nothing else knows that it is ours."""
+    left = backup_tables.find_left(cluster, table, store.read_history(cluster, control))
+    if left:
+        raise Unusable(
+            f"{table.full_name}: its backup table {left[0]} could not be dropped",
+            code=Code.METASTORE_UNUSABLE,
+            state="no record was removed",
+            next="find the cause in the log of this run, then run again",
+        )
+
+
+def _refuse_strangers(table: Table, strangers: List[str]) -> None:
+    if strangers:
+        raise _needed(table, f"{strangers[0]} is not a file that Hivekeeper leaves", "find out who made it, move it away, then run again")
+
+
+def _needed(table: Table, what: str, then: str) -> Refused:
+    return Refused(f"{table.full_name}: {what}", code=Code.RECORDS_NEEDED, state="nothing was removed", next=then)

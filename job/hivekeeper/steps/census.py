@@ -1,0 +1,100 @@
+"""All tables of the metastore, and which of their partitions lie in a control directory. Reads only.
+
+Before anything of a table that is gone is deleted: a table that was renamed or moved may be anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper import names
+from hivekeeper.errors import Refused
+from hivekeeper.model import Partition, Storage, Table
+from hivekeeper.names import BACKUP_OF
+from hivekeeper.ports import Cluster, MetastoreRefused
+from hivekeeper.runlog.run_files import is_inside
+from hivekeeper.steps.observe import qualify_table
+
+# So many are read in one call.
+TABLES_AT_ONCE = 1000
+MOST_AGE_OF_TABLES_MS = 60_000
+# Like the locations of tables (`ports.Metastore.locations_below`): reading all partitions of a metastore may take many minutes.
+MOST_AGE_OF_PARTITIONS_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class PartitionInside:
+    """A partition whose directory is in some control directory. `backup_of`: its table is the backup table of that one."""
+
+    name: str
+    location: str
+    backup_of: str
+
+
+@dataclass
+class Census:
+    """What the metastore had when it was last asked; it is asked again when that is too long ago."""
+
+    cluster: Cluster
+    _tables: Sequence[Table] = ()
+    _tables_ms: Optional[float] = None
+    _partitions: Sequence[PartitionInside] = field(default_factory=list)
+    _partitions_ms: Optional[float] = None
+
+    def tables(self) -> Sequence[Table]:
+        """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
+        if self._is_old(self._tables_ms, MOST_AGE_OF_TABLES_MS):
+            self._tables = self._read_tables()
+            self._tables_ms = self.cluster.clock.monotonic_ms()
+        return self._tables
+
+    def partitions_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
+        """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`."""
+        if self._is_old(self._partitions_ms, MOST_AGE_OF_PARTITIONS_MS):
+            self._partitions = self._read_partitions()
+            self._partitions_ms = self.cluster.clock.monotonic_ms()
+        return {one.name: one.location for one in self._partitions if is_inside(one.location, top) and one.backup_of not in own}
+
+    def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
+        return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
+
+    def _read_tables(self) -> List[Table]:
+        metastore, found = self.cluster.metastore, []
+        for database in metastore.databases():
+            try:
+                inside = metastore.table_names(database)
+            except KeyError:
+                # It was dropped since it was listed.
+                continue
+            for start in range(0, len(inside), TABLES_AT_ONCE):
+                tables = metastore.tables(database, inside[start : start + TABLES_AT_ONCE])
+                found += [_slim(self.cluster, table) for table in tables.values()]
+        return found
+
+    def _read_partitions(self) -> List[PartitionInside]:
+        return [one for table in self.tables() if table.partitioned for one in self._in_control(table)]
+
+    def _in_control(self, table: Table) -> List[PartitionInside]:
+        qualify, backup_of = self.cluster.files.qualify, table.parameters.get(BACKUP_OF, "")
+        # Most locations have no such name in them, and need not be qualified.
+        inside = [partition for partition in self._partitions_of(table) if names.CONTROL in partition.location]
+        return [PartitionInside(f"{table.full_name}/{one.name}", qualify(one.location), backup_of) for one in inside]
+
+    def _partitions_of(self, table: Table) -> Tuple[Partition, ...]:
+        try:
+            return self.cluster.metastore.partitions(table)
+        except MetastoreRefused:
+            if table.name in self.cluster.metastore.tables(table.database, [table.name]):
+                raise
+            return ()
+
+
+def _slim(cluster: Cluster, table: Table) -> Table:
+    of = table.parameters.get(BACKUP_OF)
+    slim = replace(table, storage=Storage("", "", ""), columns=(), parameters={} if of is None else {BACKUP_OF: of}, view_text="")
+    try:
+        return qualify_table(cluster.files, slim)
+    except Refused:
+        # On a server that must not be called: no control directory that we may touch is there.
+        return replace(slim, location="")

@@ -1,0 +1,113 @@
+"""Remove a control directory that holds nothing but its records: it is set aside, looked at there, and deleted record by record.
+
+Never deletes a backup, a file that no run writes there, or a directory as a tree.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import List, Sequence
+
+from hivekeeper import names
+from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
+from hivekeeper.model import FileInfo, Table
+from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.reasons import Code
+from hivekeeper.steps import ownership
+
+log = logging.getLogger(__name__)
+
+# Of hidden entries beside a control directory.
+MOST_BESIDE = 200_000
+
+
+def find_strangers(files: Files, control: ControlPaths) -> List[str]:
+    """What lies in a control directory besides its log and its lock: what is left of runs, and files that no run writes there."""
+    seen = files.look([control.top, control.log, control.runs])
+    known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, f"{control.mark}.part": False}
+    inside = [entry for entry in seen[control.top].entries if known.get(entry.path) is not entry.is_dir]
+    inside += [entry for entry in seen[control.log].entries if not _is_of_log(entry)]
+    return [entry.path for entry in (*inside, *seen[control.runs].entries)]
+
+
+def _is_of_log(entry: FileInfo) -> bool:
+    numbers = (names.log_version(entry.name), names.checkpoint_version(entry.name))
+    return not entry.is_dir and numbers != (None, None)
+
+
+def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> ControlPaths:
+    """Rename a control directory to a name that no command takes for records, with the lock held. Undo: put_back.
+
+    A run that has lost the lock can no longer write there afterwards. So only then is looked for what it had written before: if there is
+    anything, or if somebody had put another directory there, it goes back.
+    """
+    files, removed = cluster.files, ControlPaths(control.removed(run))
+    before = files.stat(control.top)
+    if before is None or not lock.check():
+        raise _taken(table, control)
+    files.rename_exact(control.top, removed.top)
+    after = files.stat(removed.top)
+    strangers = find_strangers(files, removed)
+    if after is not None and (strangers or after.file_id != before.file_id):
+        put_back(files, removed, control)
+        raise _unknown(table, control, strangers[0] if strangers else control.top)
+    return removed
+
+
+def put_back(files: Files, removed: ControlPaths, control: ControlPaths) -> None:
+    """Rename a control directory that holds more than records back to its place."""
+    files.rename_exact(removed.top, control.top)
+    log.warning("step=put-records-back done path=%r", control.top)
+
+
+def delete_records(files: Files, removed: ControlPaths) -> int:
+    """Delete the records that were set aside; returns how many. The lock goes first: while it is there, nothing is missing."""
+    records = files.look([removed.log])[removed.log].entries
+    for path in (removed.lock, removed.mark, f"{removed.mark}.part", *(entry.path for entry in records if _is_of_log(entry))):
+        files.delete_tree(path)
+    for directory in (removed.log, removed.runs, removed.top):
+        files.remove_empty(directory)
+    return len(records)
+
+
+def find_removed(files: Files, control: ControlPaths) -> List[ControlPaths]:
+    """What killed runs have set aside of a control directory and have not deleted."""
+    beside = names.parent(control.top)
+    hidden = files.look_hidden([beside], MOST_BESIDE)[beside].entries
+    return [ControlPaths(entry.path) for entry in hidden if entry.is_dir and ControlPaths.of_removed(entry.path) == control]
+
+
+def finish_removal(cluster: Cluster, table: Table, removed: ControlPaths, trusted: Sequence[str]) -> bool:
+    """Finish what a killed run had begun; returns False if the directory was put back instead, because it holds more than records.
+
+    Its name proves nothing: whoever may write beside it may have given another directory this name. Raises NeedsInvestigation.
+    """
+    files, control = cluster.files, ControlPaths.of_removed(removed.top)
+    ownership.require_own_records(cluster, table, removed, trusted)
+    strangers = find_strangers(files, removed)
+    if not strangers:
+        delete_records(files, removed)
+        return True
+    if control is None or files.stat(removed.lock) is None or files.stat(control.top) is not None:
+        raise _unknown(table, removed, strangers[0])
+    put_back(files, removed, control)
+    return False
+
+
+def _taken(table: Table, control: ControlPaths) -> HivekeeperError:
+    return Locked(
+        f"{table.full_name}: another run took over {control.top}",
+        code=Code.RUN_TAKEN_OVER,
+        state="nothing was removed",
+        next="look at the other run's result, then run again",
+    )
+
+
+def _unknown(table: Table, control: ControlPaths, stranger: str) -> NeedsInvestigation:
+    return NeedsInvestigation(
+        f"{table.full_name}: {control.top} holds more than records: {stranger}",
+        code=Code.UNKNOWN_FILES,
+        state="nothing was removed",
+        next="find out who made it, move it away, then run again",
+    )

@@ -1,0 +1,61 @@
+"""A table that was dropped with its backups, and cleanup --orphans as an operator types it."""
+
+from __future__ import annotations
+
+from typing import Any, List
+
+from hivekeeper.commands.cleanup_orphans import clean_up_orphans
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
+from hivekeeper.plan.orphans import Orphan, OrphanKind
+from hivekeeper.report.results import CommandResult
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk
+from support.world import World
+
+HOME = "hdfs://nn/warehouse/sales"
+DAY_MS = 86_400_000
+SHAPES = {"flat": ([], [""]), "partitioned": (["dt"], ["dt=1", "dt=2"])}
+
+
+def build(shape: str, compactions: int = 2) -> Desk:
+    """A table with the backups of some compactions, beside another table."""
+    columns, units = SHAPES[shape]
+    world = World()
+    world.catalog.homes["sales"] = HOME
+    world.add_table(a_table(columns, create_time=5), {unit: [1000] * 3 for unit in units})
+    world.add_table(a_table(["dt"], name="other", create_time=6), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    desk.compact()
+    for number in range(1, compactions):
+        for unit in units:
+            desk.append(unit, *(f"{unit}-{number}-{nth}" for nth in range(3)))
+        desk.compact()
+    return desk
+
+
+def drop(desk: Desk) -> None:
+    desk.world.catalog.drop_table(desk.table)
+    wait(desk, 30)
+
+
+def wait(desk: Desk, days: int) -> None:
+    """Long enough for clients to ask for the locations of tables again."""
+    desk.world.wait(days * DAY_MS)
+    desk.world.clock.elapsed_ms += days * DAY_MS
+
+
+def clean(desk: Desk, dry_run: bool = False, **settings: Any) -> CommandResult:
+    desk.runs.append(f"20260901t020304z-{len(desk.runs):04x}")
+    context = a_context(desk.world.cluster, Selection(databases=("sales",)), desk.runs[-1], Settings(**settings), dry_run=dry_run)
+    return clean_up_orphans(context)
+
+
+def leftovers(result: CommandResult) -> List[Orphan]:
+    return list(result.tables[0].orphans or ())
+
+
+def records(result: CommandResult) -> Orphan:
+    (found,) = [one for one in leftovers(result) if one.kind is OrphanKind.RECORDS]
+    return found

@@ -1,0 +1,539 @@
+"""cleanup --orphans: what dropped tables have left goes after two looks and the proof of any cleanup; everything else is explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from hivekeeper.commands import cleanup_orphans
+from hivekeeper.names import ControlPaths
+from hivekeeper.plan.orphans import OrphanKind, OrphanState
+from hivekeeper.reasons import Code
+from hivekeeper.report import document, screen
+from hivekeeper.runlog import store
+from support.builders import a_partition, a_table
+from support.desk import Desk
+from support.leftovers import DAY_MS, HOME, SHAPES, build, clean, drop, leftovers, records, wait
+
+
+@pytest.fixture(params=list(SHAPES))
+def desk(request):
+    return build(request.param)
+
+
+@pytest.fixture
+def top(desk):
+    return desk.control.top
+
+
+def backups_in(desk, top):
+    return sorted(path for path in desk.world.files.contents(top) if "/retired/" in path)
+
+
+def drop_and_mark(desk):
+    drop(desk)
+    assert records(clean(desk)).state is OrphanState.MARKED
+    wait(desk, 8)
+
+
+# ---- a dropped table
+
+
+def test_the_first_look_only_marks_and_the_second_one_removes_everything_of_ours(desk, top):
+    drop(desk)
+    live = {path for path in desk.world.picture() if ".hivekeeper" not in path}
+    held = backups_in(desk, top)
+    marked = clean(desk)
+    assert (marked.code, records(marked).state) == (Exit.DONE, OrphanState.MARKED)
+    assert "may go from 2026-02-0" in records(marked).why
+    assert backups_in(desk, top) == held
+    wait(desk, 6)
+    young = clean(desk)
+    assert records(young).state is OrphanState.MARKED
+    assert backups_in(desk, top) == held
+    wait(desk, 2)
+    result = clean(desk)
+    assert (result.code, records(result).state) == (Exit.DONE, OrphanState.REMOVED), result.tables
+    assert {one.state.code for one in result.tables[1].backups} == {"discarded"}
+    assert set(desk.world.picture()) == live
+    assert set(desk.world.catalog.tables) == {"sales.other"}
+    assert leftovers(clean(desk)) == []
+
+
+def test_the_date_on_a_mark_stays_until_it_comes(desk):
+    drop(desk)
+    first = records(clean(desk)).why.partition("may go")[2]
+    wait(desk, 3)
+    assert records(clean(desk)).why.partition("may go")[2] == first
+
+
+def test_no_backup_goes_in_the_run_that_marks_even_without_a_least_age(desk, top):
+    drop(desk)
+    assert records(clean(desk, min_age_ms=0)).state is OrphanState.MARKED
+    assert backups_in(desk, top)
+    wait(desk, 1)
+    assert records(clean(desk, min_age_ms=0)).state is OrphanState.REMOVED
+
+
+@pytest.mark.parametrize("age", ["mark", "backup"])
+def test_both_the_mark_and_the_backup_must_be_old_enough(desk, top, age):
+    desk.world.catalog.drop_table(desk.table)
+    wait(desk, 1)
+    clean(desk, min_age_ms=0)
+    wait(desk, 3)
+    result = clean(desk, min_age_ms=(3 if age == "mark" else 2) * DAY_MS + 3_600_000, keep_for_ms=None if age == "mark" else 6 * DAY_MS)
+    assert records(result).state is (OrphanState.MARKED if age == "mark" else OrphanState.KEPT)
+    assert backups_in(desk, top)
+
+
+def test_a_mark_of_another_state_of_the_log_is_made_again(desk, top):
+    drop_and_mark(desk)
+    path = names.join(top, "orphan.json")
+    for text in ('{"version": 1, "table": "sales.events@5", "entry": 0}', '{"version": 1, "table": "sales.x@5", "entry": 1}', "half a ma"):
+        before = desk.world.files.stat(path).file_id
+        desk.world.files.namespace.file(path).content = text
+        assert records(clean(desk)).state is OrphanState.MARKED, text
+        assert desk.world.files.stat(path).file_id != before
+        wait(desk, 8)
+    assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+def test_a_mark_from_the_future_proves_nothing(desk, top):
+    drop_and_mark(desk)
+    desk.world.files.namespace.file(names.join(top, "orphan.json")).mtime_ms = desk.world.files.namespace.now() + 90 * DAY_MS
+    assert records(clean(desk)).state is OrphanState.MARKED
+
+
+def test_a_table_that_came_and_went_at_the_same_place_starts_the_wait_again(desk, top):
+    table = desk.world.table(desk.table)
+    drop_and_mark(desk)
+    desk.world.add_table(replace(table, create_time=77), {unit: [] for unit in SHAPES["partitioned" if table.partitioned else "flat"][1]})
+    assert leftovers(clean(desk)) == []
+    again = Desk(desk.world)
+    again.runs = list(desk.runs)
+    again.append("dt=1" if table.partitioned else "", "x", "y", "z")
+    again.compact()
+    drop(desk)
+    held = backups_in(desk, top)
+    assert records(clean(desk)).state is OrphanState.MARKED
+    assert backups_in(desk, top) == held
+
+
+# ---- rules, and what keeps
+
+
+def test_a_pin_keeps_the_backups_and_says_that_nothing_releases_it(desk, top):
+    desk.pin(desk.runs[0])
+    desk.pin(desk.runs[1])
+    drop_and_mark(desk)
+    held = backups_in(desk, top)
+    result = clean(desk)
+    assert (result.code, records(result).state) == (Exit.DONE, OrphanState.KEPT)
+    assert "nothing releases the pin" in records(result).next
+    assert backups_in(desk, top) == held
+
+
+@pytest.mark.parametrize(
+    ("rule", "option"),
+    [
+        ({"keep_latest_runs": 9}, "--set keep_latest_runs="),
+        ({"keep_latest_versions": 9}, "--set keep_latest_versions="),
+        ({"cleanup_requires": "verified"}, "--set cleanup_requires=age"),
+    ],
+)
+def test_a_rule_by_count_keeps_for_ever_and_the_option_that_lets_go_is_said(desk, rule, option):
+    drop_and_mark(desk)
+    result = clean(desk, **rule)
+    assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
+    assert option in records(result).next
+    assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+def test_some_backups_may_go_and_the_others_stay_with_the_directory(desk, top):
+    desk.pin(desk.runs[1])
+    drop_and_mark(desk)
+    result = clean(desk)
+    assert records(result).state is OrphanState.DISCARDED
+    assert {one.state.code for one in result.tables[1].backups} == {"discarded", "kept"}
+    assert backups_in(desk, top)
+    # The mark stands although the cleanup has written to the log.
+    assert records(clean(desk)).state is OrphanState.KEPT
+
+
+@pytest.mark.parametrize("damage", ["changed", "late", "gone"])
+def test_only_what_matches_its_manifest_is_deleted(desk, top, damage):
+    effect = desk.log().standing[0]
+    place = names.join(top, effect.place)
+    drop_and_mark(desk)
+    path = names.join(place, effect.before[0].name)
+    if damage == "changed":
+        desk.world.files.namespace.file(path).length += 1
+    elif damage == "gone":
+        desk.world.files.writer.delete(path)
+    else:
+        desk.world.add_file(names.join(place, "late.parquet"), ["late"])
+    held = [one for one in backups_in(desk, top) if one.startswith(place)]
+    result = clean(desk)
+    assert result.code is Exit.PARTIAL
+    assert records(result).state is OrphanState.DISCARDED
+    assert [one for one in backups_in(desk, top) if one.startswith(place)] == held
+
+
+def test_a_cleanup_that_takes_hours_asks_again_for_the_partitions_that_show_old_files(desk):
+    """And not for those of the table, which is gone."""
+    drop_and_mark(desk)
+    desk.world.clock.slowness_ms = 61_000
+    assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+def test_to_the_trash_if_that_is_configured(desk, top):
+    drop_and_mark(desk)
+    held = len(backups_in(desk, top))
+    assert records(clean(desk, discard="trash")).state is OrphanState.REMOVED
+    assert len([path for path in desk.world.picture() if "/.Trash/" in path]) == held
+
+
+def test_a_file_that_we_do_not_write_stays_and_is_named(desk, top):
+    desk.world.add_file(names.join(top, "notes.txt"), ["somebody's"])
+    drop_and_mark(desk)
+    result = clean(desk)
+    assert records(result).state is OrphanState.DISCARDED
+    assert f"{top}/notes.txt" in records(result).why
+    assert desk.world.files.stat(names.join(top, "notes.txt"))
+    assert desk.world.files.stat(names.join(top, "log"))
+
+
+# ---- what is not certainly a dropped table
+
+
+def is_untouched(desk, before):
+    return {path for path in desk.world.picture() if not path.endswith("/lock")} == {path for path in before if not path.endswith("/lock")}
+
+
+@pytest.mark.parametrize("where", ["sales.moved", "fin.elsewhere"])
+def test_the_records_of_a_table_that_was_renamed_or_moved_stay(desk, where):
+    table = desk.world.table(desk.table)
+    drop_and_mark(desk)
+    database, _, name = where.partition(".")
+    desk.world.add_table(replace(table, database=database, name=name, location=f"hdfs://nn/elsewhere/{name}"), {})
+    wait(desk, 1)
+    before = desk.world.picture()
+    found = records(clean(desk))
+    assert found.state is OrphanState.FOUND
+    assert f"{where} was created in the same second" in found.why
+    assert is_untouched(desk, before)
+    # Not even the lock was taken.
+    assert desk.world.picture() == before
+
+
+def test_a_table_that_the_metastore_cannot_read_may_be_the_one(desk):
+    drop_and_mark(desk)
+    desk.world.catalog.add_table(a_table(name="broken"), [])
+    desk.world.catalog.unreadable.add("sales.broken")
+    before = desk.world.picture()
+    assert "sales.broken" in records(clean(desk)).why
+    assert desk.world.picture() == before
+
+
+def test_a_log_that_does_not_say_when_its_table_was_created_proves_nothing():
+    desk = build("flat")
+    desk.world.catalog.tables[desk.table] = replace(desk.world.table(desk.table), create_time=0)
+    desk.append("", "x", "y")
+    desk.compact()
+    drop(desk)
+    assert "does not say when" in records(clean(desk)).why
+
+
+def test_a_metastore_without_any_table_is_not_believed(desk):
+    desk.world.catalog.drop_table("sales.other")
+    drop(desk)
+    for name in list(desk.world.catalog.tables):
+        desk.world.catalog.drop_table(name)
+    assert "is it the right one?" in records(clean(desk)).why
+
+
+def test_the_records_of_another_databases_table_are_that_databases_business(desk):
+    drop(desk)
+    world = desk.world
+    world.catalog.homes["fin"] = "hdfs://nn/warehouse/fin"
+    place = f"{HOME}/ledger"
+    ledger = a_table(["dt"], name="ledger", location="hdfs://nn/warehouse/fin/ledger", create_time=9)
+    world.add_table(replace(ledger, database="fin"), {"dt=1": [9] * 3})
+    Desk(world, "fin.ledger").compact()
+    world.files.writer.make_directory(place)
+    world.files.writer.rename_into("hdfs://nn/warehouse/fin/ledger/.hivekeeper", f"{place}/.hivekeeper")
+    world.catalog.drop_table("fin.ledger")
+    wait(desk, 1)
+    (found,) = [one for one in leftovers(clean(desk)) if one.place == f"{place}/.hivekeeper"]
+    assert (found.state, "not in the database sales" in found.why) == (OrphanState.FOUND, True)
+
+
+def test_an_interrupted_run_in_them_keeps_everything(desk):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
+    drop(desk)
+    before = desk.world.picture()
+    for _ in range(2):
+        found = records(clean(desk, min_age_ms=0))
+        assert (found.state, "was interrupted" in found.why) == (OrphanState.FOUND, True)
+        wait(desk, 30)
+    assert desk.world.picture() == before
+
+
+@pytest.mark.parametrize("place", ["backup", "beside"])
+def test_a_table_that_came_into_the_directory_since_keeps_all_of_it(desk, top, place):
+    backup = names.join(top, desk.log().standing[0].place)
+    drop_and_mark(desk)
+    # The cached locations of tables do not have it yet.
+    clean(desk, dry_run=True)
+    location = backup if place == "backup" else names.join(top, "x")
+    desk.world.catalog.add_table(a_table(name="rescue", location=location, create_time=88), [])
+    desk.world.clock.elapsed_ms += 61_000
+    held = backups_in(desk, top)
+    found = [one for one in leftovers(clean(desk)) if one.kind is OrphanKind.RECORDS]
+    assert all(one.state is OrphanState.FOUND and "sales.rescue lies at" in one.why for one in found)
+    assert backups_in(desk, top) == held
+
+
+def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
+    effect = desk.log().standing[0]
+    drop_and_mark(desk)
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", names.join(top, effect.place))])
+    result = clean(desk)
+    kept = [name for one in result.tables[1].backups for name in one.kept_units or ()]
+    assert any(why.code is Code.BACKUP_SHOWN and "fin.rescue/dt=1" in why.what for _, why in kept) or any(
+        one.why.code is Code.BACKUP_SHOWN for one in result.tables[1].backups
+    )
+    assert [path for path in backups_in(desk, top) if effect.place in path]
+    assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
+
+
+def test_a_database_inside_the_directory_keeps_it():
+    desk = build("partitioned")
+    drop_and_mark(desk)
+    desk.world.catalog.databases.add("fin")
+    desk.world.catalog.homes["fin"] = f"{HOME}/events/fin"
+    before = desk.world.picture()
+    assert "the directory of the database fin" in records(clean(desk)).why
+    assert desk.world.picture() == before
+
+
+# ---- hostile tenants
+
+
+def test_a_control_directory_of_another_table_that_was_moved_here_is_not_touched(desk):
+    """Whoever may write to two tables' roots can move one's records; its table is still there."""
+    drop(desk)
+    Desk(desk.world, "sales.other").compact()
+    home = f"{HOME}/fake/.hivekeeper"
+    desk.world.files.writer.make_directory(f"{HOME}/fake")
+    desk.world.files.writer.rename_into(f"{HOME}/other/.hivekeeper", home)
+    before = {path for path in desk.world.picture() if path.startswith(home)}
+    for _ in range(2):
+        (found,) = [one for one in leftovers(clean(desk, min_age_ms=0)) if one.place == home]
+        assert (found.state, "sales.other was created in the same second" in found.why) == (OrphanState.FOUND, True)
+        wait(desk, 30)
+    assert {path for path in desk.world.picture() if path.startswith(home)} == before
+
+
+def test_records_of_somebody_else_are_named_and_nothing_in_them_is_believed(desk, top):
+    drop(desk)
+    node = desk.world.files.namespace.directory(names.join(top, "log"))
+    node.attributes = replace(node.attributes, owner="mallory")
+    before = desk.world.picture()
+    for _ in range(2):
+        result = clean(desk, min_age_ms=0)
+        assert (result.code, records(result).state) == (Exit.DONE, OrphanState.FOUND)
+        wait(desk, 30)
+    assert desk.world.picture() == before
+
+
+@pytest.mark.parametrize("way", ["owner", "mode"])
+def test_a_mark_that_others_may_have_written_discards_nothing(desk, top, way):
+    drop_and_mark(desk)
+    node = desk.world.files.namespace.file(names.join(top, "orphan.json"))
+    node.attributes = replace(node.attributes, **({"owner": "mallory"} if way == "owner" else {"file_mode": 0o666}))
+    held = backups_in(desk, top)
+    assert records(clean(desk)).state is OrphanState.FOUND
+    assert backups_in(desk, top) == held
+
+
+def test_a_name_for_removed_records_proves_nothing(desk, top):
+    """Whoever may write beside it can give a directory with backups this name."""
+    drop(desk)
+    removed = ControlPaths(top).removed("20260101t000000z-0000")
+    desk.world.files.namespace.rename(top, removed)
+    held = len(backups_in(desk, removed))
+    (found,) = [one for one in leftovers(clean(desk, min_age_ms=0)) if one.kind is OrphanKind.REMOVED]
+    assert (found.state, "it holds more than records" in found.why) == (OrphanState.FOUND, True)
+    assert len(backups_in(desk, top)) == held > 0
+
+
+@pytest.mark.parametrize("content", ["nothing of ours", "foreign"])
+def test_a_directory_with_that_name_that_is_not_ours_stays(desk, top, content):
+    removed = ControlPaths(top).removed("20260101t000000z-0000")
+    drop(desk)
+    desk.world.add_file(f"{removed}/log/00000000000000000000.json", ["x"])
+    if content == "nothing of ours":
+        desk.world.files.writer.delete(f"{removed}/log")
+        desk.world.add_file(f"{removed}/rows.parquet", ["rows"])
+        for node in [desk.world.files.namespace.directory(removed), desk.world.files.namespace.file(f"{removed}/rows.parquet")]:
+            node.attributes = replace(node.attributes, owner="hive", mode=0o700, file_mode=0o600)
+    else:
+        node = desk.world.files.namespace.directory(removed)
+        node.attributes = replace(node.attributes, owner="mallory")
+    before = {path for path in desk.world.picture() if path.startswith(removed)}
+    result = clean(desk)
+    assert result.code is Exit.INVESTIGATE
+    assert {path for path in desk.world.picture() if path.startswith(removed)} == before
+
+
+def test_the_command_can_change_nothing_but_this_directory(desk, top, monkeypatch):
+    seen = []
+    original = cleanup_orphans.confine
+
+    def confine(cluster, jail):
+        seen.append(jail)
+        return original(cluster, jail)
+
+    monkeypatch.setattr(cleanup_orphans, "confine", confine)
+    drop_and_mark(desk)
+    clean(desk)
+    jails = [jail for jail in seen if jail.places]
+    assert {jail.table for jail in jails} == {"sales.events"}
+    assert all(set(jail.places) <= {top, ControlPaths(top).removed(desk.runs[-1]), *jail.places[1:]} for jail in jails)
+    assert all(place == top or "/.hivekeeper.removed-" in place for jail in jails for place in jail.places)
+
+
+# ---- backup tables
+
+
+def a_backup_table(**more):
+    location = more.pop("location", f"{HOME}/gone/.hivekeeper/runs/20260101t020304z-0000/backup_table")
+    parameters = {names.BACKUP_OF: "sales.gone", "external.table.purge": "false", **more.pop("parameters", {})}
+    known = {"name": "__bkp_gone_20260101_020304", "kind": "EXTERNAL_TABLE", **more}
+    return a_table(["dt"], location=location, parameters=parameters, create_time=50, **known)
+
+
+def backup_table_of(desk, table, partitions=()):
+    desk.world.catalog.add_table(table, partitions)
+    (found,) = [one for one in leftovers(clean(desk)) if one.kind is OrphanKind.BACKUP_TABLE]
+    return found
+
+
+def test_a_backup_table_that_shows_nothing_any_more_goes(desk):
+    table = a_backup_table()
+    partition = a_partition("dt=1", f"{HOME}/gone/.hivekeeper/runs/20260101t020304z-0000/retired/u00001")
+    assert backup_table_of(desk, table, [partition]).state is OrphanState.REMOVED
+    assert table.full_name not in desk.world.catalog.tables
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"kind": "MANAGED_TABLE"},
+        {"parameters": {"external.table.purge": "true"}},
+        {"parameters": {"TRANSLATED_TO_EXTERNAL": "TRUE"}},
+        {"name": "mine"},
+        {"name": "__bkp_gone_20260101_020305"},
+        {"location": f"{HOME}/mine"},
+        {"location": f"{HOME}/gone/.hivekeeper.doctor-x/runs/20260101t020304z-0000/backup_table"},
+        {"location": f"{HOME}/gone/.hivekeeper/runs/20260101t020304z-0000/other"},
+    ],
+    ids=str,
+)
+def test_a_backup_table_that_is_not_exactly_as_we_make_them_stays(desk, more):
+    table = a_backup_table(**more)
+    assert backup_table_of(desk, table).state is OrphanState.FOUND
+    assert table.full_name in desk.world.catalog.tables
+
+
+@pytest.mark.parametrize("shows", ["itself", "a partition"])
+def test_a_backup_table_that_still_shows_something_stays(desk, shows):
+    place = a_backup_table().location if shows == "itself" else f"{HOME}/rows/dt=1"
+    desk.world.files.writer.make_directory(place)
+    found = backup_table_of(desk, a_backup_table(), [a_partition("dt=1", place)])
+    assert (found.state, f"it still shows {place}" in found.why) == (OrphanState.FOUND, True)
+
+
+# ---- the others, and how it is shown
+
+
+def test_backups_deleted_by_hand_and_interrupted_runs_of_a_table_are_only_explained(desk):
+    world = desk.world
+    other = Desk(world, "sales.other")
+    other.compact()
+    world.files.writer.delete(names.join(other.control.top, other.log().effects[0].place))
+    other.append("dt=1", "a", "b")
+    other.kill_before(["rename_exact", "/ready/u"], other.compact)
+    before = world.picture()
+    found = leftovers(clean(desk, min_age_ms=0))
+    assert {(one.kind, one.state) for one in found} == {(OrphanKind.BACKUP, OrphanState.FOUND), (OrphanKind.RUN, OrphanState.FOUND)}
+    assert world.picture() == before
+
+
+def test_a_dry_run_says_what_would_become_of_it_and_changes_nothing(desk):
+    drop(desk)
+    before = desk.world.picture()
+    assert "a run would mark it now" in records(clean(desk, dry_run=True)).why
+    assert desk.world.picture() == before
+    clean(desk)
+    assert "it is marked, and may go" in records(clean(desk, dry_run=True)).why
+    wait(desk, 8)
+    before = desk.world.picture()
+    result = clean(desk, dry_run=True)
+    assert (result.dry_run, records(result).state) == (True, OrphanState.PLANNED)
+    assert {one.state.code for one in result.tables[1].backups} == {"planned"}
+    assert desk.world.picture() == before
+
+
+def test_another_run_that_holds_the_directory_is_waited_for(desk):
+    drop_and_mark(desk)
+    control = ControlPaths(records(clean(desk, dry_run=True)).place)
+    lock = desk.world.another_process().files.hold(control.lock, "run x")
+    result = clean(desk)
+    assert result.tables[1].problem.code is Code.TABLE_LOCKED
+    lock.release()
+    assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+def test_it_is_shown_as_text_and_json(desk):
+    drop_and_mark(desk)
+    result = clean(desk)
+    shown = screen.render(result)
+    assert "sales: " in shown and "removed: records " in shown
+    assert "sales.events: discarded" in shown
+    told = document.build(result)
+    assert {one["outcome"] for one in told["tables"][0]["orphans"] if one["kind"] == "records"} == {"removed"}
+    assert [one["table"] for one in told["tables"]] == ["sales", "sales.events"]
+
+
+def test_a_directory_without_a_log_goes_too(desk):
+    """A second cleanup that waited for the lock of a first one re-creates the directory that this one has removed."""
+    empty = ControlPaths.of(f"{HOME}/nothing", partitioned=False)
+    desk.world.another_process().files.hold(empty.lock, "run x").release()
+    assert records(clean(desk)).state is OrphanState.MARKED
+    wait(desk, 8)
+    assert records(clean(desk)).state is OrphanState.REMOVED
+    assert desk.world.files.stat(empty.top) is None
+
+
+def test_a_database_that_does_not_exist_is_one_clear_error(desk):
+    desk.world.catalog.databases.discard("sales")
+    result = clean(desk)
+    assert [table.problem.code for table in result.tables] == [Code.NO_SUCH_DATABASE]
+
+
+def test_what_a_killed_cleanup_of_the_table_had_begun_is_finished(desk, top):
+    desk.kill_before(["rename_exact", "/discarding/u"], desk.cleanup)
+    drop(desk)
+    assert records(clean(desk)).state is OrphanState.MARKED
+    assert store.find_runs(desk.world.files, ControlPaths(top))
+    wait(desk, 8)
+    result = clean(desk)
+    assert records(result).state is OrphanState.REMOVED, result.tables
+    assert len(result.tables[1].recovered) == 1

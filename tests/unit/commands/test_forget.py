@@ -1,0 +1,308 @@
+"""forget: every trace of Hivekeeper goes from a table whose backups are gone; from any other table nothing goes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from hivekeeper.commands.forget import forget
+from hivekeeper.model import Selection
+from hivekeeper.names import ControlPaths
+from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.reasons import Code
+from hivekeeper.report import document, screen
+from support.builders import a_table
+from support.contexts import a_context
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.leftovers import SHAPES
+from support.world import World
+
+
+@pytest.fixture(params=list(SHAPES))
+def desk(request):
+    """A compacted table; its backups are discarded."""
+    columns, units = SHAPES[request.param]
+    world = World()
+    world.add_table(a_table(columns, create_time=5), {unit: [1000] * 3 for unit in units})
+    desk = Desk(world)
+    desk.compact()
+    desk.cleanup()
+    return desk
+
+
+def a_unit_of(desk):
+    return "dt=1" if desk.world.table(desk.table).partitioned else ""
+
+
+def refused(desk, before=None):
+    """What it says of a table that it refuses; nothing but a line in the lock changes."""
+    before = desk.world.picture()
+    for dry_run in (True, False):
+        result = desk.forget(dry_run=dry_run)
+        problem = result.tables[0].problem
+        assert (result.code, problem.code, problem.state) == (Exit.REFUSED, Code.RECORDS_NEEDED, "nothing was removed")
+        changed = {path for path, content in desk.world.picture().items() if before.get(path) != content}
+        assert changed <= {desk.control.lock} and set(before) <= set(desk.world.picture())
+    return problem
+
+
+def test_nothing_of_ours_is_left_and_the_table_is_compacted_again(desk):
+    rows, live = desk.world.rows_of(desk.table), {path for path in desk.world.picture() if ".hivekeeper" not in path}
+    result = desk.forget()
+    assert result.code is Exit.DONE
+    assert set(desk.world.picture()) == live
+    assert desk.world.files.stat(desk.control.top) is None
+    assert desk.world.rows_of(desk.table) == rows
+    desk.append(a_unit_of(desk), "a", "b")
+    assert "swapped" in outcomes(desk.compact()).values()
+    assert desk.log().next_version == 1
+
+
+def test_twice_there_is_nothing_to_forget(desk):
+    desk.forget()
+    before = desk.world.picture()
+    result = desk.forget()
+    assert (result.code, result.tables[0].forgotten) == (Exit.DONE, None)
+    assert desk.world.picture() == before
+    assert "nothing to forget" in screen.render(result)
+
+
+def test_a_dry_run_says_what_would_go(desk):
+    before = desk.world.picture()
+    result = desk.forget(dry_run=True)
+    assert result.tables[0].forgotten.place == desk.control.top
+    assert "would forget" in screen.render(result)
+    assert desk.world.picture() == before
+
+
+def test_it_is_shown_as_text_and_json(desk):
+    place = desk.control.top
+    result = desk.forget()
+    assert f"sales.events: forgot {place} (3 log entries)" in screen.render(result)
+    assert document.build(result)["tables"][0]["forgotten"] == {"place": place, "entries": 3, "backup_tables": []}
+
+
+def test_a_backup_is_in_the_way(desk):
+    desk.append(a_unit_of(desk), "a", "b")
+    desk.compact()
+    problem = refused(desk)
+    assert f"the backup of run {desk.runs[2]} is left" in problem.what
+    assert "hivekeeper cleanup --table sales.events" in problem.next
+
+
+def test_a_pinned_backup_is_in_the_way_and_the_pin_is_named(desk):
+    desk.append(a_unit_of(desk), "a", "b")
+    desk.compact()
+    desk.pin(desk.runs[2])
+    problem = refused(desk)
+    assert "1 of them pinned" in problem.what
+    assert f"unpin --table sales.events --run {desk.runs[2]}" in problem.next
+
+
+def test_the_record_of_a_backup_is_in_the_way(desk):
+    desk.backup()
+    refused(desk)
+    desk.cleanup()
+    assert desk.forget().code is Exit.DONE
+
+
+def test_an_interrupted_run_is_in_the_way_and_not_settled(desk):
+    desk.append(a_unit_of(desk), "a", "b")
+    desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
+    assert "hivekeeper recover" in refused(desk).next
+
+
+@pytest.mark.parametrize("place", ["notes.txt", "log/notes.txt", "runs/strange/rows.parquet"])
+def test_a_strange_file_is_in_the_way_and_named(desk, place):
+    desk.world.add_file(names.join(desk.control.top, place), ["x"])
+    assert names.join(desk.control.top, place.rpartition("/rows")[0] or place) in refused(desk).what
+
+
+def test_a_run_at_work_is_waited_for(desk):
+    desk.world.another_process().files.hold(desk.control.lock, "run x")
+    assert desk.forget().tables[0].problem.code is Code.TABLE_LOCKED
+    assert desk.log().next_version == 3
+
+
+def test_records_of_somebody_else_are_not_removed(desk):
+    node = desk.world.files.namespace.directory(desk.control.log)
+    node.attributes = replace(node.attributes, owner="mallory")
+    result = desk.forget()
+    assert result.tables[0].problem.code is Code.RECORDS_OF_ANOTHER
+    assert desk.world.files.stat(desk.control.log)
+
+
+def test_the_records_of_another_table_that_still_exists_are_not_removed():
+    world = World()
+    for name, created in (("events", 5), ("other", 6)):
+        world.add_table(a_table(["dt"], name=name, create_time=created), {"dt=1": [1000] * 3})
+    other = Desk(world, "sales.other")
+    other.compact()
+    other.cleanup()
+    top = ControlPaths.of(world.table("sales.events").location, True).top
+    world.files.writer.rename_into(other.control.top, top)
+    result = Desk(world).forget()
+    assert result.tables[0].problem.code is Code.OTHER_TABLE
+    assert world.files.stat(names.join(top, "log"))
+
+
+def test_a_table_with_files_of_another_one_in_its_records_is_refused(desk):
+    location = f"{desk.control.top}/x"
+    desk.world.catalog.add_table(a_table(name="inside", location=location), [])
+    desk.world.wait(7_200_000)
+    assert desk.forget().tables[0].problem.code is Code.SHARED_DIRECTORY
+    assert desk.log().next_version == 3
+
+
+def test_backup_tables_that_a_cleanup_could_not_drop_go_too():
+    world = World()
+    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    desk.compact()
+    (backup,) = {effect.backup_table for effect in desk.log().effects}
+    kept = world.table(backup)
+    desk.cleanup()
+    world.catalog.add_table(kept, [])
+    assert desk.forget(dry_run=True).tables[0].forgotten.backup_tables == (backup,)
+    result = desk.forget()
+    assert result.tables[0].forgotten.backup_tables == (backup,)
+    assert set(world.catalog.tables) == {"sales.events"}
+    assert f"backup table {backup}" in screen.render(result)
+
+
+def test_a_metastore_that_does_not_drop_a_backup_table_keeps_the_records(desk):
+    desk.append(a_unit_of(desk), "a", "b")
+    desk.compact()
+    (backup,) = {effect.backup_table for effect in desk.log().standing}
+    kept = desk.world.table(backup)
+    desk.cleanup()
+    desk.world.catalog.add_table(kept, [])
+
+    def refuse(what):
+        if what.startswith("metastore.drop_backup_table"):
+            desk.world.metastore.fail_next("drop_backup_table", MetastoreUnavailable("timeout"))
+
+    desk.world.files.before_step = refuse
+    assert desk.forget().tables[0].problem.code is Code.METASTORE_UNUSABLE
+    assert desk.world.files.stat(desk.control.log)
+
+
+def test_a_directory_that_was_set_aside_with_backups_in_it_comes_back(desk):
+    """Only a run that had lost its lock can have set it aside; or whoever may write beside it."""
+    desk.append(a_unit_of(desk), "a", "b")
+    desk.compact()
+    top, aside = desk.control.top, desk.control.removed("20260101t000000z-0000")
+    held = {path for path in desk.world.picture() if path.startswith(top)}
+    desk.world.files.namespace.rename(top, aside)
+    result = desk.forget()
+    assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.RECORDS_NEEDED)
+    assert held <= set(desk.world.picture())
+
+
+def test_what_is_set_aside_beside_it_from_another_table_is_left_alone():
+    world = World()
+    world.add_table(a_table(create_time=5), {"": [1000] * 3})
+    desk = Desk(world)
+    desk.compact()
+    desk.cleanup()
+    other = ControlPaths.of("hdfs://nn/warehouse/sales/events2", partitioned=False).removed("20260101t000000z-0000")
+    world.add_file(f"{other}/log/{names.log_entry(0)}", ["x"])
+    assert desk.forget().code is Exit.DONE
+    assert world.files.stat(other)
+
+
+def test_tables_of_a_database_are_forgotten_one_by_one():
+    world = World()
+    for name in ("events", "kept", "never"):
+        world.add_table(a_table(["dt"], name=name), {"dt=1": [1000] * 3})
+    Desk(world, "sales.kept").compact()
+    desk = Desk(world)
+    desk.compact()
+    desk.cleanup()
+    result = forget(a_context(world.cluster, Selection(databases=("sales",)), "20260901t020304z-0000"))
+    told = {table.table: (bool(table.forgotten), table.problem and table.problem.code) for table in result.tables}
+    assert told == {
+        "sales.events": (True, None),
+        "sales.kept": (False, Code.RECORDS_NEEDED),
+        "sales.never": (False, None),
+    }
+    assert result.code is Exit.DONE
+
+
+# ---- killed
+
+
+def count_steps(shape):
+    desk = prepare(shape)
+    before = desk.world.files.steps
+    assert desk.forget().code is Exit.DONE
+    return desk.world.files.steps - before
+
+
+def prepare(shape):
+    columns, units = SHAPES[shape]
+    world = World()
+    world.add_table(a_table(columns, create_time=5), {unit: [1000] * 3 for unit in units})
+    desk = Desk(world)
+    desk.compact()
+    desk.cleanup()
+    return desk
+
+
+CASES = [(shape, step) for shape in SHAPES for step in range(count_steps(shape))]
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "a compaction"])
+@pytest.mark.parametrize(("shape", "step"), CASES)
+def test_a_killed_forget_is_finished_by_the_next_one(shape, step, meanwhile):
+    desk = prepare(shape)
+    rows, live = desk.world.rows_of(desk.table), {path for path in desk.world.picture() if ".hivekeeper" not in path}
+    desk.world.die_after(step, at_once=True)
+    with suppress(Killed):
+        desk.forget()
+    desk.world.revive()
+    if meanwhile == "a compaction":
+        desk.append(a_unit_of(desk), "a", "b")
+        assert "swapped" in outcomes(desk.compact()).values()
+        assert desk.rollback().code is Exit.DONE
+        assert desk.cleanup().code is Exit.DONE
+        rows, live = desk.world.rows_of(desk.table), {path for path in desk.world.picture() if ".hivekeeper" not in path}
+    assert desk.forget().code is Exit.DONE
+    assert set(desk.world.picture()) == live
+    assert desk.world.rows_of(desk.table) == rows
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["done all the same", "not done"])
+@pytest.mark.parametrize(("shape", "step"), CASES)
+def test_a_call_that_fails_anywhere_in_a_forget_costs_nothing(shape, step, done):
+    desk = prepare(shape)
+    live = {path for path in desk.world.picture() if ".hivekeeper" not in path}
+    desk.world.fail_at(step, done)
+    desk.forget()
+    desk.world.files.before_step = None
+    desk.world.revive()
+    assert desk.forget().code is Exit.DONE
+    assert set(desk.world.picture()) == live
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_compaction_that_took_the_table_over_keeps_its_backups(shape):
+    """The lock is lost just before the control directory is renamed away; in a pause another run compacts the table."""
+    desk = prepare(shape)
+    desk.append(a_unit_of(desk), "a", "b")
+
+    def pause(what):
+        if what.startswith("rename_exact") and "/.hivekeeper.removed-" in what:
+            desk.world.files.before_step = None
+            desk.world.files.expire_locks()
+            assert "swapped" in outcomes(desk.compact(cluster=desk.world.another_process())).values()
+
+    desk.world.files.before_step = pause
+    result = desk.forget()
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
+    assert desk.rollback().code is Exit.DONE
