@@ -168,6 +168,8 @@ def _clean_up_records(context: Context, census: Census, database: str, orphan: O
     why = _why_not(records)
     if why:
         # Not even the lock is taken: it may be the control directory of a table that is elsewhere.
+        if not context.dry_run:
+            finding.remove_mark(context.cluster, control)
         return _outcome(_stays(orphan, why))
     if context.dry_run:
         return _plan(records, orphan)
@@ -221,6 +223,7 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     """Mark, or discard; and where the directory was set aside, if nothing but records was left in it."""
     why = _why_not(records)
     if why:
+        finding.remove_mark(records.cluster, records.control)
         return _outcome(_stays(orphan, why)), None
     since_ms, now_ms = finding.renew_mark(records.cluster, records.control, records.history)
     if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:

@@ -14,7 +14,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps import identity, ownership
+from hivekeeper.steps import identity, orphans, ownership
 from hivekeeper.steps.observe import find_overlap, qualify_table
 from hivekeeper.steps.recover import Settled, lift_leftovers, settle_runs
 from hivekeeper.steps.table_lock import require_no_file
@@ -59,6 +59,7 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
 def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
     """Finish or undo interrupted runs; every writing command does this first."""
     with timed(cluster, Step.SETTLE):
+        orphans.remove_mark(cluster, control)
         settled = settle_runs(cluster, table, control, lock, run)
     _refuse_misplaced(table, settled)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)

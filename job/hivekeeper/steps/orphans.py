@@ -195,6 +195,12 @@ def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tup
     return now_ms, now_ms
 
 
+def remove_mark(cluster: Cluster, control: ControlPaths) -> None:
+    """End the wait that a mark had begun: its table is there, or may be. Else the mark would be older than a later drop."""
+    if cluster.files.stat(control.mark) is not None:
+        cluster.files.delete_tree(control.mark)
+
+
 def find_unfinished(cluster: Cluster, control: ControlPaths, history: History) -> List[str]:
     """The directories of runs that the log does not know to be finished."""
     return [directory for directory in store.find_runs(cluster.files, control) if store.run_of(directory) not in history.finished]
