@@ -49,6 +49,11 @@ class Census:
             self._tables_ms = self.cluster.clock.monotonic_ms()
         return self._tables
 
+    def tables_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
+        """The directories of all tables below a directory, by name; but not of backup tables of `own`."""
+        inside = (table for table in self.tables() if is_inside(table.location, top))
+        return {table.full_name: table.location for table in inside if table.parameters.get(BACKUP_OF) not in own}
+
     def partitions_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`."""
         if self._is_old(self._partitions_ms, MOST_AGE_OF_PARTITIONS_MS):

@@ -342,6 +342,22 @@ def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
     assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
 
 
+def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top):
+    drop_and_mark(desk)
+    rescued = backups_in(desk, top)[-1].rpartition("/")[0]
+
+    def rescue(what):
+        if what.startswith("delete_tree") and "/discarding/" in what:
+            desk.world.files.before_step = None
+            desk.world.catalog.add_table(a_table(name="rescue", location=rescued, create_time=88), [])
+            desk.world.clock.elapsed_ms += 61_000
+
+    desk.world.files.before_step = rescue
+    result = clean(desk)
+    assert (result.code, records(result).state) == (Exit.PARTIAL, OrphanState.DISCARDED)
+    assert {path.rpartition("/")[0] for path in backups_in(desk, top)} == {rescued}
+
+
 def test_a_database_inside_the_directory_keeps_it():
     desk = build("partitioned")
     drop_and_mark(desk)
