@@ -86,7 +86,7 @@ def carry_out(
     lock: Lock,
     ask_lives: Optional[AskLives] = None,
 ) -> TableOutcome:
-    """Write the plan durably and log the intention first; then discard backup by backup."""
+    """Write the plan durably and log the intention first; then discard backup by backup. `ask_lives`: of a table that is gone."""
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts, lives)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
@@ -104,7 +104,7 @@ def carry_out(
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
-        finish.tidy_up(cluster, table, control)
+        finish.tidy_up(cluster, table, control, is_gone=ask_lives is not None)
     return replace(outcome, log_version=version)
 
 

@@ -21,7 +21,7 @@ from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
-from hivekeeper.runlog.run_files import RunPlan
+from hivekeeper.runlog.run_files import RunPlan, is_inside
 from hivekeeper.steps.run_directory import Run, require_lock
 
 log = logging.getLogger(__name__)
@@ -95,15 +95,18 @@ def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> No
         _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))
 
 
-def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History) -> None:
+def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History, is_gone: bool = False) -> None:
     """Correct every backup table of a table to match the log, and drop those that no longer show a backup.
 
-    This repairs earlier omissions: a failed call, a run that was killed or taken over.
+    This repairs earlier omissions: a failed call, a run that was killed or taken over. If the table is gone, one that would have to show
+    live stays as it is.
     """
     showings = backup_tables.find_showings(history, control.top, table.location)
     unused = backup_tables.find_unused(history, showings)
     present = _find_present(cluster, table, [*showings, *unused])
     for name in showings.keys() & present.keys():
+        if is_gone and not all(is_inside(place, control.top) for place in showings[name].places.values()):
+            continue
         _attempt(table, "correct", name, partial(_correct, cluster, table, name, present[name], showings[name]))
     for name in present.keys() & set(unused):
         _attempt(table, "drop", name, partial(cluster.metastore.drop_backup_table, name, _marks(table)))

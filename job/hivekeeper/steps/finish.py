@@ -91,10 +91,10 @@ def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tup
     return (plan.run, True) if is_needed else None
 
 
-def tidy_up(cluster: Cluster, table: Table, control: ControlPaths) -> None:
+def tidy_up(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False) -> None:
     """Bring backup tables and the directories of finished runs in line with the log: these keep a backup and its evidence, or go."""
     history = store.read_history(cluster, control)
-    backup_tables.correct_tables(cluster, table, control, history)
+    backup_tables.correct_tables(cluster, table, control, history, is_gone)
     sweep_finished(cluster.files, control, history)
 
 

@@ -56,7 +56,7 @@ def settle_runs(
 ) -> List[Settled]:
     """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end.
 
-    Returns (run, results of its units) for each run that had a plan. `settle`: instead of settle_run.
+    Returns (run, results of its units) for each run that had a plan. `settle`: instead of settle_run, for a table that is gone.
     """
     settled: List[Settled] = []
     unfinished = run_directory.find_unfinished(cluster, control)
@@ -75,7 +75,7 @@ def settle_runs(
             continue
         run = Run(cluster, table, control, paths, lock, rights=rights)
         settled.append((plan.run, (settle or settle_run)(run, plan, by)))
-    finish.tidy_up(cluster, table, control)
+    finish.tidy_up(cluster, table, control, is_gone=settle is not None)
     return settled
 
 

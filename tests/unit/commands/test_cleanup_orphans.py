@@ -193,6 +193,21 @@ def test_some_backups_may_go_and_the_others_stay_with_the_directory(desk, top):
     assert records(clean(desk)).state is OrphanState.KEPT
 
 
+def test_the_backup_table_of_a_record_that_stays_is_not_pointed_at_the_place_of_the_table(desk, top):
+    """As it is where the table is there: old files of an unpartitioned one that go are shown from live."""
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.backup()
+    record = desk.runs[-1]
+    desk.compact()
+    (shown,) = {run.backup_table for run in desk.log().records}
+    desk.pin(record)
+    drop_and_mark(desk)
+    result = clean(desk)
+    assert (result.code, records(result).state) == (Exit.DONE, OrphanState.DISCARDED), result.tables
+    assert not backups_in(desk, top)
+    assert shown in desk.world.catalog.tables
+
+
 @pytest.mark.parametrize("damage", ["changed", "late", "gone"])
 def test_only_what_matches_its_manifest_is_deleted(desk, top, damage):
     effect = desk.log().standing[0]
