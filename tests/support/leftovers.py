@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, List, Sequence
 
 from hivekeeper.commands.cleanup_orphans import clean_up_orphans
 from hivekeeper.config.settings import Settings
@@ -46,9 +46,9 @@ def wait(desk: Desk, days: int) -> None:
     desk.world.clock.elapsed_ms += days * DAY_MS
 
 
-def clean(desk: Desk, dry_run: bool = False, **settings: Any) -> CommandResult:
+def clean(desk: Desk, dry_run: bool = False, databases: Sequence[str] = ("sales",), **settings: Any) -> CommandResult:
     desk.runs.append(f"20260901t020304z-{len(desk.runs):04x}")
-    context = a_context(desk.world.cluster, Selection(databases=("sales",)), desk.runs[-1], Settings(**settings), dry_run=dry_run)
+    context = a_context(desk.world.cluster, Selection(databases=tuple(databases)), desk.runs[-1], Settings(**settings), dry_run=dry_run)
     return clean_up_orphans(context)
 
 

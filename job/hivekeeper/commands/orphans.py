@@ -13,7 +13,7 @@ from hivekeeper.commands.open_table import find_records
 from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import Table
 from hivekeeper.plan.orphans import Orphan
-from hivekeeper.ports import Cluster, FilesError, NoPermission
+from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Reason
 from hivekeeper.report.results import CommandResult, TableOutcome
 from hivekeeper.steps import orphans
@@ -49,6 +49,9 @@ def _orphans_of(context: Context, database: str, homes: Mapping[str, str]) -> Ta
         return TableOutcome(database, problem=error.reason)
     except NoPermission as error:
         reason = Reason(error.code, f"{database}: {error}", "run as a user who may list the database's directory", "nothing was changed")
+        return TableOutcome(database, problem=reason)
+    except (FilesError, MetastoreUnavailable) as error:
+        reason = Reason(error.code, f"{database}: {error}", "fix the cause, then run again", "nothing was changed")
         return TableOutcome(database, problem=reason)
     return TableOutcome(database, orphans=tuple(found))
 

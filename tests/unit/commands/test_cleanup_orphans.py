@@ -11,6 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup_orphans
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import OrphanKind, OrphanState
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.runlog import store
@@ -140,7 +141,7 @@ def test_a_mark_goes_with_the_first_look_that_finds_the_table_elsewhere(desk, to
 
 
 def test_a_mark_goes_with_the_first_command_on_a_table_that_came_back(desk, top):
-    """As after a metastore was restored. Neither a compaction with nothing to do nor a cleanup leaves an entry that the mark does not fit."""
+    """As after a metastore was restored. A compaction with nothing to do leaves no entry that the mark would not fit."""
     table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table)
     drop_and_mark(desk)
     desk.world.catalog.add_table(table, partitions.values())
@@ -587,6 +588,31 @@ def test_a_database_that_does_not_exist_is_one_clear_error(desk):
     desk.world.catalog.databases.discard("sales")
     result = clean(desk)
     assert [table.problem.code for table in result.tables] == [Code.NO_SUCH_DATABASE]
+
+
+@pytest.mark.parametrize("broken", ["its directory", "the metastore"])
+def test_a_database_that_cannot_be_looked_through_costs_only_itself(desk, monkeypatch, broken):
+    desk.world.catalog.databases.add("fin")
+    desk.world.catalog.homes["fin"] = "hdfs://nn/warehouse/fin"
+    drop_and_mark(desk)
+    owner, method, error = {
+        "its directory": (desk.world.files, "look", FilesUnavailable("timeout")),
+        "the metastore": (desk.world.metastore, "table_names", MetastoreUnavailable("timeout")),
+    }[broken]
+    call = getattr(owner, method)
+
+    def fail(what, *more):
+        if what in ("fin", [desk.world.catalog.homes["fin"]]):
+            raise error
+        return call(what, *more)
+
+    monkeypatch.setattr(owner, method, fail)
+    for_fin, for_sales = clean(desk, databases=("fin", "sales")).tables[:2]
+    assert (for_fin.table, for_fin.problem.code, for_fin.problem.state) == ("fin", error.code, "nothing was changed")
+    assert for_sales.table == "sales"
+    # As long as the metastore does not say which tables it has, nothing goes.
+    removed = OrphanState.REMOVED if broken == "its directory" else OrphanState.FOUND
+    assert {one.state for one in for_sales.orphans if one.kind is OrphanKind.RECORDS} == {removed}
 
 
 def test_what_a_killed_cleanup_of_the_table_had_begun_is_finished(desk, top):
