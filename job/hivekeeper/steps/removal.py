@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import List, Sequence
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.ports import Cluster, Files, Lock
+from hivekeeper.ports import Cluster, Files, Lock, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.steps import ownership
 
@@ -50,14 +50,23 @@ def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock,
     after = files.stat(removed.top)
     strangers = find_strangers(files, removed)
     if after is not None and (strangers or after.file_id != before.file_id):
-        put_back(files, removed, control)
+        put_back(cluster, table, removed, control)
         raise _unknown(table, control, strangers[0] if strangers else control.top)
     return removed
 
 
-def put_back(files: Files, removed: ControlPaths, control: ControlPaths) -> None:
-    """Rename a control directory that holds more than records back to its place."""
-    files.rename_exact(removed.top, control.top)
+def put_back(cluster: Cluster, table: Table, removed: ControlPaths, control: ControlPaths) -> None:
+    """Rename a control directory that holds more than records back to its place. Raises NeedsInvestigation if another one is there."""
+    try:
+        cluster.files.rename_exact(removed.top, control.top)
+    except TargetExists as error:
+        raise NeedsInvestigation(
+            f"{table.full_name}: its records, which are still needed, are at {removed.top}, and there is a new {control.top}",
+            code=Code.UNKNOWN_FILES,
+            state="nothing was removed",
+            next=f"move the new one away, then: hdfs dfs -mv {quoting.shell(removed.top)} {quoting.shell(control.top)}, then: "
+            f"hivekeeper recover --table {quoting.shell(table.full_name)}",
+        ) from error
     log.warning("step=put-records-back done path=%r", control.top)
 
 
@@ -89,9 +98,9 @@ def finish_removal(cluster: Cluster, table: Table, removed: ControlPaths, truste
     if not strangers:
         delete_records(files, removed)
         return True
-    if control is None or files.stat(removed.lock) is None or files.stat(control.top) is not None:
+    if control is None or files.stat(removed.lock) is None:
         raise _unknown(table, removed, strangers[0])
-    put_back(files, removed, control)
+    put_back(cluster, table, removed, control)
     return False
 
 

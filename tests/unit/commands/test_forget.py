@@ -306,3 +306,28 @@ def test_a_compaction_that_took_the_table_over_keeps_its_backups(shape):
     result = desk.forget()
     assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
     assert desk.rollback().code is Exit.DONE
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_backups_that_cannot_come_back_are_named_with_the_way_back(shape):
+    """As above; and tasks of a job of the other run make its directories again before the control directory comes back."""
+    desk = prepare(shape)
+    desk.append(a_unit_of(desk), "a", "b")
+    top = desk.control.top
+
+    def pause(what):
+        if what.startswith(f"rename_exact {top} "):
+            desk.world.files.expire_locks()
+            assert "swapped" in outcomes(desk.compact(cluster=desk.world.another_process())).values()
+        elif what.startswith("rename_exact ") and what.endswith(f" {top}"):
+            desk.world.files.writer.make_directory(f"{top}/runs/x/stage")
+
+    desk.world.files.before_step = pause
+    problem = desk.forget().tables[0].problem
+    desk.world.files.before_step = None
+    (aside,) = {names.parent(path) for path in desk.world.picture() if ".removed-" in path and path.endswith("/lock")}
+    assert (problem.code, problem.state) == (Code.UNKNOWN_FILES, "nothing was removed")
+    assert f"hdfs dfs -mv {aside} {top}, then: hivekeeper recover" in problem.next
+    desk.world.files.writer.delete(top)
+    desk.world.files.namespace.rename(aside, top)
+    assert desk.rollback().code is Exit.DONE
