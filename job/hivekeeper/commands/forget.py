@@ -5,7 +5,8 @@ Deletes only records, and backup tables that show nothing.
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple
+from functools import partial
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
@@ -28,14 +29,14 @@ FORGET = "forget"
 
 def forget(context: Context) -> CommandResult:
     """Remove what Hivekeeper keeps of each selected table."""
-    return per_table.run_on_tables(context, FORGET, forget_table)
+    return per_table.run_on_tables(context, FORGET, partial(_forget_table, {}))
 
 
-def forget_table(context: Context, table: Table) -> TableOutcome:
+def _forget_table(removed: Dict[str, List[ControlPaths]], context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
     table, control = find_control(context.cluster, table, settings)
     own = control or ControlPaths.of(table.location, table.partitioned)
-    leftovers = removal.find_removed(context.cluster.files, own)
+    leftovers = removal.find_removed(context.cluster.files, own, removed)
     places = (own.top, own.removed(context.run), *(one.top for one in leftovers))
     cluster = confine(context.cluster, Jail.of_records(table.full_name, *places))
     found: Optional[Forgotten] = None

@@ -6,7 +6,7 @@ Never deletes a backup, a file that no run writes there, or a directory as a tre
 from __future__ import annotations
 
 import logging
-from typing import List, Sequence
+from typing import Dict, List, Sequence
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
@@ -80,11 +80,16 @@ def delete_records(files: Files, removed: ControlPaths) -> int:
     return len(records)
 
 
-def find_removed(files: Files, control: ControlPaths) -> List[ControlPaths]:
-    """What killed runs have set aside of a control directory and have not deleted."""
+def find_removed(files: Files, control: ControlPaths, known: Dict[str, List[ControlPaths]]) -> List[ControlPaths]:
+    """What killed runs have set aside of a control directory and have not deleted. `known`: of all tables, by the directory they are in.
+
+    Each unpartitioned table of a database has its control directory in the same one, so that it is listed only once.
+    """
     beside = names.parent(control.top)
-    hidden = files.look_hidden([beside], MOST_BESIDE)[beside].entries
-    return [ControlPaths(entry.path) for entry in hidden if entry.is_dir and ControlPaths.of_removed(entry.path) == control]
+    if beside not in known:
+        hidden = files.look_hidden([beside], MOST_BESIDE)[beside].entries
+        known[beside] = [ControlPaths(entry.path) for entry in hidden if entry.is_dir and ControlPaths.of_removed(entry.path)]
+    return [removed for removed in known[beside] if ControlPaths.of_removed(removed.top) == control]
 
 
 def finish_removal(cluster: Cluster, table: Table, removed: ControlPaths, trusted: Sequence[str]) -> bool:

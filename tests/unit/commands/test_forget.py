@@ -234,6 +234,20 @@ def test_tables_of_a_database_are_forgotten_one_by_one():
     assert result.code is Exit.DONE
 
 
+def test_the_directory_around_many_tables_is_listed_once():
+    world = World()
+    for name in ("one", "two", "three"):
+        world.add_table(a_table(name=name), {"": [1000] * 3})
+        desk = Desk(world, f"sales.{name}")
+        desk.compact()
+        desk.cleanup()
+    listed, look_hidden = [], world.files.look_hidden
+    world.files.look_hidden = lambda places, *most: listed.extend(places) or look_hidden(places, *most)
+    result = forget(a_context(world.cluster, Selection(databases=("sales",)), "20260901t020304z-0000"))
+    assert all(table.forgotten for table in result.tables)
+    assert listed == ["hdfs://nn/warehouse/sales"]
+
+
 # ---- killed
 
 
