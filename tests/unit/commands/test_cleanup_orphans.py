@@ -374,6 +374,69 @@ def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top
     assert {path.rpartition("/")[0] for path in backups_in(desk, top)} == {rescued}
 
 
+def before_first(desk, words, act):
+    """Let somebody act just before the first step of a command that contains all these words."""
+
+    def watch(what):
+        if all(word in what for word in words):
+            desk.world.files.before_step = None
+            act()
+            desk.world.clock.elapsed_ms += 61_000
+
+    desk.world.files.before_step = watch
+
+
+def test_what_came_between_the_first_look_and_the_lock_is_seen(desk, top):
+    drop_and_mark(desk)
+    rescue = a_table(name="rescue", location=names.join(top, "x"), create_time=88)
+    before_first(desk, ["hold ", top], lambda: desk.world.catalog.add_table(rescue, []))
+    held = backups_in(desk, top)
+    assert "sales.rescue lies at" in records(clean(desk)).why
+    assert backups_in(desk, top) == held
+
+
+def test_a_table_that_came_and_went_between_the_first_look_and_the_lock_starts_the_wait_again(desk, top):
+    table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table)
+    unit = "dt=1" if table.partitioned else ""
+    drop_and_mark(desk)
+
+    def come_and_go():
+        desk.world.catalog.add_table(replace(table, create_time=77), partitions.values())
+        desk.append(unit, "x", "y")
+        assert desk.compact(cluster=desk.world.another_process()).code is Exit.DONE
+        desk.world.catalog.drop_table(desk.table)
+
+    before_first(desk, ["hold ", top], come_and_go)
+    assert records(clean(desk)).state is OrphanState.MARKED
+    assert len({path.rpartition("/")[0] for path in backups_in(desk, top)}) == 2 * (1 + table.partitioned) + 1
+
+
+def test_a_table_that_comes_while_backups_go_keeps_the_directory(desk, top):
+    drop_and_mark(desk)
+    rescue = a_table(name="rescue", location=names.join(top, "x"), create_time=88)
+    before_first(desk, ["delete_tree", "/discarding/"], lambda: desk.world.catalog.add_table(rescue, []))
+    found = records(clean(desk))
+    assert (found.state, "sales.rescue lies at" in found.why) == (OrphanState.DISCARDED, True)
+    assert desk.world.files.stat(names.join(top, "log"))
+
+
+def test_a_dry_run_does_not_promise_what_a_partition_shows(desk, top):
+    effects = desk.log().standing
+    drop_and_mark(desk)
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    shown = [a_partition(f"dt={number}", names.join(top, effect.place)) for number, effect in enumerate(effects)]
+    desk.world.catalog.add_table(replace(rescue, database="fin"), shown)
+    result = clean(desk, dry_run=True)
+    assert (records(result).state, {one.state.code for one in result.tables[1].backups}) == (OrphanState.KEPT, {"kept"})
+
+
+def test_rules_that_contradict_each_other_are_refused(desk, top):
+    drop_and_mark(desk)
+    held = backups_in(desk, top)
+    assert clean(desk, keep_for_ms=DAY_MS).tables[1].problem.code is Code.WRONG_CONFIGURATION
+    assert backups_in(desk, top) == held
+
+
 def test_a_database_inside_the_directory_keeps_it():
     desk = build("partitioned")
     drop_and_mark(desk)
