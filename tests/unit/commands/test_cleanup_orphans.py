@@ -106,6 +106,8 @@ def test_a_mark_from_the_future_proves_nothing(desk, top):
     drop_and_mark(desk)
     desk.world.files.namespace.file(names.join(top, "orphan.json")).mtime_ms = desk.world.files.namespace.now() + 90 * DAY_MS
     assert records(clean(desk)).state is OrphanState.MARKED
+    wait(desk, 8)
+    assert records(clean(desk)).state is OrphanState.REMOVED
 
 
 def test_a_table_that_came_and_went_at_the_same_place_starts_the_wait_again(desk, top):
@@ -329,13 +331,13 @@ def test_an_interrupted_run_in_them_keeps_everything(desk):
     assert desk.world.picture() == before
 
 
-@pytest.mark.parametrize("place", ["backup", "beside"])
+@pytest.mark.parametrize("place", ["backup", "beside", "in the root", "around"])
 def test_a_table_that_came_into_the_directory_since_keeps_all_of_it(desk, top, place):
     backup = names.join(top, desk.log().standing[0].place)
     drop_and_mark(desk)
     # The cached locations of tables do not have it yet.
     clean(desk, dry_run=True)
-    location = backup if place == "backup" else names.join(top, "x")
+    location = {"backup": backup, "beside": names.join(top, "x"), "in the root": f"{HOME}/events/x", "around": HOME}[place]
     desk.world.catalog.add_table(a_table(name="rescue", location=location, create_time=88), [])
     desk.world.clock.elapsed_ms += 61_000
     held = backups_in(desk, top)
@@ -517,6 +519,14 @@ def test_a_directory_with_that_name_that_is_not_ours_stays(desk, top, content):
     assert {path for path in desk.world.picture() if path.startswith(removed)} == before
 
 
+def test_a_file_with_that_name_is_no_leftover(desk, top):
+    removed = ControlPaths(top).removed("20260101t000000z-0000")
+    desk.world.add_file(removed, ["x"])
+    drop_and_mark(desk)
+    assert not [one for one in leftovers(clean(desk)) if one.kind is OrphanKind.REMOVED]
+    assert desk.world.files.stat(removed)
+
+
 def test_the_command_can_change_nothing_but_this_directory(desk, top, monkeypatch):
     seen = []
     original = cleanup_orphans.confine
@@ -585,6 +595,29 @@ def test_a_backup_table_that_still_shows_something_stays(desk, shows):
     assert (found.state, f"it still shows {place}" in found.why) == (OrphanState.FOUND, True)
 
 
+@pytest.mark.parametrize("change", ["its table is back", "it is another table's"])
+def test_a_backup_table_that_changes_after_the_first_look_stays(desk, top, change):
+    drop_and_mark(desk)
+    table = a_backup_table()
+    desk.world.catalog.add_table(table)
+
+    def act():
+        if change == "its table is back":
+            desk.world.catalog.add_table(a_table(["dt"], name="gone", location=f"{HOME}/gone", create_time=51))
+        else:
+            desk.world.catalog.put_table(replace(table, parameters={**table.parameters, names.BACKUP_OF: "sales.other"}))
+
+    before_first(desk, ["hold ", top], act)
+    (found,) = [one for one in leftovers(clean(desk)) if one.place == table.full_name]
+    assert found.state is OrphanState.FOUND
+    assert table.full_name in desk.world.catalog.tables
+
+
+def test_a_backup_table_that_shows_a_directory_on_an_unknown_server_stays_and_that_is_not_called(desk):
+    found = backup_table_of(desk, a_backup_table(), [a_partition("dt=1", "hdfs://elsewhere/dt=1")])
+    assert (found.state, "it still shows hdfs://elsewhere/dt=1" in found.why) == (OrphanState.FOUND, True)
+
+
 # ---- the others, and how it is shown
 
 
@@ -635,6 +668,13 @@ def test_it_is_shown_as_text_and_json(desk):
     told = document.build(result)
     assert {one["outcome"] for one in told["tables"][0]["orphans"] if one["kind"] == "records"} == {"removed"}
     assert [one["table"] for one in told["tables"]] == ["sales", "sales.events"]
+
+
+def test_a_run_that_has_lost_its_lock_does_not_set_the_directory_aside(desk, top):
+    drop_and_mark(desk)
+    before_first(desk, ["remove_empty", "/runs"], desk.world.files.expire_locks)
+    assert clean(desk).tables[1].problem.code is Code.RUN_TAKEN_OVER
+    assert desk.world.files.stat(names.join(top, "log"))
 
 
 def test_a_directory_without_a_log_goes_too(desk):

@@ -117,7 +117,10 @@ def test_an_interrupted_run_is_in_the_way_and_not_settled(desk):
     assert "hivekeeper recover" in refused(desk).next
 
 
-@pytest.mark.parametrize("place", ["notes.txt", "log/notes.txt", "runs/strange/rows.parquet"])
+STRANGE = ["notes.txt", "log/notes.txt", "runs/strange/rows.parquet", "orphan.json/rows.parquet", f"log/{names.checkpoint(9)}/rows.parquet"]
+
+
+@pytest.mark.parametrize("place", STRANGE)
 def test_a_strange_file_is_in_the_way_and_named(desk, place):
     desk.world.add_file(names.join(desk.control.top, place), ["x"])
     assert names.join(desk.control.top, place.rpartition("/rows")[0] or place) in refused(desk).what
@@ -202,6 +205,44 @@ def test_a_directory_that_was_set_aside_with_backups_in_it_comes_back(desk):
     result = desk.forget()
     assert (result.code, result.tables[0].problem.code) == (Exit.REFUSED, Code.RECORDS_NEEDED)
     assert held <= set(desk.world.picture())
+
+
+def test_a_file_with_the_name_of_what_was_set_aside_is_left_alone(desk):
+    aside = desk.control.removed("20260101t000000z-0000")
+    desk.world.add_file(aside, ["x"])
+    assert desk.forget().code is Exit.DONE
+    assert desk.world.files.stat(aside)
+
+
+def test_a_directory_that_was_set_aside_and_is_half_deleted_does_not_come_back(desk):
+    """Its lock is gone, and so may be entries of its log."""
+    aside = desk.control.removed("20260101t000000z-0000")
+    desk.world.files.namespace.rename(desk.control.top, aside)
+    desk.world.files.writer.delete(f"{aside}/lock")
+    desk.world.add_file(f"{aside}/notes.txt", ["x"])
+    before = desk.world.picture()
+    assert desk.forget().tables[0].problem.code is Code.UNKNOWN_FILES
+    assert desk.world.picture() == before
+
+
+def test_another_directory_that_is_exchanged_for_it_at_the_last_moment_comes_back(desk):
+    """Whoever may write beside two control directories can rename both."""
+    desk.world.add_table(a_table(["dt"], name="other", create_time=6), {"dt=1": [1000] * 3})
+    other = Desk(desk.world, "sales.other")
+    other.compact()
+    other.cleanup()
+    top, theirs = desk.control.top, desk.world.files.stat(other.control.top).file_id
+
+    def exchange(what):
+        if what.startswith(f"rename_exact {top} "):
+            desk.world.files.before_step = None
+            desk.world.files.namespace.rename(top, f"{top}-away")
+            desk.world.files.namespace.rename(other.control.top, top)
+
+    desk.world.files.before_step = exchange
+    assert desk.forget().tables[0].problem.code is Code.UNKNOWN_FILES
+    assert desk.world.files.stat(top).file_id == theirs
+    assert desk.world.files.stat(names.join(top, "log", names.log_entry(0)))
 
 
 def test_what_is_set_aside_beside_it_from_another_table_is_left_alone():
