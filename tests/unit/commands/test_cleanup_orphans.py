@@ -413,6 +413,21 @@ def test_a_table_that_came_and_went_between_the_first_look_and_the_lock_starts_t
     assert len({path.rpartition("/")[0] for path in backups_in(desk, top)}) == 2 * (1 + table.partitioned) + 1
 
 
+def test_a_table_that_came_and_moved_on_between_the_first_look_and_the_lock_keeps_its_records(desk, top):
+    table, partitions = desk.world.table(desk.table), desk.world.partitions(desk.table)
+    drop_and_mark(desk)
+
+    def come_and_move():
+        desk.world.catalog.add_table(replace(table, create_time=77), partitions.values())
+        desk.append("dt=1" if table.partitioned else "", "x", "y")
+        assert desk.compact(cluster=desk.world.another_process()).code is Exit.DONE
+        desk.world.catalog.drop_table(desk.table)
+        desk.world.catalog.add_table(replace(table, create_time=77, name="moved", location="hdfs://nn/elsewhere/moved"))
+
+    before_first(desk, ["hold ", top], come_and_move)
+    assert "sales.moved was created in the same second" in records(clean(desk)).why
+
+
 def test_a_table_that_comes_while_backups_go_keeps_the_directory(desk, top):
     drop_and_mark(desk)
     rescue = a_table(name="rescue", location=names.join(top, "x"), create_time=88)
@@ -672,7 +687,12 @@ def test_it_is_shown_as_text_and_json(desk):
 
 def test_a_run_that_has_lost_its_lock_does_not_set_the_directory_aside(desk, top):
     drop_and_mark(desk)
-    before_first(desk, ["remove_empty", "/runs"], desk.world.files.expire_locks)
+
+    def lose(what):
+        if what == f"remove_empty {top}/runs" and not backups_in(desk, top):
+            desk.world.files.expire_locks()
+
+    desk.world.files.before_step = lose
     assert clean(desk).tables[1].problem.code is Code.RUN_TAKEN_OVER
     assert desk.world.files.stat(names.join(top, "log"))
 
@@ -727,3 +747,51 @@ def test_what_a_killed_cleanup_of_the_table_had_begun_is_finished(desk, top):
     result = clean(desk)
     assert records(result).state is OrphanState.REMOVED, result.tables
     assert len(result.tables[1].recovered) == 1
+
+
+def test_a_late_file_in_what_a_killed_cleanup_had_begun_stays_and_so_does_the_backup(desk, top):
+    desk.kill_before(["rename_exact", "/discarding/u"], desk.cleanup)
+    (held,) = {path.rpartition("/")[0] for path in desk.world.files.contents(top) if "/held/" in path}
+    desk.world.add_file(f"{held}/late.parquet", ["late"])
+    drop_and_mark(desk)
+    assert records(clean(desk)).state is OrphanState.DISCARDED
+    assert [path for path in backups_in(desk, top) if path.endswith("/late.parquet")]
+
+
+def test_what_a_partition_shows_of_what_a_killed_cleanup_had_begun_stays(desk, top):
+    place = names.join(top, desk.log().standing[0].place)
+    desk.kill_before(["rename_exact", "/held/u"], desk.cleanup)
+    drop_and_mark(desk)
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    desk.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", place)])
+    clean(desk)
+    assert [path for path in backups_in(desk, top) if path.startswith(place)]
+
+
+def test_what_nobody_understands_in_a_killed_cleanup_keeps_everything(desk, top):
+    desk.kill_before(["rename_exact", "/discarding/u"], desk.cleanup)
+    (run,) = {path.partition("/held/")[0] for path in desk.world.files.contents(top) if "/held/" in path}
+    desk.world.add_file(f"{run}/notes.txt", ["x"])
+    drop_and_mark(desk)
+    result = clean(desk)
+    assert result.tables[1].problem.code is Code.UNKNOWN_FILES
+    assert [path for path in desk.world.files.contents(top) if "/held/" in path]
+
+
+@pytest.mark.parametrize("what", ["a database", "a table"])
+def test_what_is_dropped_while_all_tables_are_read_costs_nothing(desk, monkeypatch, what):
+    drop_and_mark(desk)
+    metastore = desk.world.metastore
+    desk.world.catalog.add_table(a_table(["dt"], name="brief", create_time=99))
+    databases, partitions = metastore.databases, metastore.partitions
+
+    def read(table):
+        if table.name == "brief":
+            desk.world.catalog.drop_table("sales.brief")
+        return partitions(table)
+
+    if what == "a database":
+        monkeypatch.setattr(metastore, "databases", lambda: (*databases(), "brief"))
+    else:
+        monkeypatch.setattr(metastore, "partitions", read)
+    assert records(clean(desk)).state is OrphanState.REMOVED

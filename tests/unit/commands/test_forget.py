@@ -245,6 +245,14 @@ def test_another_directory_that_is_exchanged_for_it_at_the_last_moment_comes_bac
     assert desk.world.files.stat(names.join(top, "log", names.log_entry(0)))
 
 
+def test_a_dry_run_only_names_what_a_killed_one_had_set_aside(desk):
+    aside = desk.control.removed("20260101t000000z-0000")
+    desk.world.files.namespace.rename(desk.control.top, aside)
+    before = desk.world.picture()
+    assert desk.forget(dry_run=True).tables[0].forgotten.place == aside
+    assert desk.world.picture() == before
+
+
 def test_what_is_set_aside_beside_it_from_another_table_is_left_alone():
     world = World()
     world.add_table(a_table(create_time=5), {"": [1000] * 3})
