@@ -360,15 +360,19 @@ def test_old_files_that_a_partition_of_any_table_shows_stay(desk, top):
     assert records(result).state in (OrphanState.KEPT, OrphanState.DISCARDED)
 
 
-def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top):
+@pytest.mark.parametrize("how", ["a table", "a partition"])
+def test_old_files_that_somebody_makes_a_table_of_while_others_go_stay(desk, top, how):
     drop_and_mark(desk)
     rescued = backups_in(desk, top)[-1].rpartition("/")[0]
 
     def rescue(what):
         if what.startswith("delete_tree") and "/discarding/" in what:
             desk.world.files.before_step = None
-            desk.world.catalog.add_table(a_table(name="rescue", location=rescued, create_time=88), [])
-            desk.world.clock.elapsed_ms += 61_000
+            place = rescued if how == "a table" else "hdfs://nn/elsewhere/rescue"
+            table = a_table([] if how == "a table" else ["dt"], name="rescue", location=place, create_time=88)
+            desk.world.catalog.add_table(table, [a_partition("dt=1", rescued)] if table.partitioned else [])
+            # All partitions are read once an hour.
+            desk.world.clock.elapsed_ms += 61_000 if how == "a table" else 3_660_000
 
     desk.world.files.before_step = rescue
     result = clean(desk)
@@ -395,6 +399,7 @@ def test_what_came_between_the_first_look_and_the_lock_is_seen(desk, top):
     held = backups_in(desk, top)
     assert "sales.rescue lies at" in records(clean(desk)).why
     assert backups_in(desk, top) == held
+    assert not desk.world.files.stat(names.join(top, "orphan.json"))
 
 
 def test_a_table_that_came_and_went_between_the_first_look_and_the_lock_starts_the_wait_again(desk, top):
@@ -756,6 +761,24 @@ def test_a_late_file_in_what_a_killed_cleanup_had_begun_stays_and_so_does_the_ba
     drop_and_mark(desk)
     assert records(clean(desk)).state is OrphanState.DISCARDED
     assert [path for path in backups_in(desk, top) if path.endswith("/late.parquet")]
+
+
+def test_a_killed_cleanup_beside_a_record_that_stays_is_finished(desk, top):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.backup()
+    desk.pin(desk.runs[-1])
+    desk.compact()
+    desk.kill_before(["rename_exact", "/discarding/u"], desk.cleanup)
+    drop_and_mark(desk)
+    result = clean(desk)
+    assert result.code is Exit.DONE, result.tables
+    assert not backups_in(desk, top)
+
+
+def test_a_table_on_an_unknown_server_is_no_reason(desk):
+    drop_and_mark(desk)
+    desk.world.catalog.add_table(a_table(name="far", location="hdfs://elsewhere/far", create_time=99))
+    assert records(clean(desk)).state is OrphanState.REMOVED
 
 
 def test_what_a_partition_shows_of_what_a_killed_cleanup_had_begun_stays(desk, top):
