@@ -44,12 +44,18 @@ def clean_up_orphans(context: Context) -> CommandResult:
     """Discard what is left of dropped tables in each selected database."""
     cluster = context.cluster
     began = cluster.clock.monotonic_ms()
-    looked, census = orphans.show_orphans(context), Census(cluster)
+    looked, census = orphans.show_orphans(context, partial(_end_wait, context)), Census(cluster)
     outcomes = [outcome for found in looked.tables for outcome in _clean_up_database(context, census, found)]
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return replace(
         looked, command=CLEANUP, seconds=seconds, dry_run=context.dry_run, tables=tuple(outcomes), signal=cluster.stopping.signal
     )
+
+
+def _end_wait(context: Context, table: Table, control: ControlPaths) -> None:
+    """A table that was away is at its place again, perhaps untouched since."""
+    if not context.dry_run:
+        finding.remove_mark(confine(context.cluster, Jail.of_records(table.full_name, control.top)), control)
 
 
 def _clean_up_database(context: Context, census: Census, found: TableOutcome) -> List[TableOutcome]:

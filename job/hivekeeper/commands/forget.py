@@ -80,7 +80,7 @@ def _finish(cluster: Cluster, table: Table, leftovers: List[ControlPaths]) -> No
                 f"{table.full_name}: an interrupted forget had set records aside that are still needed; they are at "
                 f"{back.top if back else removed.top} again",
                 code=Code.RECORDS_NEEDED,
-                state="nothing was removed",
+                state="nothing of these was removed",
                 next=f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import List, Mapping
+from typing import Callable, List, Mapping
 
 from hivekeeper import names
 from hivekeeper.commands import selection
@@ -12,6 +12,7 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_records
 from hivekeeper.errors import HivekeeperError, Refused
 from hivekeeper.model import Table
+from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import Orphan
 from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Reason
@@ -22,19 +23,23 @@ from hivekeeper.steps.observe import qualify_table
 log = logging.getLogger(__name__)
 
 
-def show_orphans(context: Context) -> CommandResult:
+# What is done about a table that is at its place, and its control directory.
+AtHome = Callable[[Table, ControlPaths], None]
+
+
+def show_orphans(context: Context, at_home: AtHome = lambda _table, _control: None) -> CommandResult:
     """What is left in each selected database of tables, backups and runs that are not there any more."""
     cluster = context.cluster
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     homes = cluster.metastore.database_locations()
-    outcomes = [_orphans_of(context, name.lower(), homes) for name in dict.fromkeys(context.selection.databases)]
+    outcomes = [_orphans_of(context, name.lower(), homes, at_home) for name in dict.fromkeys(context.selection.databases)]
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         "history", context.run, started, seconds, context.selection.named, tables=tuple(outcomes), signal=cluster.stopping.signal
     )
 
 
-def _orphans_of(context: Context, database: str, homes: Mapping[str, str]) -> TableOutcome:
+def _orphans_of(context: Context, database: str, homes: Mapping[str, str], at_home: AtHome) -> TableOutcome:
     cluster = context.cluster
     try:
         tables = list(cluster.metastore.tables(database, selection.names_of_tables(cluster, database)).values())
@@ -44,7 +49,7 @@ def _orphans_of(context: Context, database: str, homes: Mapping[str, str]) -> Ta
         if database in homes and not cluster.files.is_foreign(homes[database]):
             found += orphans.find_records(cluster, database, homes[database], tables, context.settings_for)
         for table in tables:
-            found += _orphans_in(context, table)
+            found += _orphans_in(context, table, at_home)
     except HivekeeperError as error:
         return TableOutcome(database, problem=error.reason)
     except NoPermission as error:
@@ -70,14 +75,17 @@ def exists(cluster: Cluster, name: str) -> bool:
     return not names.TABLE.fullmatch(name) or base in cluster.metastore.tables(database, [base])
 
 
-def _orphans_in(context: Context, table: Table) -> List[Orphan]:
+def _orphans_in(context: Context, table: Table, at_home: AtHome) -> List[Orphan]:
     """Of one table; none of one that is not fit, or whose records cannot be read: the commands on it say why."""
     cluster = context.cluster
     if not table.location or names.BACKUP_OF in table.parameters:
         return []
     try:
         table, control = find_records(cluster, table, context.settings_for(table.full_name))
-        return list(orphans.find_in_table(cluster, table, control)) if control else []
+        if control is None:
+            return []
+        at_home(table, control)
+        return list(orphans.find_in_table(cluster, table, control))
     except (HivekeeperError, FilesError) as error:
         log.warning("table=%s step=find-orphans reason=%r", table.full_name, str(error))
         return []

@@ -186,7 +186,6 @@ _LETS_GO = {
     Code.IN_WINDOW: "--set keep_latest_runs=",
     Code.AMONG_NEWEST: "--set keep_latest_versions=",
     Code.NOT_VERIFIED: "--set cleanup_requires=age",
-    Code.PINNED: "",
 }
 
 
@@ -196,6 +195,6 @@ def how_to_let_go(verdicts: Sequence[Verdict]) -> str:
     codes = list(dict.fromkeys(reason.code for reason in reasons))
     options: List[str] = [_LETS_GO[code] for code in codes if _LETS_GO.get(code)]
     said = [f"the rules of a table that is gone keep them for ever; {' '.join(options)} lets them go"] if options else []
-    if Code.PINNED in codes:
-        said.append("nothing releases the pin of a table that is gone: when nobody needs them, remove the directory by hand")
+    if Code.PINNED in codes or Code.DATE_UNKNOWN in codes:
+        said.append("no command lets go of a pinned or undatable backup of a table that is gone: when nobody needs it, remove it by hand")
     return "; ".join(said)
