@@ -27,7 +27,7 @@ from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import Digest
 from hivekeeper.schemas import parse_parquet
 from support import decoder_bombs, foreign_files, hostile_files
-from support.data_files import batch_of, form_of, listed
+from support.data_files import batch_of, bits, form_of, listed
 
 
 @pytest.fixture
@@ -47,13 +47,6 @@ def copy_all(copier: PhysicalCopy, sources: Sequence[Path], codec: str = "snappy
 
 def output_of(source: Path) -> Path:
     return source.parent / "out" / source.name / "part-0.parquet"
-
-
-def bits(column: pa.ChunkedArray) -> object:
-    """Equal only if the bits of floating-point numbers are equal."""
-    whole = column.combine_chunks()
-    kinds = {pa.float64(): pa.int64(), pa.float32(): pa.int32(), pa.float16(): pa.int16()}
-    return whole.view(kinds[whole.type]) if whole.type in kinds else whole
 
 
 def assert_copied(source: Path) -> None:

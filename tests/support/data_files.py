@@ -63,3 +63,10 @@ def write_arrow(path: Path, columns: Dict[str, Any], **options: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = options.pop("schema", None)
     pq.write_table(pa.table(columns, schema=schema), path, store_schema=False, **{"compression": "snappy", **options})
+
+
+def bits(column: pa.ChunkedArray) -> object:
+    """Equal only if the bits of floating-point numbers are equal."""
+    whole = column.combine_chunks()
+    kinds = {pa.float64(): pa.int64(), pa.float32(): pa.int32(), pa.float16(): pa.int16()}
+    return whole.view(kinds[whole.type]) if whole.type in kinds else whole

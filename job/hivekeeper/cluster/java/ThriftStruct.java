@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.io.ByteArrayOutputStream;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -107,6 +108,48 @@ public class ThriftStruct {
     int[] start = {0};
     int size = (int) varint(body(id), start);
     return Arrays.copyOfRange(body(id), start[0], start[0] + size);
+  }
+
+  /** This struct with other bodies of fields that it has; null leaves a field out. All others keep their bytes. */
+  public byte[] with(Map<Integer, byte[]> changed) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    int last = 0;
+    for (Integer id : bodies.keySet()) {
+      byte[] body = (byte[]) (changed.containsKey(id) ? changed.get(id) : bodies.get(id));
+      if (body == null) continue;
+      int step = id.intValue() - last;
+      out.write((step > 0 && step < LONG_FORM ? step : 0) << 4 | type(id.intValue()));
+      if (step <= 0 || step >= LONG_FORM) writeVarint(out, id.longValue() << 1);
+      out.write(body, 0, body.length);
+      last = id.intValue();
+    }
+    out.write(0);
+    return out.toByteArray();
+  }
+
+  /** The body of a list of structs. */
+  public static byte[] listOf(List<byte[]> structs) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    int size = structs.size();
+    out.write(Math.min(size, LONG_FORM) << 4 | STRUCT);
+    if (size >= LONG_FORM) writeVarint(out, size);
+    for (byte[] one : structs) out.write(one, 0, ((byte[]) one).length);
+    return out.toByteArray();
+  }
+
+  /** The body of an integer field. */
+  public static byte[] number(long value) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    writeVarint(out, (value << 1) ^ (value >> 63));
+    return out.toByteArray();
+  }
+
+  private static void writeVarint(ByteArrayOutputStream out, long value) {
+    for (long left = value; ; left >>>= 7) {
+      boolean isLast = left >>> 7 == 0;
+      out.write((int) (left & 127) | (isLast ? 0 : 128));
+      if (isLast) return;
+    }
   }
 
   private int idAfter(int last, int head) {
