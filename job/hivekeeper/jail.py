@@ -16,6 +16,7 @@ from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
+    Block,
     Content,
     Differences,
     Exposed,
@@ -152,6 +153,18 @@ class JailedFiles:
         for path in (live, aside, incoming):
             self.jail.require(path)
         return self.inner.exchange(live, aside, incoming, mark)
+
+    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
+        return self.inner.blocks(directory)
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        for path in (target, *sources):
+            self.jail.require(path)
+        self.inner.concat(target, sources)
+
+    def cut(self, file: FileInfo, length: int) -> None:
+        self.jail.require(file.path)
+        self.inner.cut(file, length)
 
     def remove_empty(self, path: str) -> bool:
         self.jail.require(path)

@@ -40,6 +40,14 @@ class FileInfo(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
+class Block(NamedTuple):
+    """One block of a file on HDFS, by which its bytes are known wherever they are. `stamp` changes when it is written to again."""
+
+    id: int
+    stamp: int
+    length: int
+
+
 @dataclass(frozen=True)
 class Attributes:
     """The metadata of a directory or file; None or empty if the file system has none.

@@ -31,6 +31,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
+    Block,
     Content,
     Differences,
     Exposed,
@@ -78,6 +79,10 @@ class NoPermission(FilesError):
     """The file system refused for lack of rights; nothing was changed."""
 
     code = Code.NO_PERMISSION
+
+
+class NotPossible(FilesError):
+    """The file system does not do this with these files, or at all; nothing was changed."""
 
 
 class NoSpace(FilesError):
@@ -161,6 +166,26 @@ class Files(Protocol):
 
         Else returns the status of aside, which holds the old directory: it differs, or somebody has re-created live. Three NameNode
         steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
+        """
+
+    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
+        """The blocks of each file in a directory, in their order, by its name; none if the directory is missing. Raises NotPossible on a
+        file system without blocks.
+
+        In a concat they keep ids and stamps, so they tell afterwards whose bytes a file took.
+        """
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        """Move the blocks of files to the end of another one in the same directory, in this order; the files are gone then.
+
+        All or nothing. It goes by name: a file that has replaced a source is taken in its place, so look at the blocks afterwards. Raises
+        SourceMissing, and NotPossible: a file is open, a source is empty or in a snapshot or has larger blocks than the target, or the
+        directory is in an encryption zone (HDFS 3.3, FSDirConcatOp).
+        """
+
+    def cut(self, file: FileInfo, length: int) -> None:
+        """Take the blocks behind `length` from a listed file. Raises SourceMissing, SourceReplaced, and NotPossible: it is open, or no
+        block ends there.
         """
 
     def remove_empty(self, path: str) -> bool:

@@ -20,7 +20,7 @@ from hivekeeper import names
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
+from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import ALL, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
@@ -58,7 +58,9 @@ class HadoopFiles:
             gateway.helper(name, gateway.hadoop_conf)
             for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
         )
-        self._placement, self._room, self._rights = (gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights"))
+        self._placement, self._room, self._rights, self._blocks = (
+            gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights", "Blocks")
+        )
         self._user = str(_ask(self._rights.user))
         # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
@@ -103,6 +105,16 @@ class HadoopFiles:
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return _found(_ask(self._renames.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
+
+    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
+        found = json.loads(_ask(self._blocks.of, directory)) or {}
+        return {name: tuple(Block(*block) for block in blocks) for name, blocks in found.items()}
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        _ask(self._blocks.concat, target, json.dumps(list(sources)))
+
+    def cut(self, file: FileInfo, length: int) -> None:
+        _ask(self._blocks.cut, file.path, file.file_id, length)
 
     def remove_empty(self, path: str) -> bool:
         return bool(_ask(self._directories.deleteEmpty, path))

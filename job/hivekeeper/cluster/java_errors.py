@@ -20,6 +20,7 @@ from hivekeeper.ports import (
     NoPermission,
     NoSpace,
     NoTicket,
+    NotPossible,
     SourceMissing,
     SourceReplaced,
     TargetExists,
@@ -113,6 +114,7 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     "NoSuchFileException": SourceMissing,
     "ParentNotDirectoryException": SourceMissing,
     "InvalidPathHandleException": SourceReplaced,
+    "UnsupportedOperationException": NotPossible,
     "AccessControlException": NoPermission,
     "AccessDeniedException": NoPermission,
     # A KMS that does not let this user use a key.

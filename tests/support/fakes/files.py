@@ -12,14 +12,25 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
-from hivekeeper.model import OWNER_ONLY, Attributes, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import ALL, FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
+from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
+from hivekeeper.ports import (
+    ALL,
+    FilesUnavailable,
+    LockHeld,
+    NoPermission,
+    NoSpace,
+    NotPossible,
+    SourceMissing,
+    SourceReplaced,
+    TargetExists,
+)
 from support import step_by_step
 
 ROOT = "hdfs://nn"
 TRASH = ROOT + "/user/hive/.Trash/Current"
 BLOCK_SIZE = 128 << 20
 COPIES = 3
+FIRST_BLOCK = 1 << 30
 # The size of the pieces in which a text is read: small, so that lines cross their edges.
 PIECE = 100
 # What Java's URI leaves unescaped in a path; so is everything non-ASCII.
@@ -41,6 +52,18 @@ class Node:
     is_open: bool = False
     attributes: Attributes = field(default_factory=lambda: Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT"))
     children: Dict[str, Node] = field(default_factory=dict)
+    # The blocks that a file got by concat; its last one is what it has beyond them.
+    joined: Tuple[Block, ...] = ()
+    # How often a writer has opened it again.
+    appends: int = 0
+
+    @property
+    def blocks(self) -> Tuple[Block, ...]:
+        known = sum(block.length for block in self.joined)
+        if self.length < known:
+            raise AssertionError("a file is shorter than its blocks")
+        last = Block(FIRST_BLOCK + self.id, 1001 + self.appends, self.length - known)
+        return (*self.joined, last) if last.length else self.joined
 
     @property
     def mode(self) -> int:
@@ -131,6 +154,33 @@ class Namespace:
         into = self.directory(names.parent(target))
         self.delete(source)
         self._put(into, names.base(target), node)
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        """FSDirConcatOp: everything is checked before anything is changed."""
+        into, taken = self.file(target), [self.file(source) for source in sources]
+        if any(names.parent(source) != names.parent(target) for source in sources):
+            raise NotPossible(f"{target}: the sources are in another directory")
+        if len({id(node) for node in (into, *taken)}) <= len(taken):
+            raise NotPossible(f"{target}: a file is named twice")
+        if into.is_open or any(node.is_open or not node.length for node in taken):
+            raise NotPossible(f"{target}: a file is open or empty")
+        into.joined = tuple(block for node in (into, *taken) for block in node.blocks)
+        into.content = "".join([into.content, *(node.content for node in taken)])
+        into.length += sum(node.length for node in taken)
+        for source in sources:
+            self.delete(source)
+        self.touch(into)
+
+    def cut(self, path: str, length: int) -> None:
+        node = self.file(path)
+        ends = [sum(block.length for block in node.blocks[:number]) for number in range(len(node.blocks) + 1)]
+        if node.is_open or length not in ends:
+            raise NotPossible(f"{path}: it is open, or no block ends at {length}")
+        if length == node.length:
+            return
+        node.joined = node.blocks[: ends.index(length)]
+        node.content, node.length = node.content.encode()[:length].decode(), length
+        self.touch(node)
 
     def delete(self, path: str) -> bool:
         if self.find(path) is None:
@@ -320,6 +370,25 @@ class FakeFiles:
 
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
+
+    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
+        self._require_alive()
+        node = self.namespace.find(self.qualify(directory))
+        return {name: child.blocks for name, child in node.children.items() if not child.is_dir} if node else {}
+
+    def concat(self, target: str, sources: Sequence[str]) -> None:
+        target, *sources = paths = [self.qualify(path) for path in (target, *sources)]
+        self._change("concat", paths, lambda: self.namespace.concat(target, sources))
+
+    def cut(self, file: FileInfo, length: int) -> None:
+        path = self.qualify(file.path)
+
+        def cut() -> None:
+            if self._listed(file) is None:
+                raise SourceMissing(path)
+            self.namespace.cut(path, length)
+
+        self._change("cut", [path], cut)
 
     def remove_empty(self, path: str) -> bool:
         path = self.qualify(path)
@@ -614,6 +683,7 @@ class Writer:
         if node.is_open:
             raise TargetExists(f"{path}: open already")
         node.is_open = True
+        node.appends += 1
         return node
 
     def append_open(self, node: Node, more: Any, length: Optional[int] = None) -> None:

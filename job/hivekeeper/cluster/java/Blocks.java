@@ -1,0 +1,114 @@
+package hivekeeper;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.InvalidPathHandleException;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.DFSClient;
+import org.apache.hadoop.hdfs.protocol.DirectoryListing;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
+import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
+import org.apache.hadoop.hdfs.protocol.LocatedBlock;
+import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
+import org.apache.hadoop.ipc.RemoteException;
+
+/** Files of HDFS as their blocks: which they have, joined and cut between them. Elsewhere an UnsupportedOperationException. */
+public class Blocks {
+  private final Configuration conf;
+
+  public Blocks(Configuration conf) {
+    this.conf = conf;
+  }
+
+  /** By name, for each file of a directory: [id, generation stamp, length] of its blocks in their order. "null" without the directory. */
+  public String of(String directory) throws Exception {
+    Place place = onHdfs(directory);
+    if (place.real == null) return "null";
+    String path = place.real.toUri().getPath();
+    Map<String, Object> found = new TreeMap<String, Object>();
+    byte[] after = HdfsFileStatus.EMPTY_NAME;
+    while (true) {
+      DirectoryListing part = place.hdfs().getClient().listPaths(path, after, true);
+      if (part == null) return "null";
+      for (HdfsFileStatus status : part.getPartialListing()) {
+        if (status instanceof HdfsLocatedFileStatus) found.put(status.getLocalName(), blocks((HdfsLocatedFileStatus) status));
+      }
+      if (!part.hasMore()) return Json.write(found);
+      after = part.getLastName();
+    }
+  }
+
+  private static List<Object> blocks(HdfsLocatedFileStatus file) {
+    List<Object> found = new ArrayList<Object>();
+    for (LocatedBlock located : file.getLocatedBlocks().getLocatedBlocks()) {
+      LocatedBlock block = (LocatedBlock) located;
+      found.add(new long[] {block.getBlock().getBlockId(), block.getBlock().getGenerationStamp(), block.getBlockSize()});
+    }
+    return found;
+  }
+
+  /** FSDirConcatOp checks everything before it changes anything. */
+  public void concat(String target, String sources) throws IOException {
+    Place to = onHdfs(target);
+    to.requireReal();
+    List<String> from = Json.readStrings(sources);
+    String[] paths = new String[from.size()];
+    for (int i = 0; i < paths.length; i++) {
+      Place one = onHdfs((String) from.get(i));
+      one.requireReal();
+      if (!one.fs.getUri().equals(to.fs.getUri())) throw new UnsupportedOperationException(one.path + ": on another file system");
+      paths[i] = one.real.toUri().getPath();
+    }
+    try {
+      to.hdfs().getClient().concat(to.real.toUri().getPath(), paths);
+    } catch (RemoteException refused) {
+      throw explained(refused);
+    }
+  }
+
+  /** By the file's id, so that no other file is cut that comes to its path. */
+  public void cut(String text, long fileId, long length) throws IOException {
+    Place place = onHdfs(text);
+    place.requireReal();
+    DFSClient client = place.hdfs().getClient();
+    HdfsFileStatus status = client.getFileInfo(place.real.toUri().getPath());
+    if (status == null) throw new FileNotFoundException(text + ": no such file");
+    if (status.getFileId() != fileId) throw new InvalidPathHandleException(text + ": another file is there");
+    String exact = new Path("/.reserved/.inodes/" + fileId).toUri().getPath();
+    LocatedBlocks all = client.getLocatedBlocks(exact, 0, Long.MAX_VALUE);
+    if (all.isUnderConstruction()) throw new UnsupportedOperationException(text + ": it is open");
+    requireEdge(all, text, length);
+    try {
+      if (!client.truncate(exact, length)) throw new IOException(text + ": it is being cut inside a block");
+    } catch (RemoteException refused) {
+      throw explained(refused);
+    }
+  }
+
+  /** Only between blocks it is one step, after which the file is closed. */
+  private static void requireEdge(LocatedBlocks all, String text, long length) {
+    for (LocatedBlock block : all.getLocatedBlocks()) {
+      if (((LocatedBlock) block).getStartOffset() == length) return;
+    }
+    if (all.getFileLength() != length) throw new UnsupportedOperationException(text + ": no block ends at " + length);
+  }
+
+  private Place onHdfs(String text) throws IOException {
+    Place place = Place.of(conf, text);
+    if (place.real != null && !place.isHdfs()) throw new UnsupportedOperationException(text + ": it is not on HDFS");
+    return place;
+  }
+
+  /** Files that are open or empty, in a snapshot, in an encryption zone, of other block sizes, or not in one directory. */
+  private static RuntimeException explained(RemoteException refused) throws IOException {
+    String name = refused.getClassName();
+    boolean isRefusal = name.endsWith("HadoopIllegalArgumentException") || name.endsWith("SnapshotException");
+    if (!isRefusal) throw refused;
+    return new UnsupportedOperationException(refused.getMessage());
+  }
+}

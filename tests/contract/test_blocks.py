@@ -1,0 +1,131 @@
+"""What `ports.Files` promises about the blocks of files: they are moved to the end of another file, and cut off again, in one step."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract.test_files import look, names_in
+from hivekeeper.ports import NotPossible, SourceMissing, SourceReplaced
+
+
+@pytest.fixture
+def world(files_world):
+    files_world.skip_on("local", "it has no blocks")
+    for name in ("a", "b", "c"):
+        files_world.writer.add(files_world.path("d", name), name * 3)
+    return files_world
+
+
+def entry(world, name):
+    return world.files.stat(world.path("d", name))
+
+
+def text(world, name):
+    return "".join(world.files.read_pieces(entry(world, name)))
+
+
+def concat(world, target, *sources):
+    world.files.concat(world.path("d", target), [world.path("d", source) for source in sources])
+
+
+def picture(world):
+    return {name: text(world, name) for name in names_in(look(world, world.path("d")))}
+
+
+def test_a_concat_moves_whole_files_in_the_order_asked_and_their_blocks_keep_their_numbers(world):
+    blocks, target = world.files.blocks(world.path("d")), entry(world, "a")
+    assert [len(one) for one in blocks.values()] == [1, 1, 1]
+    assert {block.length for one in blocks.values() for block in one} == {3}
+    concat(world, "a", "c", "b")
+    assert picture(world) == {"a": "aaacccbbb"}
+    assert world.files.blocks(world.path("d")) == {"a": (*blocks["a"], *blocks["c"], *blocks["b"])}
+    assert (entry(world, "a").file_id, entry(world, "a").length) == (target.file_id, 9)
+    assert entry(world, "a").mtime_ms >= target.mtime_ms
+
+
+def test_a_file_that_was_written_to_again_or_replaced_has_another_block(world):
+    before = world.files.blocks(world.path("d"))
+    world.writer.delete(world.path("d", "b"))
+    world.writer.add(world.path("d", "b"), "bbb")
+    assert world.files.blocks(world.path("d"))["b"] != before["b"]
+    assert {name: before[name] for name in "ac"} == {name: world.files.blocks(world.path("d"))[name] for name in "ac"}
+
+
+def test_a_directory_that_is_gone_has_no_blocks(world):
+    assert world.files.blocks(world.path("gone")) == {}
+
+
+@pytest.mark.parametrize("missing", ["a source", "the target"])
+def test_a_concat_of_a_missing_file_changes_nothing(world, missing):
+    before = picture(world)
+    with pytest.raises(SourceMissing):
+        concat(world, *(("a", "b", "gone") if missing == "a source" else ("gone", "b")))
+    assert picture(world) == before
+
+
+@pytest.mark.parametrize("why", ["open source", "open target", "empty source", "twice", "onto itself", "another directory"])
+def test_a_concat_that_is_not_possible_changes_nothing(world, why):
+    stream = world.writer.open(world.path("d", "open"), "x") if why.startswith("open") else None
+    world.writer.add(world.path("d", "empty"), "")
+    world.writer.add(world.path("other", "x"), "x")
+    names = {
+        "open source": ("a", "b", "open"),
+        "open target": ("open", "a"),
+        "empty source": ("a", "b", "empty"),
+        "twice": ("a", "b", "b"),
+        "onto itself": ("a", "b", "a"),
+        "another directory": ("a", "b", "../other/x"),
+    }
+    before = names_in(look(world, world.path("d")))
+    with pytest.raises(NotPossible):
+        world.files.concat(world.path("d", names[why][0]), [world.files.qualify(world.path("d", name)) for name in names[why][1:]])
+    assert names_in(look(world, world.path("d"))) == before
+    assert (text(world, "a"), text(world, "b")) == ("aaa", "bbb")
+    if stream is not None:
+        world.writer.close(stream)
+
+
+def test_what_was_added_is_cut_off_again(world):
+    before = world.files.blocks(world.path("d"))["a"]
+    concat(world, "a", "b", "c")
+    joined = entry(world, "a")
+    world.files.cut(joined, 3)
+    assert picture(world) == {"a": "aaa"}
+    assert world.files.blocks(world.path("d")) == {"a": before}
+    assert entry(world, "a").file_id == joined.file_id
+    assert not entry(world, "a").is_open
+    world.files.cut(entry(world, "a"), 3)
+    assert picture(world) == {"a": "aaa"}
+
+
+def test_a_file_is_cut_between_blocks_only_and_only_the_one_that_was_listed(world):
+    concat(world, "a", "b")
+    joined = entry(world, "a")
+    for length in (2, 4, 7):
+        with pytest.raises(NotPossible):
+            world.files.cut(joined, length)
+    with pytest.raises(SourceReplaced):
+        world.files.cut(joined._replace(file_id=joined.file_id + 1), 3)
+    with pytest.raises(SourceMissing):
+        world.files.cut(joined._replace(path=world.path("d", "gone")), 3)
+    assert picture(world) == {"a": "aaabbb", "c": "ccc"}
+
+
+def test_an_open_file_is_not_cut(world):
+    stream = world.writer.open(world.path("d", "open"), "x")
+    with pytest.raises(NotPossible):
+        world.files.cut(entry(world, "open"), 0)
+    world.writer.close(stream)
+    assert text(world, "open") == "x"
+
+
+def test_local_files_have_no_blocks(files_world):
+    for kind in ("fake", "hdfs"):
+        files_world.skip_on(kind, "it has blocks")
+    files_world.writer.add(files_world.path("d", "a"), "a")
+    with pytest.raises(NotPossible):
+        files_world.files.blocks(files_world.path("d"))
+    with pytest.raises(NotPossible):
+        files_world.files.concat(files_world.path("d", "a"), [files_world.path("d", "b")])
+    with pytest.raises(NotPossible):
+        files_world.files.cut(files_world.files.stat(files_world.path("d", "a")), 0)
