@@ -10,7 +10,10 @@ from typing import Any, Optional, Sequence, Tuple
 
 from hivekeeper import names
 
-FILES = ("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress", "guard")
+FILES = (
+    *("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress", "guard"),
+    *("concat", "cut"),
+)
 METASTORE = (
     "update_sizes",
     "add_partition",
@@ -49,6 +52,8 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
         return f"{place} → nothing"
     if method == "move_to_trash":
         return f"{place} → trash"
+    if method in ("concat", "cut"):
+        return f"{method} {place}"
     verb = {"make_directory": "make", "remove_empty": "remove empty", "write_new": "write", "hold": "hold", "dress": "dress"}[method]
     return f"{verb} {place}"
 
@@ -86,6 +91,8 @@ def paths_of(method: str, arguments: Sequence[Any]) -> Tuple[str, ...]:
         return ()
     if method in ("dress", "guard"):
         return tuple(arguments[0])[:1]
+    if method == "cut":
+        return (arguments[0].path,)
     return tuple(arguments[: 2 if method == "rename_exact" else 1])
 
 

@@ -17,7 +17,7 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 CHANGE_NOTHING = {
     ports.Files: {
         *("qualify", "is_foreign", "look", "look_hidden", "tree", "stat", "read_pieces", "read_bytes", "read_texts", "user_at"),
-        *("attributes", "ties", "room", "exposed", "require_lockable"),
+        *("attributes", "ties", "room", "exposed", "require_lockable", "blocks"),
     },
     ports.Metastore: {
         *(
@@ -58,6 +58,8 @@ def test_every_method_of_a_port_is_known_to_change_something_or_not(port):
         ("make_directory", [f"{RUN}/stage/b00001"], "make stage/BATCH"),
         ("remove_empty", [f"{RUN}/recreated/u00001.0"], "remove empty recreated"),
         ("hold", [f"{ROOT}/.hivekeeper/lock"], "hold lock"),
+        ("concat", [f"{ROOT}/dt=1/a.parquet", f"{ROOT}/dt=1/b.parquet"], "concat live/FILE"),
+        ("cut", [f"{ROOT}/dt=1/a.parquet"], "cut live/FILE"),
         ("guard", [f"{ROOT}/.hivekeeper", RUN], "give rights"),
         ("make_backup_table", [], "make backup table"),
     ],

@@ -15,7 +15,7 @@ from hivekeeper import ports
 from hivekeeper.codes import Exit
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRowFiles, JailedRows, confine, confine_files
-from hivekeeper.model import Partition, Snapshot, StageBatch
+from hivekeeper.model import FileInfo, Partition, Snapshot, StageBatch
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.reasons import Code
 from support import changes
@@ -78,6 +78,9 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "make_directory", lambda port, path: port.make_directory(path)),
     ("files", "rename_exact", lambda port, path: port.rename_exact(path, INSIDE)),
     ("files", "rename_exact", lambda port, path: port.rename_exact(INSIDE, path)),
+    ("files", "concat", lambda port, path: port.concat(path, [INSIDE])),
+    ("files", "concat", lambda port, path: port.concat(INSIDE, [INSIDE, path])),
+    ("files", "cut", lambda port, path: port.cut(FileInfo(path, 9, 0, False, 7), 3)),
     ("files", "exchange", lambda port, path: port.exchange(path, CONTROL, INSIDE, Snapshot(True))),
     ("files", "exchange", lambda port, path: port.exchange(INSIDE, path, INSIDE, Snapshot(True))),
     ("files", "exchange", lambda port, path: port.exchange(INSIDE, CONTROL, path, Snapshot(True))),
@@ -245,3 +248,7 @@ def test_who_is_confined_twice_is_in_the_second_jail_alone():
     world.files.make_directory("hdfs://nn/reports")
     confine_files(nowhere.files, "hdfs://nn/reports/r.json").write_new("hdfs://nn/reports/r.json", "{}")
     assert world.files.content("hdfs://nn/reports/r.json") == "{}"
+
+
+def test_records_in_the_root_of_a_file_system_are_nobodys():
+    assert Jail.of_records("sales.events", "hdfs://nn/.hivekeeper-x", f"{ROOT}/.hivekeeper").places == (f"{ROOT}/.hivekeeper",)
