@@ -154,13 +154,17 @@ class JailedFiles:
             self.jail.require(path)
         return self.inner.exchange(live, aside, incoming, mark)
 
-    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
-        return self.inner.blocks(directory)
+    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
+        return self.inner.blocks(path)
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         for path in (target, *sources):
             self.jail.require(path)
         self.inner.concat(target, sources)
+
+    def copy_part(self, file: FileInfo, begin: int, length: int, target: str) -> None:
+        self.jail.require(target)
+        self.inner.copy_part(file, begin, length, target)
 
     def cut(self, file: FileInfo, length: int) -> None:
         self.jail.require(file.path)
@@ -346,6 +350,14 @@ class JailedRows:
 
     def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
         return self.inner.digests(format, sets)
+
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:
+        for path in (without_rows, own):
+            self.jail.require(path)
+        self.inner.write_ends(format, file, without_rows, own)
+
+    def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
+        return self.inner.find_starts(format, file, offsets)
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         return self.inner.differences(format, one, other, limit)

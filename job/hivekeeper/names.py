@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import NewType, Optional
+from typing import Container, Iterator, NewType, Optional, Sequence, Tuple
 
 # ASCII digits only: `\d` matches digits of every script, and such a name would be read as one of ours.
 RUN = re.compile(r"(?P<time>[0-9]{8}t[0-9]{6}z)-(?P<salt>[0-9a-f]{4})")
@@ -17,6 +17,12 @@ RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*)
 RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/%#-]{0,199}")
 UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
 RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
+# What an exchange by concat took out of live again.
+TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file)")
+# A file that a joined file took, while it waits in `ready` to have its place again.
+COPY = re.compile(r"copy(?P<nth>[0-9]+)")
+# The last part of a joined file while it waits in live.
+JOIN_TAIL = re.compile(rf"\.hivekeeper\.tail-(?P<run>{RUN.pattern})-(?P<nth>[1-9][0-9]*)")
 CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")
 LOG_ENTRY = re.compile(r"(?P<version>[0-9]{20})\.json")
 CHECKPOINT = re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.json\.gz")
@@ -54,6 +60,7 @@ BACKUP_OF = "hivekeeper.backup-of"
 CATALOGUE = "hivekeeper.catalogue"
 # Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.
 MOST_NAME, MOST_PATH = 1024, 8000
+MOST_NAME_BYTES = 255
 UNIT_COLUMN = "__hivekeeper_unit"
 
 
@@ -84,6 +91,37 @@ def unit_directory(number: UnitNumber) -> str:
 def backup_place(directory: str, number: UnitNumber) -> str:
     """Where the former live files are after a swap or a rollback, relative to the control directory."""
     return f"runs/{directory}/retired/{unit_directory(number)}"
+
+
+def join_tail(run: RunId, nth: int) -> str:
+    """The hidden name in live of the last part of a run's nth joined file."""
+    return f".{CONTROL[1:]}.tail-{run}-{nth}"
+
+
+def joined_name(sources: Sequence[str], taken: Container[str], run: RunId, nth: int) -> Optional[str]:
+    """A name for the file that these files become, between two of theirs in the order of names; None if there is none.
+
+    Who opens all that he listed, in the order of names or against it, meets a source that is gone before or after he opens the new file.
+    """
+    return next((name for name in _joined_names(sources, run, nth) if name not in taken), None)
+
+
+def is_joined_name(name: str, sources: Sequence[str], run: RunId, nth: int) -> bool:
+    """Whether joined_name may give these files this name."""
+    return name in _joined_names(sources, run, nth)
+
+
+def split_suffix(name: str) -> Tuple[str, str]:
+    """`part-0.c000.snappy` and `.parquet`."""
+    stem, dot, suffix = name.rpartition(".")
+    return (stem, dot + suffix) if dot else (name, "")
+
+
+def _joined_names(sources: Sequence[str], run: RunId, nth: int) -> Iterator[str]:
+    for source in sorted(sources):
+        name = f"-{run}-{nth}".join(split_suffix(source))
+        if min(sources) < name < max(sources) and len(name.encode()) <= MOST_NAME_BYTES:
+            yield name
 
 
 def record_place(directory: str) -> str:
@@ -302,6 +340,10 @@ class RunPaths:
     def unit(self, state: str, number: UnitNumber) -> str:
         """`ready/u00042`: one unit's directory in one state."""
         return join(self.top, state, unit_directory(number))
+
+    def taken(self, number: UnitNumber, part: str) -> str:
+        """`taken/u00042.tail`: what an exchange by concat took out of live again (TAKEN)."""
+        return join(self.top, "taken", f"{unit_directory(number)}.{part}")
 
     def recreated(self, number: UnitNumber, nth: int) -> str:
         return join(self.top, "recreated", f"{unit_directory(number)}.{nth}")

@@ -168,9 +168,9 @@ class Files(Protocol):
         steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
         """
 
-    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
-        """The blocks of each file in a directory, in their order, by its name; none if the directory is missing. Raises NotPossible on a
-        file system without blocks.
+    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
+        """The blocks of each file in a directory, or of one file, in their order, by its name; none if there is nothing. Raises NotPossible
+        on a file system without blocks.
 
         In a concat they keep ids and stamps, so they tell afterwards whose bytes a file took.
         """
@@ -181,6 +181,11 @@ class Files(Protocol):
         All or nothing. It goes by name: a file that has replaced a source is taken in its place, so look at the blocks afterwards. Raises
         SourceMissing, and NotPossible: a file is open, a source is empty or in a snapshot or has larger blocks than the target, or the
         directory is in an encryption zone (HDFS 3.3, FSDirConcatOp).
+        """
+
+    def copy_part(self, file: FileInfo, begin: int, length: int, target: str) -> None:
+        """Write these bytes of a listed file to a new file, for this user alone, and sync it to disk. Not atomic: a kill may leave a part.
+        Raises SourceMissing (or the target's parent is), SourceReplaced, TargetExists.
         """
 
     def cut(self, file: FileInfo, length: int) -> None:
@@ -430,6 +435,14 @@ class Rows(Protocol):
         """Read any sets of files in full, of any form, and compute their digests, which are comparable with those of write_stage and
         read_stage. A set that cannot be read does not fail the others.
         """
+
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:
+        """Write two new files for this user alone: behind any bytes the first makes a file of this one's schema without rows, the second
+        one of its rows if that begins with this one's bytes. Raises RowsError.
+        """
+
+    def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
+        """Those of the offsets at which one data file ends and another begins, by their first and last bytes. Raises RowsError."""
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """The rows that two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.

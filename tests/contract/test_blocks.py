@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.test_files import look, names_in
-from hivekeeper.ports import NotPossible, SourceMissing, SourceReplaced
+from hivekeeper.ports import NotPossible, SourceMissing, SourceReplaced, TargetExists
 
 
 @pytest.fixture
@@ -129,3 +129,30 @@ def test_local_files_have_no_blocks(files_world):
         files_world.files.concat(files_world.path("d", "a"), [files_world.path("d", "b")])
     with pytest.raises(NotPossible):
         files_world.files.cut(files_world.files.stat(files_world.path("d", "a")), 0)
+
+
+def test_the_blocks_of_one_file_are_told_by_its_name(world):
+    concat(world, "a", "b")
+    assert world.files.blocks(world.path("d", "a")) == {"a": world.files.blocks(world.path("d"))["a"]}
+    assert world.files.blocks(world.path("d", "gone")) == {}
+
+
+def test_a_part_of_a_file_is_copied_to_a_new_one(world):
+    concat(world, "a", "b", "c")
+    joined = entry(world, "a")
+    world.files.copy_part(joined, 3, 3, world.path("d", "copy"))
+    assert picture(world) == {"a": "aaabbbccc", "copy": "bbb"}
+    assert (entry(world, "copy").mode, entry(world, "copy").is_open) == (0o600, False)
+
+
+def test_a_part_is_only_copied_of_the_file_that_was_listed_and_over_no_other(world):
+    before = picture(world)
+    with pytest.raises(TargetExists):
+        world.files.copy_part(entry(world, "a"), 0, 3, world.path("d", "b"))
+    with pytest.raises(SourceReplaced):
+        world.files.copy_part(entry(world, "a")._replace(file_id=entry(world, "b").file_id), 0, 3, world.path("d", "copy"))
+    with pytest.raises(SourceMissing):
+        world.files.copy_part(entry(world, "a")._replace(path=world.path("d", "gone")), 0, 3, world.path("d", "copy"))
+    with pytest.raises(SourceMissing):
+        world.files.copy_part(entry(world, "a"), 0, 3, world.path("gone", "copy"))
+    assert picture(world) == before

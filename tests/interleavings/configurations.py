@@ -8,13 +8,15 @@ from typing import Any, Dict, Tuple
 from hivekeeper import names
 from interleavings.explorer import CONTROL, Budget, Explorer, Runner, State, Writer
 from interleavings.promises import judge_end, judge_now
+from interleavings.runners import BLOCK_BYTES
 from interleavings.world import World, add_file
-from interleavings.writers import LIVE, ORIGINAL, PRIVATE, ROOT, RUNS, UNIT
+from interleavings.writers import BIG, LIVE, ORIGINAL, PRIVATE, ROOT, RUNS, UNIT
 from support.builders import a_partition, a_table
 from support.fakes.rows import DataFile
 
 COMPACT, RECOVER, ROLLBACK, CLEANUP = "compact", "recover", "rollback", "cleanup"
 COMPACT_SHORTLY, ROLLBACK_SHORTLY = "compact, short memory", "rollback, short memory"
+COMPACT_JOINED = "compact, joined"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,34 @@ APPEND, APPEND_SLOWLY, BESIDE = one("append", "a1"), one("append_slowly", "a1"),
 REPLACE_FILES, REPLACE_DIRECTORY = one("overwrite_files", "o1"), one("overwrite_directory", "o1")
 ONCE, TWICE, THRICE = (COMPACT, RECOVER), (COMPACT, RECOVER, RECOVER), (COMPACT, RECOVER, RECOVER, RECOVER)
 BACK = (ROLLBACK, RECOVER)
+
+JOIN_ONCE, JOIN_TWICE, JOIN_THRICE = ((COMPACT_JOINED, *[RECOVER] * recoveries) for recoveries in (1, 2, 3))
+# The exchange by concat, beside the same writers.
+JOINED: Dict[str, Configuration] = {
+    "alone": Configuration((*JOIN_THRICE, RECOVER), kills=4),
+    "append": Configuration(JOIN_TWICE, (*APPEND, ("append", "a2"))),
+    "append slowly": Configuration(JOIN_TWICE, APPEND_SLOWLY),
+    "append to old": Configuration(JOIN_TWICE, one("append_to_old", "b1")),
+    "append as Hive": Configuration(JOIN_TWICE, one("append_hive", "h1")),
+    "committer inside": Configuration(JOIN_ONCE, one("committer_inside"), kills=1),
+    "committer beside": Configuration(JOIN_TWICE, BESIDE),
+    "overwrite files": Configuration(JOIN_TWICE, REPLACE_FILES),
+    "overwrite with old names": Configuration(JOIN_TWICE, one("overwrite_with_old_names", "o")),
+    "replace a file": Configuration(JOIN_ONCE, one("replace_a_file", "r1"), kills=1),
+    "overwrite directory": Configuration(JOIN_TWICE, REPLACE_DIRECTORY),
+    "overwrite dynamic": Configuration(JOIN_TWICE, one("overwrite_dynamic", "o1")),
+    "append, overwrite files": Configuration(JOIN_ONCE, APPEND + REPLACE_FILES, kills=1),
+    "drop": Configuration(JOIN_ONCE, one("drop", False)),
+    "drop, purge": Configuration(JOIN_ONCE, one("drop", True)),
+    "discovery": Configuration(JOIN_ONCE, one("discovery") + APPEND, kills=1),
+    "errors": Configuration(JOIN_ONCE, APPEND, kills=1, errors=2),
+    "pause": Configuration((COMPACT_JOINED, COMPACT_JOINED), APPEND, kills=0, lapses=1),
+    "pause, recover": Configuration((COMPACT_JOINED, RECOVER), kills=0, lapses=1),
+    "pause, kill": Configuration((COMPACT_JOINED, RECOVER, COMPACT_JOINED), kills=1, lapses=1),
+    "pause twice": Configuration((COMPACT_JOINED, RECOVER, COMPACT_JOINED), kills=0, lapses=2),
+    "pause, overwrite directory": Configuration((COMPACT_JOINED, COMPACT_JOINED), REPLACE_DIRECTORY, kills=0, lapses=1),
+    "readers": Configuration(JOIN_ONCE, (("read", "up"), ("read", "down")), kills=1),
+}
 
 CONFIGURATIONS: Dict[str, Configuration] = {
     "alone": Configuration((*THRICE, RECOVER), kills=4),
@@ -87,6 +117,7 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "rollback, rollback": Configuration((ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
     "checkpoints": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True),
     "checkpoints, pause": Configuration((ROLLBACK_SHORTLY, COMPACT_SHORTLY), kills=0, lapses=1, swapped=True),
+    **{f"joined: {name}": configuration for name, configuration in JOINED.items()},
     "cleanup, open stream": Configuration((CLEANUP, RECOVER), one("append_to_old", "b1"), kills=1, swapped=True),
     "cleanup, errors": Configuration((CLEANUP, RECOVER), kills=1, errors=2, swapped=True),
     "cleanup, pause, rollback": Configuration((CLEANUP, ROLLBACK), APPEND, kills=1, lapses=1, swapped=True),
@@ -103,6 +134,8 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
     add_file(world, f"{PRIVATE}/h1", DataFile(("h1",)))
     for row in ORIGINAL:
         add_file(world, f"{LIVE}/{row}.parquet", DataFile((row,)))
+    if COMPACT_JOINED in configuration.jobs:
+        world.namespace.create(f"{LIVE}/big.parquet", DataFile((BIG,)), BLOCK_BYTES)
     if any(writer[0] == "impala" for writer in configuration.writers):
         world.namespace.make_directory(names.join(LIVE, names.IMPALA_STAGING))
     frozen = explorer.freezer.freeze(world)

@@ -31,7 +31,8 @@ from support.fakes.rows import FakeRows
 CONTROL = ControlPaths.of(ROOT, partitioned=True)
 ABOVE_LIVE = (ROOT, LIVE)
 ALL_CHANGES = frozenset().union(*CHANGES.values())
-MOVES_ROWS = frozenset(["rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_stage"])
+MOVES_ROWS = frozenset(["rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_stage", "concat"])
+MAY_FAIL = frozenset(["rename_exact", "concat"])
 LOCK_TOLD = frozenset(["hold", "check"])
 # A refused unit, a lost table or a call that keeps failing is expected here; a bug or a state that needs investigation is not.
 EXPECTED = frozenset([Exit.DONE, Exit.REFUSED, Exit.LOCKED, Exit.PARTIAL, Exit.UNUSABLE])
@@ -309,7 +310,7 @@ class Explorer:
             yield self._kill(scene, runner)
         if scene.left.lapses and scene.world[2] == runner.number and runner.last in LOCK_TOLD:
             yield self._lapse(scene, runner)
-        for done in (False, True) if scene.left.errors and call_of(runner).method == "rename_exact" else ():
+        for done in (False, True) if scene.left.errors and call_of(runner).method in MAY_FAIL else ():
             yield self._perform(scene, runner, failing=True, done=done)
         yield self._perform(scene, runner)
 
@@ -479,7 +480,7 @@ def is_unwatched(runner: Runner, world: World, cast: Sequence[Shown], left: Left
     may_branch = (
         (left.kills and runner.last in ALL_CHANGES)
         or (left.lapses and runner.last in LOCK_TOLD)
-        or (left.errors and call_of(runner).method == "rename_exact")
+        or (left.errors and call_of(runner).method in MAY_FAIL)
     )
     return not may_branch and runner.last not in MOVES_ROWS and is_private(runner, world, cast)
 

@@ -27,7 +27,7 @@ class Mutation:
 LOOK = "why = look_at_leaving(self.run, self.unit, checked, left)"
 LOOK_OF_RECOVERY = "why = manifests.judge(exchange.unit.manifest, picture.departed).why"
 OBJECTION = "why = checked.why or exchange.object_to(checked.incoming)"
-MACHINE, DIRECTORIES = "steps/exchange.py", "steps/directory_exchange.py"
+MACHINE, DIRECTORIES, JOINS = "steps/exchange.py", "steps/directory_exchange.py", "steps/concat_exchange.py"
 
 MUTATIONS = {
     "the look after the first rename": Mutation(DIRECTORIES, LOOK, 'why = ""', "append slowly"),
@@ -68,6 +68,26 @@ MUTATIONS = {
         "    for directory in ():",
         "pause, recover",
         most=1,
+    ),
+    "taking the tail away": Mutation(
+        JOINS,
+        'return self._take(self._in_live(self._join.tail), "tail")',
+        "return self.run.files.stat(self._in_live(self._join.tail)) is not None",
+        "joined: pause, recover",
+        most=1,
+    ),
+    "the name of a joined file": Mutation(
+        "names.py",
+        'name = f"-{run}-{nth}".join(split_suffix(source))\n        if min(sources) < name < max(sources) and',
+        'name = f"z-{run}-{nth}"\n        if',
+        "joined: readers",
+    ),
+    "the look after a concat": Mutation(JOINS, "if not self._took_others():", "if True:", "joined: replace a file"),
+    "the look of a recovery after a concat": Mutation(
+        JOINS, "incoming = not left or self._took_others()", "incoming = not left", "joined: replace a file", most=1
+    ),
+    "taking a file without rows away": Mutation(
+        JOINS, '            self._take(found.path, "file")\n', "            pass\n", "joined: alone", most=1
     ),
     "the rollback's look": Mutation(DIRECTORIES, LOOK, 'why = ""', "rollback, append slowly"),
     "the rollback's check": Mutation(MACHINE, OBJECTION, 'why = ""', "rollback, overwrite files"),

@@ -19,7 +19,7 @@ from support.fakes.files import info
 from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"
-KEPT = frozenset(["live", "retired", "restoring"])
+KEPT = frozenset(["live", "retired", "restoring", "a joined file"])
 # In the gap a late file may be in live before the snapshot's rows are back: no order of renames can prevent that.
 ACCEPTED = frozenset(
     ["readers see late rows without the snapshot's", "readers see late rows without the snapshot's, in an outage"],
@@ -39,6 +39,10 @@ def find_places(world: World) -> Mapping[str, Set[str]]:
         kind = _kind_of(path) if isinstance(node.content, DataFile) else ""
         for row in node.content.rows if kind not in ("", "stage", "ready") else ():
             found[row].add(kind)
+        # Behind the proved copy and the footer without rows.
+        for part in node.content.parts[2:-1] if kind in ("live", "taken") else ():
+            for row in part.rows:
+                found[row].add("a joined file")
     return found
 
 
@@ -63,13 +67,19 @@ def judge_now(world: World) -> Iterator[str]:
     kept = [fact[1] for fact in world.facts if fact[0] == "kept"]
     yield from (f"{label(row)} is nowhere" for row in [*need, *kept] if not places[row])
     if any(not KEPT & places[row] for row in ORIGINAL if row in need):
-        yield "a row of the snapshot is in none of live, retired, restoring"
+        yield "a row of the snapshot is in none of live, retired, restoring, a joined file"
     shown = [row for row in ORIGINAL if row in need and seen[row]]
     if 0 < len(shown) < len([row for row in ORIGINAL if row in need]):
         yield "readers see a part of the snapshot"
     if world.exists(LIVE) and not shown and set(ORIGINAL) <= set(need) and any(seen[row] for row in need):
         yield "readers see late rows without the snapshot's" + (", in an outage" if ("killed",) in world.facts else "")
+    yield from (f"a reader gets [{', '.join(fact[1])}]" for fact in world.facts if fact[0] == "read" and not is_right(fact[1]))
     yield from (f"{fact[1]} ends with {fact[2]}: {fact[3]}" for fact in world.facts if fact[0] == "ended")
+
+
+def is_right(rows: Sequence[str]) -> bool:
+    """Whether a reader got the rows of the snapshot once each. For worlds without writers."""
+    return set(ORIGINAL) <= set(rows) and len(set(rows)) == len(rows)
 
 
 def judge_end(world: World) -> Iterator[str]:
@@ -84,7 +94,11 @@ def judge_end(world: World) -> Iterator[str]:
         yield "live is missing"
     if ("overwrote",) not in world.facts and any("/recreated/" in path for path, _ in world.files_below(RUNS)):
         yield "something is left in recreated"
-    if any("/stage/" in path or "/ready/" in path for path, _ in world.files_below(RUNS)):
+    if any(not isinstance(node.content, DataFile) or not node.content.rows for _, node in world.files_below(LIVE)):
+        yield "a file without rows is left in live"
+    if any(names.is_hidden(names.base(path)) and not node.is_dir for path, node in world.files_below(LIVE)):
+        yield "a hidden file is left in live"
+    if any("/taken/" in path or "/stage/" in path or "/ready/" in path for path, _ in world.files_below(RUNS)):
         yield "something is left in stage or ready"
     if (UNIT in world.catalog.partitions[TABLE]) != (("dropped",) not in world.facts):
         yield f"the partition is {'back in' if ('dropped',) in world.facts else 'gone from'} the metastore"

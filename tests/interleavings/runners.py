@@ -15,7 +15,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup, compact_swap, recover, rollback
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.model import OWNER_ONLY, Exposed, FileInfo, Guard, Selection, Snapshot
 from hivekeeper.ports import ALL, Cluster, FilesError, MetastoreUnavailable, RowsError
 from hivekeeper.report.results import CommandResult
@@ -23,18 +23,25 @@ from support import step_by_step
 from support.contexts import a_context
 
 TABLE = "sales.events"
+# What a well-sized file has: it is not joined.
+BLOCK_BYTES = 1 << 20
 SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock="off")
 # What makes a run write a checkpoint of the log, and remove entries that the one before marks as expired.
 SHORT_MEMORY = replace(SETTINGS, checkpoint_interval=1, log_retention_ms=0)
+# Files are joined instead of directories exchanged.
+JOINS = replace(SETTINGS, exchange=JOINED, fewest_joined=2, block_bytes=BLOCK_BYTES)
 SELECTED = Selection(tables=(TABLE,))
 
 FILES_CHANGES = frozenset(
-    ["make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "release", "dress"]
+    [
+        *("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "release", "dress"),
+        *("concat", "copy_part"),
+    ]
 )
 CHANGES = {
     "files": FILES_CHANGES,
     "metastore": frozenset(["update_sizes", "add_partition"]),
-    "rows": frozenset(["write_stage"]),
+    "rows": frozenset(["write_stage", "write_ends"]),
 }
 
 
@@ -183,6 +190,8 @@ class StoppedClock:
 
 # ---- the commands
 
+VARIANTS = {"": SETTINGS, "short memory": SHORT_MEMORY, "joined": JOINS}
+
 
 def run_id(actor: int) -> str:
     return f"20260101t0203{actor:02d}z-0000"
@@ -192,7 +201,7 @@ def run_command(job: str, actor: int) -> CommandResult:
     cluster = Cluster(SteppedFiles(), SteppedMetastore(), SteppedRows(), None, StoppedClock(), "etl", "edge", lambda: "app", "3.5.9", "UTC")  # type: ignore[arg-type]
     run = run_id(actor)
     job, _, more = job.partition(", ")
-    settings = SHORT_MEMORY if more else SETTINGS
+    settings = VARIANTS[more]
     if job == "compact":
         return compact_swap.compact_swap(a_context(cluster, SELECTED, run, settings))
     if job == "rollback":

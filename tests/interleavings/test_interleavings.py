@@ -29,6 +29,11 @@ QUICK = [
     "checkpoints",
     "cleanup, open stream",
     "cleanup, errors",
+    "joined: alone",
+    "joined: replace a file",
+    "joined: overwrite directory",
+    "joined: drop, purge",
+    "joined: readers",
 ]
 
 

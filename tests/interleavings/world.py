@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import Attributes
+from hivekeeper.model import Attributes, Block
 from support.fakes.files import ROOT, Namespace, Node, parts, size
 from support.fakes.metastore import Catalog
 
@@ -19,7 +19,7 @@ PLAIN = Attributes("hive", "hive", 0o755, 0o644, storage_policy="HOT")
 LATE_MS = 10**9
 TICK_MS = 10
 
-Entry = Tuple[str, int, bool, int, Any, int, bool]
+Entry = Tuple[str, int, bool, int, Any, int, bool, Tuple[Block, ...]]
 Frozen = Tuple[Tuple[Entry, ...], Any, Optional[int], FrozenSet[tuple], Optional[int], FrozenSet[int], FrozenSet[Tuple[int, int]]]
 
 
@@ -125,7 +125,7 @@ class Freezer:
     def _entries_of(self, space: Namespace) -> Iterator[Entry]:
         kept = self._entries
         for path, node in space.walk(ROOT):
-            entry = (path, node.id, node.is_dir, node.mtime_ms, node.content, node.length, node.is_open)
+            entry = (path, node.id, node.is_dir, node.mtime_ms, node.content, node.length, node.is_open, node.joined)
             yield kept.setdefault(entry, entry)
 
     def _freeze_catalog(self, catalog: Catalog) -> tuple:
@@ -144,8 +144,8 @@ class Freezer:
         space = world.namespace
         space.coarse_ms, space.remembered, space.made = coarse_ms, set(remembered), dict(made)
         nodes = {ROOT: space.root}
-        for path, number, is_dir, mtime_ms, content, length, is_open in entries:
-            node = Node(number, is_dir, mtime_ms, content, length, is_open, PLAIN)
+        for path, number, is_dir, mtime_ms, content, length, is_open, joined in entries:
+            node = Node(number, is_dir, mtime_ms, content, length, is_open, PLAIN, joined=joined)
             nodes[path] = node
             above, _, name = path.rpartition("/")
             nodes[above].children[name] = node

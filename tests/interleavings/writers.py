@@ -7,7 +7,7 @@ told are in ("told"), which it meant to replace ("may go"), and which of its ste
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Callable, Dict, Generator, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Generator, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.ports import FilesError
@@ -22,6 +22,8 @@ LIVE = f"{ROOT}/{UNIT}"
 RUNS = f"{ROOT}/.hivekeeper/runs"
 PRIVATE = "hdfs://nn/private"
 ORIGINAL = ("s1", "s2")
+# The row of a well-sized file, where there is one.
+BIG = "big"
 
 Fact = Tuple[Any, ...]
 # A step: its name in a schedule, and its action. A program gets the step's result, None if it failed, and ends with facts.
@@ -259,6 +261,58 @@ def overwrite_files(row: str) -> Program:
     return _overwrote(row) if (yield make_file(f"{LIVE}/{row}.parquet", row)) else ()
 
 
+def overwrite_with_old_names(row: str) -> Program:
+    """Hive's names are the same each time, 000000_0: deletes what it listed, adds its own files under the old names."""
+
+    def look(world: World) -> Tuple[str, ...]:
+        begin_overwrite(world)
+        return tuple(path for path, _ in world.files_below(LIVE))
+
+    for path in (yield f"list {LIVE}", look):
+        yield _delete_listed(path)
+    told: List[Fact] = []
+    for name in ORIGINAL:
+        if not (yield make_file(f"{LIVE}/{name}.parquet", f"{row}{name}")):
+            return ()
+        told += _overwrote(f"{row}{name}")
+    return told
+
+
+def replace_a_file(row: str) -> Program:
+    """Puts a new file at the place of an old one, which is meant to be gone."""
+    path = f"{LIVE}/{ORIGINAL[0]}.parquet"
+
+    def exchange(world: World) -> Any:
+        if not world.exists(path):
+            return None
+        world.facts.add(("may go", ORIGINAL[0]))
+        world.namespace.delete(path)
+        return add_file(world, path, DataFile((row,)))
+
+    return _told(row) if (yield f"replace {path}", exchange) else ()
+
+
+def read(order: str) -> Program:
+    """Lists, then opens file after file in the order of names, or against it; what is gone is an error. Tells which rows it got."""
+
+    def look(world: World) -> Tuple[str, ...]:
+        paths = sorted(path for path, _ in world.files_below(LIVE) if not names.is_hidden(names.base(path)))
+        return tuple(paths if order == "up" else reversed(paths))
+
+    rows: List[str] = []
+    for path in (yield f"list {LIVE}", look):
+        found = yield f"open {path}", lambda world, path=path: open_file(world, path)
+        if found is None:
+            return ()
+        rows += found
+    return [("read", tuple(sorted(rows)))]
+
+
+def open_file(world: World, path: str) -> Optional[Tuple[str, ...]]:
+    node = world.namespace.find(path)
+    return node.content.rows if node is not None else None
+
+
 def _delete_live() -> Step:
     def remove(world: World) -> Any:
         begin_overwrite(world)
@@ -344,8 +398,11 @@ PROGRAMS: Dict[str, Callable[..., Program]] = {
         committer_inside,
         committer_beside,
         overwrite_files,
+        overwrite_with_old_names,
         overwrite_directory,
         overwrite_dynamic,
+        replace_a_file,
+        read,
         drop,
         discovery,
         ticks,

@@ -12,7 +12,7 @@ from hivekeeper import names
 
 FILES = (
     *("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress", "guard"),
-    *("concat", "cut"),
+    *("concat", "cut", "copy_part"),
 )
 METASTORE = (
     "update_sizes",
@@ -26,7 +26,7 @@ METASTORE = (
     "make_catalogue_view",
     "point_catalogue_table",
 )
-ROWS = ("write_stage",)
+ROWS = ("write_stage", "write_ends")
 ROW_FILES = ("write",)
 
 # Below `.hivekeeper`: a run's directory and its contents.
@@ -44,7 +44,7 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
     if method in METASTORE:
         return method.replace("_", " ")
     if method in ROWS:
-        return "write stage"
+        return "write ends" if method == "write_ends" else "write stage"
     if method == "guard":
         return "give rights"
     place = name_place(paths[0], root)
@@ -54,8 +54,8 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
         return f"{place} → trash"
     if method in ("concat", "cut"):
         return f"{method} {place}"
-    verb = {"make_directory": "make", "remove_empty": "remove empty", "write_new": "write", "hold": "hold", "dress": "dress"}[method]
-    return f"{verb} {place}"
+    verbs = {"make_directory": "make", "remove_empty": "remove empty", "write_new": "write", "copy_part": "write"}
+    return f"{verbs.get(method, method)} {place}"
 
 
 def name_place(path: str, root: str) -> str:
@@ -93,6 +93,8 @@ def paths_of(method: str, arguments: Sequence[Any]) -> Tuple[str, ...]:
         return tuple(arguments[0])[:1]
     if method == "cut":
         return (arguments[0].path,)
+    if method == "copy_part":
+        return (arguments[3],)
     return tuple(arguments[: 2 if method == "rename_exact" else 1])
 
 

@@ -184,7 +184,8 @@ class Picture:
             for state in ("retired", "restoring", "held")
             for place in sorted(control.glob(f"runs/*/{state}/u*"))
         }
-        self.unproved = [str(path) for state in ("stage", "ready", "recreated") for path in control.glob(f"runs/*/{state}/*/*")]
+        unproved = [*(f"{state}/*/*" for state in ("stage", "ready", "recreated")), "taken/*"]
+        self.unproved = [str(path) for below in unproved for path in control.glob(f"runs/*/{below}")]
 
     @property
     def rows(self) -> Counter:

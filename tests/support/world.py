@@ -140,7 +140,7 @@ class World:
             nonlocal last
             name = changes.name_step(step, root)
             # The real ports do in one call what these fakes do in several.
-            is_same_call = name == last and step.startswith(("put ", "dress ", "guard "))
+            is_same_call = name == last and step.startswith(("put ", "write_ends ", "dress ", "guard "))
             last = name or last
             if name and not is_same_call:
                 act(name)

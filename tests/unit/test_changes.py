@@ -33,7 +33,7 @@ CHANGE_NOTHING = {
         ),
     },
     ports.RowFiles: {"read"},
-    ports.Rows: {"warm_up", "require_started", "footers", "read_stage", "digests", "differences", "hazards"},
+    ports.Rows: {"warm_up", "require_started", "footers", "read_stage", "digests", "differences", "hazards", "find_starts"},
 }
 CHANGE = {ports.Files: changes.FILES, ports.Metastore: changes.METASTORE, ports.Rows: changes.ROWS, ports.RowFiles: changes.ROW_FILES}
 

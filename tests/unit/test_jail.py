@@ -80,6 +80,7 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "rename_exact", lambda port, path: port.rename_exact(INSIDE, path)),
     ("files", "concat", lambda port, path: port.concat(path, [INSIDE])),
     ("files", "concat", lambda port, path: port.concat(INSIDE, [INSIDE, path])),
+    ("files", "copy_part", lambda port, path: port.copy_part(FileInfo(INSIDE, 9, 0, False, 7), 0, 3, path)),
     ("files", "cut", lambda port, path: port.cut(FileInfo(path, 9, 0, False, 7), 3)),
     ("files", "exchange", lambda port, path: port.exchange(path, CONTROL, INSIDE, Snapshot(True))),
     ("files", "exchange", lambda port, path: port.exchange(INSIDE, path, INSIDE, Snapshot(True))),
@@ -97,6 +98,8 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("metastore", "point_backup_table", lambda port, path: port.point_backup_table("b.t", OURS, {"dt=1": path})),
     ("metastore", "make_catalogue_table", lambda port, path: port.make_catalogue_table("seen.t", path, {}, "day", {})),
     ("metastore", "point_catalogue_table", lambda port, path: port.point_catalogue_table("seen.t", {}, {"1": INSIDE, "2": path})),
+    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), path, INSIDE)),
+    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, path)),
     ("rows", "write_stage", lambda port, path: port.write_stage(a_batch(path))),
     ("row_files", "write", lambda port, path: port.write(path, {}, ())),
 ]

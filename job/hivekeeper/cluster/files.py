@@ -106,12 +106,15 @@ class HadoopFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return _found(_ask(self._renames.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
 
-    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
-        found = json.loads(_ask(self._blocks.of, directory)) or {}
+    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
+        found = json.loads(_ask(self._blocks.of, path)) or {}
         return {name: tuple(Block(*block) for block in blocks) for name, blocks in found.items()}
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         _ask(self._blocks.concat, target, json.dumps(list(sources)))
+
+    def copy_part(self, file: FileInfo, begin: int, length: int, target: str) -> None:
+        _ask(self._texts.copyPart, file.path, file.file_id, begin, length, target)
 
     def cut(self, file: FileInfo, length: int) -> None:
         _ask(self._blocks.cut, file.path, file.file_id, length)

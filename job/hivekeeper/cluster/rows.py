@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.cluster.digest import NoDigestError
@@ -99,6 +99,20 @@ class SparkRows:
             answers = self.physical.digest([[file for file in sets[key] if file.length > 0] for key in keys], check_claims, format)
             return {key: _content([answer]) for key, answer in zip(keys, answers)}
 
+    @cached_property
+    def _ends(self) -> Any:
+        return self.gateway.helper("concat.ConcatEnds", self.gateway.hadoop_conf)
+
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:
+        _require_parquet(format)
+        with _rows_errors():
+            self._ends.write(file.path, file.length, without_rows, own)
+
+    def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
+        _require_parquet(format)
+        with _rows_errors():
+            return tuple(json.loads(self._ends.starts(file.path, json.dumps(list(offsets)))))
+
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         with _rows_errors():
             return self.sql.differences(format, one, other, limit)
@@ -106,6 +120,11 @@ class SparkRows:
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         with _rows_errors():
             return self.sql.hazards(format, groups)
+
+
+def _require_parquet(format: str) -> None:
+    if format != PARQUET:
+        raise RowsError(f"files of {format} are not joined")
 
 
 def _copy_tasks(batch: StageBatch, unit: StageUnit, group_bytes: int) -> List[CopyTask]:

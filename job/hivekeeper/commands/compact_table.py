@@ -11,11 +11,11 @@ from hivekeeper import names
 from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, quarantine, retention, settled
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, joining, quarantine, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -139,7 +139,10 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
             break
         for some in analysis.portions(chosen):
             per_table.require_time(cluster, table)
-            read = shared.of_all(read_candidates(cluster, observed, some, rewrite))
+            read = read_candidates(cluster, observed, some, rewrite)
+            if settings.exchange == JOINED:
+                read = join_candidates(cluster, read, rewrite, settings, run, len(candidates))
+            read = shared.of_all(read)
             taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
             candidates += read
     if waiting and wish and not taken:
@@ -182,6 +185,20 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
     return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
 
 
+def join_candidates(
+    cluster: Cluster, candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings, run: RunId, before: int
+) -> List[Candidate]:
+    """Sets of files that are joined, instead of the units that they are of; the run has so many `before` these."""
+    sets = [(candidate, files) for candidate in candidates for files in joining.choose_bins(candidate, rewrite, settings)]
+    read = cluster.rows.footers(rewrite.format, {nth: files for nth, (_, files) in enumerate(sets)}, by_identity=True)
+    blocks = {live: cluster.files.blocks(live) for live in dict.fromkeys(candidate.analysis.live for candidate, _ in sets)}
+    found = [
+        joining.make_candidate(candidate, files, read[nth], blocks[candidate.analysis.live], run, before + nth + 1, settings.block_bytes)
+        for nth, (candidate, files) in enumerate(sets)
+    ]
+    return [candidate for candidate in found if candidate is not None]
+
+
 def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable) -> bool:
     """Whether no unit worth compacting may be renamed, so that not even a lock is to be written. Mostly one unit answers that."""
     chosen = [unit.unit for unit in analysis.choose(observed.units)]
@@ -208,7 +225,8 @@ def carry_out(
     """Write the plan durably first, then work batch by batch, and write the log entry last."""
     cluster = context.cluster
     group_reads = all(map(is_read_by_group, plan.attributes.values()))
-    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads)
+    joins = any(unit.join for unit in plan.units)
+    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads, joins)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)
@@ -267,7 +285,7 @@ def swap_batch(run: Run, batch: StageBatch, known: RunPlan, certificates: Dict[i
         log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
         return result
 
-    hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run)
+    hold, leave = partial(table_lock.hold_in_hive, run, settings), partial(swap.leave, run, certificates)
     return take_turns(run.cluster.stopping, proved, swap_one, leave, hold)
 
 

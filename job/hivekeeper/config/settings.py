@@ -40,6 +40,8 @@ LONG = ("compact-swap", "rollback", "cleanup")
 
 # A value of cleanup_requires.
 VERIFIED = "verified"
+# Values of `exchange`.
+AT_ONCE, JOINED = "directory", "files"
 
 
 @dataclass(frozen=True)
@@ -277,6 +279,9 @@ class Settings:
         "Owner and group of the new files: refuse if they cannot be kept (require), keep them if possible (try), or ignore.",
         per_table=True,
     )
+    # No settings for operators: a rollback and a cleanup do not know joined files yet (docs/concat.md).
+    exchange: str = AT_ONCE
+    fewest_joined: int = 10
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, OutputForm, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, Join, OutputForm, PlannedUnit, RunPlan
 
 # A footer of its own for each file costs the driver's memory and time, and its schema goes into the certificate.
 MOST_FORMS = 1000
@@ -87,7 +87,8 @@ class CompactionPlan:
 class Candidate:
     """A unit that passed the metadata checks, with the footers of its files that hold rows.
 
-    `unfit`: why its directory cannot or must not be renamed; its files were not read then.
+    `unfit`: why its directory cannot or must not be renamed; its files were not read then. `join`: it is only some files of a unit, and how
+    they are to become one.
     """
 
     analysis: UnitAnalysis
@@ -95,6 +96,7 @@ class Candidate:
     attributes: Attributes
     hazard: Optional[str] = None
     unfit: Optional[Reason] = None
+    join: Optional[Join] = None
 
     @classmethod
     def of_unfit(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
@@ -271,10 +273,10 @@ def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, .
 
 
 def _divide(files: Sequence[FileInfo], form: Form, block_bytes: int) -> List[Tuple[FileInfo, ...]]:
-    return [(file,) for file in files] if form.single else _fill_blocks(files, block_bytes)
+    return [(file,) for file in files] if form.single else fill_blocks(files, block_bytes)
 
 
-def _fill_blocks(files: Sequence[FileInfo], block_bytes: int) -> List[Tuple[FileInfo, ...]]:
+def fill_blocks(files: Sequence[FileInfo], block_bytes: int) -> List[Tuple[FileInfo, ...]]:
     """The files in their order, divided among as few outputs as fit into one block each."""
     lengths = [file.length for file in files]
     filled: Dict[int, List[FileInfo]] = {}
@@ -290,7 +292,8 @@ def _format(table: Table) -> str:
 def _plan_unit(number: UnitNumber, candidate: Candidate) -> PlannedUnit:
     snapshot = candidate.analysis.snapshot
     manifest = tuple(ManifestFile.of(entry) for entry in snapshot.entries)
-    return PlannedUnit(number, candidate.analysis.unit, manifest, eligibility.marker_files(snapshot))
+    markers = () if candidate.join else eligibility.marker_files(snapshot)
+    return PlannedUnit(number, candidate.analysis.unit, manifest, markers, join=candidate.join)
 
 
 def refuse_compression(table: Table, settings: Settings, spark_version: str) -> Optional[Reason]:

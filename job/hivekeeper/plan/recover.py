@@ -38,7 +38,7 @@ def next_move(left: bool, incoming: bool, holds: bool) -> Move:
 
 # The directories that each operation creates in its run's directory, each holding one directory per unit (stage: per batch).
 STATES = {
-    "compact-swap": ("stage", "ready", "retired", "recreated"),
+    "compact-swap": ("stage", "ready", "retired", "recreated", "taken"),
     "rollback": ("restoring", "retired", "recreated"),
     "cleanup": ("held", "discarding"),
     "backup": ("backup_table",),
@@ -46,6 +46,8 @@ STATES = {
     "unpin": (),
     "verify": (),
 }
+# Made by runs only that join files.
+OF_JOINS = frozenset(["taken"])
 # The states that a backup table may show; everything in the others belongs to the run alone.
 SHOWN_STATES = ("retired", "backup_table")
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "checkpoint.json.gz", "clock"])
@@ -116,7 +118,7 @@ def _explains_top(entry: FileInfo, states: Iterable[str]) -> bool:
 
 
 def _number(name: str) -> UnitNumber:
-    match = names.UNIT.fullmatch(name) or names.RECREATED.fullmatch(name)
+    match = names.UNIT.fullmatch(name) or names.RECREATED.fullmatch(name) or names.TAKEN.fullmatch(name)
     return UnitNumber(int(match["number"]) if match else -1)
 
 

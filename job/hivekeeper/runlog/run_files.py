@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
-from hivekeeper.model import Column, Digest, Partition, Storage, Table, Unit
+from hivekeeper.model import Block, Column, Digest, Partition, Storage, Table, Unit
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog import strict
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.strict import HIGHEST, LOWEST, NewerRecord, Node
 
-PLAN_VERSION = 1
+# With units that are joined; a plan without any has version 1.
+PLAN_VERSION = 2
 
 COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP = "compact-swap", "rollback", "cleanup", "backup"
 PIN, UNPIN, VERIFY = "pin", "unpin", "verify"
@@ -44,13 +45,50 @@ class BackupPlace:
 
 
 @dataclass(frozen=True)
+class Join:
+    """How the files of a manifest become one file of live, by concat: its name, the hidden name under which its last part waits in live,
+    and the blocks of each file of the manifest, in its order.
+    """
+
+    file: str
+    tail: str
+    blocks: Tuple[Tuple[Block, ...], ...]
+
+
+@dataclass(frozen=True)
+class JoinedFile:
+    """A file before it is joined with its sources: a proved copy and a footer without rows behind it.
+
+    `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks, `tail` those of the copy's footer.
+    """
+
+    copy_bytes: int
+    file_id: int
+    head: Tuple[Block, ...]
+    tail: Tuple[Block, ...]
+
+    @property
+    def head_bytes(self) -> int:
+        return length_of(self.head)
+
+    @property
+    def tail_bytes(self) -> int:
+        return length_of(self.tail)
+
+
+def length_of(blocks: Iterable[Block]) -> int:
+    return sum(block.length for block in blocks)
+
+
+@dataclass(frozen=True)
 class PlannedUnit:
     """A unit in a plan file; `live` is absolute here.
 
     `manifest` holds the files that leave live; for a cleanup, those that the backup must consist of. `backup` is what a
     rollback restores or a cleanup discards. `expected` are the files that live must hold afterwards: what a rollback
     restores; for a cleanup, what the newest run put there, () if live no longer belongs to this table. `digest` is the
-    digest in a former run's certificate, valid for both sides of a rollback.
+    digest in a former run's certificate, valid for both sides of a rollback. `join`: the manifest has only some of live's files, which
+    become one; without it live is exchanged as a whole.
     """
 
     number: UnitNumber
@@ -60,6 +98,7 @@ class PlannedUnit:
     backup: Optional[BackupPlace] = None
     expected: Tuple[ManifestFile, ...] = ()
     digest: Optional[Digest] = None
+    join: Optional[Join] = None
 
     @property
     def name(self) -> str:
@@ -123,7 +162,7 @@ class OutputForm:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The evidence of one unit's proof, and what its output consists of."""
+    """The evidence of one unit's proof, and what its output consists of: `files` are those that live gets, with their lengths there."""
 
     unit: UnitNumber
     partition: str
@@ -134,6 +173,7 @@ class Certificate:
     source_bytes: int
     forms: Tuple[OutputForm, ...]
     file_rows: Mapping[str, int] = field(default_factory=dict)
+    join: Optional[JoinedFile] = None
 
     @property
     def total_bytes(self) -> int:
@@ -163,8 +203,9 @@ def absolute(path: str, root: str) -> str:
 
 def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
     """The text of plan.json, line by line: the run, then each unit. A run may have a million files."""
+    joins = any(unit.join for unit in plan.units)
     run = {
-        "version": PLAN_VERSION,
+        "version": PLAN_VERSION if joins else 1,
         "run": plan.run,
         "operation": plan.operation,
         "created": created_ms,
@@ -180,7 +221,8 @@ def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
     }
     yield json.dumps(run, ensure_ascii=False) + "\n"
     for unit in plan.units:
-        yield json.dumps(_unit_to_dict(unit, plan.table.location), ensure_ascii=False) + "\n"
+        known = {"join": _join_to_dict(unit.join)} if joins else {}
+        yield json.dumps({**_unit_to_dict(unit, plan.table.location), **known}, ensure_ascii=False) + "\n"
 
 
 def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
@@ -197,6 +239,10 @@ def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
         "expected": files_to_lists(unit.expected),
         "digest": asdict(unit.digest) if unit.digest else None,
     }
+
+
+def _join_to_dict(join: Optional[Join]) -> Optional[Dict[str, Any]]:
+    return {"file": join.file, "tail": join.tail, "blocks": join.blocks} if join else None
 
 
 def files_to_lists(files: Iterable[ManifestFile]) -> Any:
@@ -251,7 +297,7 @@ def _open_plan(lines: Iterator[str], root: str, where: str, run: RunId) -> Tuple
         tuple(directory_from(item) for item in head["records"].each()),
         run_key_from(head["runKey"]) if head["runKey"].value != "" else "",
     )
-    return plan, _Units(table, operation).read(lines, head["units"])
+    return plan, _Units(table, operation, run if version > 1 else None).read(lines, head["units"])
 
 
 # The parent of each unit's line, for the names of fields in messages.
@@ -259,10 +305,10 @@ _LINES = Node(None, "", None, "units")
 
 
 class _Units:
-    """Reads the units of a plan, each on a line of its own."""
+    """Reads the units of a plan, each on a line of its own. `run` is the run whose units may be joined, None if none may."""
 
-    def __init__(self, table: Table, operation: str) -> None:
-        self._table, self._operation = table, operation
+    def __init__(self, table: Table, operation: str, run: Optional[RunId]) -> None:
+        self._table, self._operation, self._run = table, operation, run
         self._numbers: Set[int] = set()
         self._partitions: Set[str] = set()
         self._files = 0
@@ -278,10 +324,14 @@ class _Units:
         number.refuse_where(found < promised, f"only {found} units follow")
 
     def _take(self, item: Node) -> PlannedUnit:
-        unit = _unit_from(item.only(_UNIT_KEYS), self._table, self._operation)
+        unit = _unit_from(item.only(_UNIT_KEYS if self._run is None else _UNIT_KEYS | {"join"}), self._table, self._operation)
+        join = item.get("join")
+        if join and self._run:
+            join.refuse_where(self._operation != COMPACT_SWAP, f"a {self._operation} joins no files")
+            unit = replace(unit, join=_join_from(join, unit, self._run))
         item["unit"].refuse_where(unit.number in self._numbers, "another unit has this number")
-        # Only rollback and cleanup, whose units are backups, may have several units of one partition.
-        is_again = unit.name in self._partitions and self._operation not in OF_A_BACKUP
+        # Only rollback and cleanup, whose units are backups, and joins, each of some files, may have several units of one partition.
+        is_again = unit.name in self._partitions and self._operation not in OF_A_BACKUP and not unit.join
         item["partition"].refuse_where(is_again, "another unit is about this partition")
         self._numbers.add(unit.number)
         self._partitions.add(unit.name)
@@ -318,6 +368,30 @@ def _unit_from(node: Node, table: Table, operation: str) -> PlannedUnit:
         files_from(node["expected"]),
         digest_from(node.get("digest")),
     )
+
+
+def _join_from(node: Node, unit: PlannedUnit, run: RunId) -> Join:
+    node.only(frozenset(["file", "tail", "blocks"]))
+    file, match = file_name_from(node["file"]), names.JOIN_TAIL.fullmatch(node["tail"].text())
+    if match is None or match["run"] != run:
+        node["tail"].refuse(f"{node['tail'].quoted()} is no name of run {run}")
+    sources = [source.name for source in unit.manifest]
+    is_ours = names.is_joined_name(file, sources, run, int(match["nth"])) and len(sources) > 1
+    node["file"].refuse_where(not is_ours, f"{node['file'].quoted()} is no name that run {run} gives to these files together")
+    blocks = tuple(blocks_from(item) for item in node["blocks"].each(MOST_FILES))
+    lengths = [length_of(each) for each in blocks]
+    node["blocks"].refuse_where(lengths != [source.length for source in unit.manifest], "they are not those of the files")
+    return Join(file, match[0], blocks)
+
+
+def blocks_from(node: Node) -> Tuple[Block, ...]:
+    """Reads `[id, generation stamp, length]` of each block; before Hadoop 2 ids were negative, too."""
+    found = []
+    for item in node.each(MOST_FILES):
+        numbers = [part.whole(LOWEST) for part in item.each(3)]
+        item.refuse_where(len(numbers) != 3 or numbers[2] < 0, "it is not [id, generation stamp, length] of a block")
+        found.append(Block(*numbers))
+    return tuple(found)
 
 
 def _backup_from(node: Node) -> BackupPlace:
@@ -504,7 +578,14 @@ def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
         "forms": [asdict(form) for form in certificate.forms],
         "sourceFiles": certificate.source_files,
         "sourceBytes": certificate.source_bytes,
+        **_joined_to_dict(certificate.join),
     }
+
+
+def _joined_to_dict(join: Optional[JoinedFile]) -> Dict[str, Any]:
+    if join is None:
+        return {}
+    return {"join": {"copyBytes": join.copy_bytes, "fileId": join.file_id, "head": join.head, "tail": join.tail}}
 
 
 _CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows", "digest", "forms", "sourceFiles", "sourceBytes"])
@@ -517,7 +598,8 @@ def certificates_from_lines(lines: Iterable[str], where: str) -> Tuple[Certifica
 
 
 def _certificate_from(node: Node) -> Certificate:
-    node.only(_CERTIFICATE_KEYS)
+    join = node.get("join")
+    node.only(_CERTIFICATE_KEYS | {"join"} if join else _CERTIFICATE_KEYS)
     digest = digest_from(node["digest"])
     assert digest is not None
     return Certificate(
@@ -530,7 +612,13 @@ def _certificate_from(node: Node) -> Certificate:
         source_bytes=node["sourceBytes"].whole(),
         forms=tuple(_form_from(item) for item in node["forms"].each(MOST_FILES)),
         file_rows=_counts_from(node["fileRows"]),
+        join=_joined_from(join) if join else None,
     )
+
+
+def _joined_from(node: Node) -> JoinedFile:
+    node.only(frozenset(["copyBytes", "fileId", "head", "tail"]))
+    return JoinedFile(node["copyBytes"].whole(), node["fileId"].whole(LOWEST), blocks_from(node["head"]), blocks_from(node["tail"]))
 
 
 def _form_from(node: Node) -> OutputForm:

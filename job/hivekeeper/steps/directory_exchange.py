@@ -86,6 +86,9 @@ class DirectoryExchange:
         departed = without_empty_staging(self.run.files, seen[self.left].entries)
         return Picture(seen[self.left].exists, departed, seen[self.incoming].exists, entries)
 
+    def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
+        return manifests.holds(expected, entries)
+
     def bring_in(self) -> None:
         self._bring(self.incoming)
 
@@ -133,9 +136,9 @@ def set_aside(run: Run, unit: PlannedUnit) -> None:
     raise needs_investigation(run, unit, Code.NO_FREE_NAME, "too many directories were set aside")
 
 
-def move_file(files: Files, source: str, directory: str) -> str:
-    """Rename a file into a directory, under a new name if its own is taken; returns the name."""
-    name = names.base(source)
+def move_file(files: Files, source: str, directory: str, name: str = "") -> str:
+    """Rename a file into a directory, under its own name or another one, and under a new one if that is taken; returns the name."""
+    name = name or names.base(source)
     stem, dot, suffix = name.partition(".")
     for nth in range(MOST_ASIDES):
         candidate = name if nth == 0 else f"{stem}-late{nth}{dot}{suffix}"

@@ -7,7 +7,7 @@ Invariant at every instant: the leaving files are complete, in live or where the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Iterable, Mapping, Optional, Protocol, Tuple
+from typing import Callable, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
 
 from hivekeeper.model import FileInfo
 from hivekeeper.plan.recover import Move, next_move
@@ -60,7 +60,10 @@ class Means(Protocol):
         """Step 5."""
 
     def picture(self) -> Picture:
-        """Where the files are now. Raises Fenced if another run took this one over."""
+        """Where the files are now, and stay. Raises Fenced if another run took this one over."""
+
+    def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
+        """Whether live, with these entries, still holds what came in."""
 
     def bring_in(self) -> None:
         """The second half of step 5, for recovery: anything written in between is set aside, never overwritten."""
@@ -157,7 +160,7 @@ def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 
     if tries >= MOST_TRIES:
         raise needs_investigation(exchange.run, exchange.unit, Code.RENAME_KEEPS_FAILING, f"a rename keeps failing ({cause.what})")
     picture = exchange.means.picture()
-    holds = picture.live is not None and exchange.expected is not None and manifests.holds(exchange.expected, picture.live)
+    holds = picture.live is not None and exchange.expected is not None and exchange.means.holds(exchange.expected, picture.live)
     move = next_move(picture.left, picture.incoming, holds)
     try:
         return _take(exchange, move, picture, cause, cancelled)
@@ -186,7 +189,7 @@ def _finish(exchange: Exchange, gap_ms: Optional[float] = None, nothing_late: bo
     """Steps 6 and 7, after the new files are live: carry over, then verify."""
     assert exchange.expected is not None
     late = () if nothing_late else exchange.means.carry_over(exchange.expected)
-    if manifests.holds(exchange.expected, exchange.means.settle_live()):
+    if exchange.means.holds(exchange.expected, exchange.means.settle_live()):
         return UnitResult(exchange.unit, exchange.words.done, exchange.certificate, gap_ms, late)
     # Somebody has overwritten the unit since: its old rows must never come back.
     return _overwritten(exchange, f"somebody replaced its files after the {exchange.words.after}", gap_ms, late)

@@ -57,7 +57,7 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
 
 def _are_rows_known(unit: UnitResult) -> bool:
     """Whether live holds the files of the certificate and no others: nobody has counted the rows of files that came late."""
-    return unit.outcome is Outcome.SWAPPED and not unit.late_files
+    return unit.outcome is Outcome.SWAPPED and not unit.late_files and unit.planned.join is None
 
 
 def record_run(
@@ -162,7 +162,7 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
-    for needless in ("clock", "checkpoint.json.gz", "stage"):
+    for needless in ("clock", "checkpoint.json.gz", "stage", "taken"):
         if needless in present:
             files.delete_tree(paths.state(needless))
     for state in ("ready", "recreated", "restoring"):

@@ -107,12 +107,13 @@ def open_run(
     operation: str,
     settings: Settings,
     group_reads: bool = True,
+    joins: bool = False,
 ) -> Run:
     """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
 
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
     later takeover finds the directories and renames them.
-    `group_reads`: whether the group may read everything that the run's records will describe.
+    `group_reads`: whether the group may read everything that the run's records will describe. `joins`: whether it joins files.
     """
     run = Run(
         cluster,
@@ -127,7 +128,7 @@ def open_run(
     group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
-    states = recover.STATES[operation]
+    states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS]
     for state in states:
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):

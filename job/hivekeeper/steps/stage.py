@@ -19,6 +19,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
+from hivekeeper.steps.join import NotJoinable, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
 from hivekeeper.steps.timing import Step, timed
 
@@ -131,7 +132,14 @@ class Stager:
             directory = _staged_directory(batch, unit.number)
             self._add_markers(directory, planned.markers)
             everything = self.run.files.look([directory])[directory].entries if planned.markers else listed
-            proved.append(certify(planned, sources, output.groups, everything, content.digest))
+            certificate = certify(planned, sources, output.groups, everything, content.digest)
+            if planned.join:
+                try:
+                    certificate = make_joined(self.run, planned, batch.format, directory, unit.files, certificate)
+                except NotJoinable as error:
+                    staged.failed[unit.number] = error.reason
+                    continue
+            proved.append(certificate)
         self._make_ready(number, batch, proved)
         staged.certificates.update({certificate.unit: certificate for certificate in proved})
 

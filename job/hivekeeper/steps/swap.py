@@ -6,7 +6,7 @@ Deletes only the proved copy of a unit whose old files are live.
 from __future__ import annotations
 
 from functools import partial
-from typing import Iterable, Optional
+from typing import Iterable, Mapping, Optional
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
@@ -16,6 +16,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
+from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.run_directory import Run, require_own_directory
@@ -35,22 +36,23 @@ def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate])
 
 
 def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:
+    join = ConcatExchange(run, unit, certificate) if unit.join else None
     return Exchange(
         run,
         unit,
-        DirectoryExchange.of(run, unit, "ready"),
+        join or DirectoryExchange.of(run, unit, "ready"),
         WORDS,
         certificate.files if certificate else None,
         prepare=lambda: None,
         object_to=partial(require_proved, run, unit, certificate),
-        cancel=partial(drop_ready, run, unit),
+        cancel=join.give_up if join else partial(drop_ready, run, unit),
         certificate=certificate,
     )
 
 
 def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificate], entries: Iterable[FileInfo]) -> None:
     """Raise NeedsInvestigation if the incoming files are not those that were proved: only Hivekeeper writes there."""
-    if certificate is None or not manifests.holds_exactly(certificate.files, entries):
+    if certificate is None or not manifests.holds_exactly(_incoming(unit, certificate), entries):
         require_own_directory(run)
         raise NeedsInvestigation(
             f"{unit.label}: {run.paths.unit('ready', unit.number)} does not hold what was proved",
@@ -60,9 +62,16 @@ def require_proved(run: Run, unit: PlannedUnit, certificate: Optional[Certificat
         )
 
 
-def leave(run: Run, unit: PlannedUnit, why: Reason) -> UnitResult:
-    """Leave a unit because the run has to end before its swap; its staged copy is dropped."""
-    drop_ready(run, unit)
+def _incoming(unit: PlannedUnit, certificate: Certificate) -> Mapping[str, int]:
+    """What `ready` holds: what live gets, or the parts of a file that is joined there."""
+    if unit.join is None or certificate.join is None:
+        return certificate.files
+    return {unit.join.file: certificate.join.head_bytes, unit.join.tail: certificate.join.tail_bytes}
+
+
+def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, why: Reason) -> UnitResult:
+    """Leave a unit because the run has to end before its swap; its proved copy is given up."""
+    describe_swap(run, unit, certificates.get(unit.number)).cancel()
     return leave_unit(unit, why)
 
 

@@ -6,6 +6,7 @@ It behaves like HDFS (tests/contract/test_files.py defines how), and tests can k
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -165,7 +166,7 @@ class Namespace:
         if into.is_open or any(node.is_open or not node.length for node in taken):
             raise NotPossible(f"{target}: a file is open or empty")
         into.joined = tuple(block for node in (into, *taken) for block in node.blocks)
-        into.content = "".join([into.content, *(node.content for node in taken)])
+        into.content = joined([into.content, *(node.content for node in taken)])
         into.length += sum(node.length for node in taken)
         for source in sources:
             self.delete(source)
@@ -179,7 +180,7 @@ class Namespace:
         if length == node.length:
             return
         node.joined = node.blocks[: ends.index(length)]
-        node.content, node.length = node.content.encode()[:length].decode(), length
+        node.content, node.length = part_of(node, 0, length), length
         self.touch(node)
 
     def delete(self, path: str) -> bool:
@@ -327,10 +328,10 @@ class FakeFiles:
         """Path → content of every file below `top`, for a test's assertion."""
         return {path: node.content for path, node in self.namespace.walk(self.qualify(top)) if not node.is_dir}
 
-    def put(self, path: str, content: Any, length: Optional[int] = None) -> None:
+    def put(self, path: str, content: Any, length: Optional[int] = None, step: str = "put") -> None:
         """Write a whole data file in one step of this client; for the rows fake."""
         path = self.qualify(path)
-        self._change("put", [path], lambda: self.namespace.create(path, content, self._fitting(content, length)))
+        self._change(step, [path], lambda: self.namespace.create(path, content, self._fitting(content, length)))
 
     # ---- ports.Files
 
@@ -371,14 +372,27 @@ class FakeFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
 
-    def blocks(self, directory: str) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
         self._require_alive()
-        node = self.namespace.find(self.qualify(directory))
-        return {name: child.blocks for name, child in node.children.items() if not child.is_dir} if node else {}
+        node = self.namespace.find(self.qualify(path))
+        children = {} if node is None else node.children if node.is_dir else {names.base(path): node}
+        return {name: child.blocks for name, child in children.items() if not child.is_dir}
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         target, *sources = paths = [self.qualify(path) for path in (target, *sources)]
         self._change("concat", paths, lambda: self.namespace.concat(target, sources))
+
+    def copy_part(self, file: FileInfo, begin: int, length: int, target: str) -> None:
+        target = self.qualify(target)
+
+        def copy() -> None:
+            node = self._listed(file)
+            if node is None:
+                raise SourceMissing(file.path)
+            self.namespace.directory(names.parent(target))
+            self._own(self.namespace.create(target, part_of(node, begin, length), length), OWNER_ONLY)
+
+        self._change("copy_part", [target], copy)
 
     def cut(self, file: FileInfo, length: int) -> None:
         path = self.qualify(file.path)
@@ -734,6 +748,19 @@ class Writer:
 
     def _tick(self) -> None:
         self.namespace.advance(self.namespace.tick_ms)
+
+
+def joined(contents: Sequence[Any]) -> Any:
+    """A text, or a data file that shows the last of them."""
+    return "".join(contents) if isinstance(contents[0], str) else contents[-1].behind(contents[:-1])
+
+
+def part_of(node: Node, begin: int, length: int) -> Any:
+    """A part of a file's content; of a data file from one edge between those that it was joined from to another."""
+    if isinstance(node.content, str):
+        return node.content.encode()[begin : begin + length].decode()
+    edges = [0, *itertools.accumulate(block.length for block in node.blocks)]
+    return joined(node.content.parts[edges.index(begin) : edges.index(begin + length)])
 
 
 def is_foreign(path: str) -> bool:

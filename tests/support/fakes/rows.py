@@ -36,14 +36,23 @@ RowTexts = Tuple[str, ...]
 
 @dataclass(frozen=True)
 class DataFile:
-    """The content of a data file. `hazard` is what only reading its data can reveal."""
+    """The content of a data file. `hazard` is what only reading its data can reveal; `before` are data files that lie in it unseen."""
 
     rows: RowTexts = ()
     form: Form = FORM
     hazard: str = ""
+    before: Tuple[DataFile, ...] = ()
 
     def __len__(self) -> int:
         return sum(len(row) for row in self.rows) + 100
+
+    @property
+    def parts(self) -> Tuple[DataFile, ...]:
+        return (*self.before, dataclasses.replace(self, before=()))
+
+    def behind(self, files: Sequence[DataFile]) -> DataFile:
+        """This one's rows in a file that begins with other ones."""
+        return dataclasses.replace(self, before=(*(part for file in files for part in file.parts), *self.before))
 
     def __add__(self, more: DataFile) -> DataFile:
         return dataclasses.replace(self, rows=self.rows + more.rows)
@@ -110,6 +119,15 @@ class FakeRows:
         except RowsError as error:
             return Content(failed=str(error))
 
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:  # noqa: ARG002
+        content = self._read(file.path)
+        self._put(without_rows, DataFile((), content.form), 10, "write_ends")
+        self._put(own, content, 20, "write_ends")
+
+    def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:  # noqa: ARG002
+        """Each block is a file."""
+        return tuple(offsets)
+
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:  # noqa: ARG002
         counts, counts_of_other = self._counts(one), self._counts(other)
         more, more_in_other = counts - counts_of_other, counts_of_other - counts
@@ -167,9 +185,9 @@ class FakeRows:
             raise RowsError(f"{path} cannot be read")
         return content
 
-    def _put(self, path: str, content: DataFile, length: int) -> None:
+    def _put(self, path: str, content: DataFile, length: int, step: str = "put") -> None:
         try:
-            self.files.put(path, content, length)
+            self.files.put(path, content, length, step)
         except FilesError as error:
             raise RowsError(str(error)) from error
 

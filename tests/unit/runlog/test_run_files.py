@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper.model import Digest
+from hivekeeper.model import Block, Digest
 from hivekeeper.plan import compaction
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.runlog import run_files
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
+from hivekeeper.runlog.run_files import BackupPlace, Join, JoinedFile, PlannedUnit
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
 from support.records import plan_from_json_lines, plan_to_json_lines, plan_to_text, read_plan
@@ -41,7 +41,7 @@ def test_a_plan_that_cannot_be_read_says_which(text):
 
 
 def test_a_plan_of_a_newer_version_is_refused():
-    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 2})
+    newer = plan_to_json_lines({**plan_from_json_lines(plan_to_text(RECORDED)), "version": 3})
     with pytest.raises(NewerRecord, match="newer Hivekeeper"):
         read_plan(newer)
 
@@ -96,3 +96,72 @@ def test_characters_that_python_takes_for_line_ends_do_not_end_a_line():
 def test_a_path_that_only_begins_like_the_root_is_not_below_it():
     with pytest.raises(ValueError, match="is not below"):
         run_files.relative(f"{ROOT}_archive/dt=1", ROOT)
+
+
+SOURCES = tuple(ManifestFile.of(a_file(f"{name}.parquet", 100)) for name in "abc")
+JOIN = Join(f"b-{RUN}-1.parquet", f".hivekeeper.tail-{RUN}-1", tuple((Block(nth, -1, 60), Block(10 + nth, 5, 40)) for nth in range(3)))
+JOINED = replace(PLANNED, manifest=SOURCES, markers=(), join=JOIN)
+
+
+def test_a_plan_with_joined_units_is_read_back_and_no_older_version_reads_it():
+    again = replace(JOINED, number=2, join=replace(JOIN, file=f"b-{RUN}-2.parquet", tail=f".hivekeeper.tail-{RUN}-2"))
+    alone = replace(PLANNED, number=3, unit=a_unit("dt=2026-01-02"))
+    plan = replace(RECORDED, units=(JOINED, again, alone))
+    text = plan_to_text(plan)
+    assert read_plan(text) == plan
+    assert plan_from_json_lines(text)["version"] == 2
+    assert plan_from_json_lines(plan_to_text(RECORDED))["version"] == 1
+
+
+def joined_with(**changed):
+    document = plan_from_json_lines(plan_to_text(replace(RECORDED, units=(JOINED,))))
+    document["units"][0]["join"].update(changed)
+    return plan_to_json_lines(document)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"file": "victim.parquet"},
+        {"file": "../dt=2/b.parquet"},
+        {"file": f"b-{RUN}-2.parquet"},
+        {"file": f"x-{RUN}-1.parquet"},
+        {"tail": "victim.parquet"},
+        {"tail": ".hivekeeper.tail-20260101t020304z-0001-1"},
+        {"tail": f"../.hivekeeper.tail-{RUN}-1"},
+        {"blocks": []},
+        {"blocks": [[[1, 1, 100]]] * 2},
+        {"blocks": [[[1, 1, 99]]] * 3},
+        {"blocks": [[[1, 1]]] * 3},
+        {"blocks": [[[1, 1, 200], [2, 1, -100]]] * 3},
+        {"blocks": [[["1", 1, 100]]] * 3},
+        {"blocks": 7},
+        {"more": 1},
+    ],
+)
+def test_a_join_that_is_not_what_we_write_is_refused(changed):
+    with pytest.raises(ForeignRecord, match="join"):
+        read_plan(joined_with(**changed))
+
+
+def test_a_join_of_one_file_or_in_another_operation_is_refused():
+    alone = replace(JOINED, manifest=SOURCES[1:2], join=replace(JOIN, blocks=JOIN.blocks[:1]))
+    with pytest.raises(ForeignRecord):
+        read_plan(plan_to_text(replace(RECORDED, units=(alone,))))
+    with pytest.raises(ForeignRecord, match="joins no files"):
+        read_plan(plan_to_text(replace(RECORDED, operation="backup", units=(JOINED,))))
+    document = plan_from_json_lines(plan_to_text(replace(RECORDED, units=(JOINED,))))
+    with pytest.raises(ForeignRecord, match="join"):
+        read_plan(plan_to_json_lines({**document, "version": 1}))
+
+
+def test_two_units_of_a_partition_are_both_joined_ones():
+    with pytest.raises(ForeignRecord, match="another unit is about this partition"):
+        read_plan(plan_to_text(replace(RECORDED, units=(JOINED, replace(PLANNED, number=2)))))
+
+
+def test_certificates_of_joined_files_are_read_back_as_they_were():
+    joined = replace(CERTIFICATE, join=JoinedFile(77, 5, (Block(1, 2, 77), Block(2, 2, 9)), (Block(3, 2, 8),)))
+    text = run_files.certificates_to_text([joined, CERTIFICATE])
+    assert run_files.certificates_from_lines(text.split("\n"), "c") == (joined, CERTIFICATE)
+    assert (joined.join.head_bytes, joined.join.tail_bytes) == (86, 8)

@@ -25,9 +25,9 @@ public class Blocks {
     this.conf = conf;
   }
 
-  /** By name, for each file of a directory: [id, generation stamp, length] of its blocks in their order. "null" without the directory. */
-  public String of(String directory) throws Exception {
-    Place place = onHdfs(directory);
+  /** By name, for each file of a directory, or for one file: [id, generation stamp, length] of its blocks in their order. "null" for nothing. */
+  public String of(String text) throws Exception {
+    Place place = onHdfs(text);
     if (place.real == null) return "null";
     String path = place.real.toUri().getPath();
     Map<String, Object> found = new TreeMap<String, Object>();
@@ -36,7 +36,9 @@ public class Blocks {
       DirectoryListing part = place.hdfs().getClient().listPaths(path, after, true);
       if (part == null) return "null";
       for (HdfsFileStatus status : part.getPartialListing()) {
-        if (status instanceof HdfsLocatedFileStatus) found.put(status.getLocalName(), blocks((HdfsLocatedFileStatus) status));
+        // In a listing of itself, a file's name is empty.
+        String name = status.isEmptyLocalName() ? place.real.getName() : status.getLocalName();
+        if (status instanceof HdfsLocatedFileStatus) found.put(name, blocks((HdfsLocatedFileStatus) status));
       }
       if (!part.hasMore()) return Json.write(found);
       after = part.getLastName();

@@ -1,6 +1,7 @@
 package hivekeeper;
 
 import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -28,6 +29,7 @@ import org.apache.hadoop.ipc.RpcNoSuchMethodException;
 public class TextFiles {
   private static final int READ_BYTES = 65536;
   private static final int WRITE_BYTES = 4096;
+  private static final int OWNER_ONLY = 0600;
 
   private final Configuration conf;
   private volatile boolean answersForIds = true;
@@ -140,6 +142,48 @@ public class TextFiles {
       if (!written) abandon(number);
     }
     finish(number);
+  }
+
+  /** The same for bytes, and for this user alone. */
+  public void writeBytes(String text, byte[] content) throws IOException {
+    int number = begin(text, OWNER_ONLY);
+    boolean written = false;
+    try {
+      appendBytes(number, content);
+      written = true;
+    } finally {
+      if (!written) abandon(number);
+    }
+    finish(number);
+  }
+
+  /** Bytes of the file with this id into a new one for this user alone; when this returns, they are on the disks of DataNodes. */
+  public void copyPart(String text, long fileId, long begin, long length, String target) throws IOException {
+    FSDataInputStream in = openFile(text, fileId);
+    try {
+      in.seek(begin);
+      int number = begin(target, OWNER_ONLY);
+      boolean written = false;
+      try {
+        copy(in, find(number), length, text);
+        written = true;
+      } finally {
+        if (!written) abandon(number);
+      }
+      finish(number);
+    } finally {
+      IOUtils.closeStream(in);
+    }
+  }
+
+  private static void copy(FSDataInputStream in, FSDataOutputStream out, long length, String text) throws IOException {
+    byte[] bytes = new byte[READ_BYTES];
+    for (long left = length; left > 0; ) {
+      int more = in.read(bytes, 0, (int) Math.min(left, (long) bytes.length));
+      if (more < 0) throw new EOFException(text + ": it ends " + left + " bytes too early");
+      out.write(bytes, 0, more);
+      left -= more;
+    }
   }
 
   /** Creates a file with this mode or less, to write in pieces; returns its number. Never overwrites. */

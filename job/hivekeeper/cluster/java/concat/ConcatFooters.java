@@ -113,7 +113,8 @@ public class ConcatFooters {
     if (from.has(id) && from.integer(id) != 0) changed.put(id, ThriftStruct.number(Math.addExact(from.integer(id), by)));
   }
 
-  private static byte[] end(byte[] footer) {
+  /** A footer with what follows it. */
+  static byte[] end(byte[] footer) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     out.write(footer, 0, footer.length);
     out.write(ParquetTail.ending(footer.length), 0, ParquetTail.ENDING);

@@ -1,0 +1,77 @@
+"""Make a proved copy of some files into the file that is joined with them: a footer without rows goes behind it. See concat_exchange.py.
+
+Works in a stage only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Sequence
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo
+from hivekeeper.ports import NotPossible, RowsError, SourceMissing
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.run_files import Certificate, JoinedFile, PlannedUnit
+from hivekeeper.steps.run_directory import Run
+
+_EMPTY = "empty"
+
+
+class NotJoinable(Exception):
+    """These files cannot be joined; live is unchanged."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.reason = Reason(Code.JOB_FAILED, what)
+
+
+def make_joined(
+    run: Run, unit: PlannedUnit, format: str, directory: str, sources: Sequence[FileInfo], certificate: Certificate
+) -> Certificate:
+    """The certificate of a unit whose copy, the only file of a stage's directory, has become what the plan says. Raises NotJoinable."""
+    assert unit.join is not None
+    files, rows = run.files, run.cluster.rows
+    (name,) = certificate.files
+    copy = files.stat(names.join(directory, name))
+    if copy is None:
+        raise SourceMissing(names.join(directory, name))
+    refuse_attributes(copy, sources)
+    empty, tail, file = (names.join(directory, each) for each in (_EMPTY, unit.join.tail, unit.join.file))
+    try:
+        rows.write_ends(format, copy, empty, tail)
+        files.concat(copy.path, [empty])
+        files.rename_exact(copy.path, file)
+        made, blocks = files.stat(file), files.blocks(directory)
+    except (RowsError, NotPossible) as error:
+        raise NotJoinable(str(error)) from error
+    if made is None or not blocks.keys() >= {unit.join.file, unit.join.tail}:
+        raise SourceMissing(file)
+    joined = JoinedFile(copy.length, made.file_id, blocks[unit.join.file], blocks[unit.join.tail])
+    refuse_ends(run, unit, format, directory, certificate)
+    whole = joined.head_bytes + sum(source.length for source in unit.manifest) + joined.tail_bytes
+    return replace(certificate, files={unit.join.file: whole}, file_rows={unit.join.file: certificate.rows}, join=joined)
+
+
+def refuse_attributes(copy: FileInfo, sources: Sequence[FileInfo]) -> None:
+    """Raise NotJoinable if the blocks of the sources would lose copies, or are larger than those of the copy: concat refuses these."""
+    copies, block_bytes = max(source.replication for source in sources), max(source.block_size for source in sources)
+    if copy.replication < copies:
+        raise NotJoinable(f"some of its files have {copies} copies on disk, a new one has {copy.replication}")
+    if copy.block_size < block_bytes:
+        raise NotJoinable(f"some of its files have blocks of {block_bytes} bytes, a new one has {copy.block_size}")
+
+
+def refuse_ends(run: Run, unit: PlannedUnit, format: str, directory: str, certificate: Certificate) -> None:
+    """Raise NotJoinable unless the file shows no rows, and its tail those of the copy, both in the copy's form."""
+    assert unit.join is not None
+    seen = {entry.name: entry for entry in run.files.look([directory])[directory].entries}
+    if not seen.keys() >= {unit.join.file, unit.join.tail}:
+        raise SourceMissing(directory)
+    asked = {name: [seen[name]] for name in (unit.join.file, unit.join.tail)}
+    read = run.cluster.rows.footers(format, asked, by_identity=True)
+    for name, rows in ((unit.join.file, 0), (unit.join.tail, certificate.rows)):
+        groups = read[name].groups
+        forms = [(group.form.schema, group.form.identity) for group in groups]
+        if forms != [(certificate.forms[0].schema, certificate.forms[0].identity)] or groups[0].row_count != rows:
+            raise NotJoinable(f"the footer of {name} is not as planned")

@@ -1,0 +1,127 @@
+"""Files of a unit are joined by HDFS's concat: killed after every change, and beside a writer that replaces one of them at that moment."""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, List
+
+import pytest
+
+from faults.checks import require_rows_are_somewhere, settle
+from faults.scenarios import SHAPES, Point, Scenario, changes_on_fakes, first_live
+from hivekeeper.codes import Exit
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault
+from support.storage import TEST_FS
+
+pytestmark = pytest.mark.skipif(not TEST_FS, reason="local files have no blocks")
+EVERYTHING = os.environ.get("HKTEST_MATRIX", "") == "all"
+# What readers or the next run see; the rest is records and empty directories, as in a swap of directories.
+SEEN = ("→ live", "concat", "→ taken", "certificates-N.jsonl", "→ ready", "entry.json → log", "taken directory → nothing")
+
+
+def join(desk: Desk) -> Any:
+    # Nothing shows the old rows yet.
+    desk.settings = replace(desk.settings, exchange="files", fewest_joined=2, backup_table=False)
+    return desk.compact()
+
+
+def replace_a_file(desk: Desk) -> None:
+    """As an overwriter does that uses the same names each time."""
+    path = f"{first_live(desk)}/part-00001.parquet"
+    desk.world.storage.delete(path)
+    desk.world.add_file(path, ["new row"])
+    del desk.world.written[f"{desk.world.units[0] and 'events/dt=1' or 'events/'}/1"]
+
+
+JOIN = Scenario("compact-swap, joined", join, kept=((0,), (0,)))
+
+
+def points_of(scenario: Scenario) -> List[Point]:
+    found = []
+    for shape in SHAPES:
+        seen: dict = {}
+        for name in changes_on_fakes(scenario, shape):
+            seen[name] = seen.get(name, 0) + 1
+            found.append(Point(scenario, shape, name, seen[name]))
+    return found
+
+
+POINTS = points_of(JOIN)
+TAKEN = POINTS if EVERYTHING else [point for point in POINTS if any(words in point.name for words in SEEN)]
+ERRORS = [(point, kind) for point in TAKEN if point.shape == "flat" or EVERYTHING for kind in (LOST_ANSWER, FAILED)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(make_desk, shape):
+    desk = make_desk(shape)
+    assert set(outcomes(join(desk)).values()) == {"swapped"}
+    assert desk.world.process.changed == changes_on_fakes(JOIN, shape)
+    seen = desk.world.picture()
+    assert seen.rows == desk.world.written
+    assert set(seen.files.values()) == {1}
+
+
+@pytest.mark.parametrize("point", TAKEN, ids=str)
+def test_a_join_that_is_killed_after_any_change_is_settled_by_the_next_command(make_desk, point):
+    desk = make_desk(point.shape)
+    desk.world.process.fault = fault = Fault(point.name, point.nth, KILLED)
+    with suppress(Killed):
+        point.scenario.run(desk)
+    assert fault.happened
+    require_rows_are_somewhere(desk.world, desk.world.picture())
+    settle(desk, point)
+    assert join(desk).code is Exit.DONE
+    assert desk.world.picture().rows == desk.world.written
+
+
+@pytest.mark.parametrize(("point", "kind"), ERRORS, ids=str)
+def test_a_call_that_fails_anywhere_loses_nothing(make_desk, point, kind):
+    desk = make_desk(point.shape)
+    desk.world.process.fault = fault = Fault(point.name, point.nth, kind)
+    assert point.scenario.run(desk).code in {Exit.DONE, Exit.PARTIAL, Exit.UNUSABLE}
+    assert fault.happened
+    require_rows_are_somewhere(desk.world, desk.world.picture())
+    settle(desk, point)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_file_that_replaced_one_at_the_last_moment_gets_its_own_place_back(make_desk, shape):
+    desk = make_desk(shape)
+    waiting = [replace_a_file]
+    desk.world.watch(desk.table, lambda name: waiting.pop()(desk) if name == "concat live/FILE" and waiting else None)
+    assert outcomes(join(desk))[desk.world.units[0]] == "put-back"
+    seen = desk.world.picture()
+    assert seen.rows == desk.world.written
+    assert seen.files[desk.world.units[0]] == 3
+    modes = {(entry.mode, entry.owner, entry.group) for entry in desk.world.files.look([first_live(desk)])[first_live(desk)].entries}
+    assert len([mode for mode in modes if not mode[0] & 0o1000]) == 1
+
+
+@pytest.mark.parametrize("seed", range(40 if EVERYTHING else 4))
+def test_a_put_back_that_is_killed_and_its_recovery_too_is_settled_by_the_one_after(make_desk, seed):
+    chance = random.Random(seed)
+    desk = make_desk(chance.choice(list(SHAPES)))
+    waiting = [replace_a_file]
+
+    def act(name: str) -> None:
+        if name == "concat live/FILE" and waiting:
+            waiting.pop()(desk)
+            desk.world.die_after(chance.randint(1, 12), chance.random() < 0.5)
+
+    desk.world.watch(desk.table, act)
+    with suppress(Killed):
+        join(desk)
+    desk.world.revive()
+    desk.world.die_after(chance.randint(1, 12), chance.random() < 0.5)
+    with suppress(Killed):
+        desk.recover()
+    desk.world.revive()
+    assert desk.recover().code is Exit.DONE
+    seen = desk.world.picture()
+    assert seen.rows == desk.world.written
+    assert seen.unproved == []
