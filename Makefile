@@ -54,8 +54,8 @@ test-matrix: venv ## kill every subcommand after every change on HDFS, and write
 interleavings: venv ## explore every interleaving of runs and writers on the fakes, and write what was seen to docs/evidence/ (hours; NAME: only one; MOST=1: few kills, nothing written)
 	@cd tests && PYTHONPATH=../job:. ../$(IN_VENV) python -m interleavings --traces $(if $(MOST),--most $(MOST),--record) --memory $(or $(MEMORY),8000) $(if $(NAME),'$(NAME)')
 
-bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files
-	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3)
+bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files; JOIN=yes: joins of files
+	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3) $(if $(JOIN),--join)
 
 bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),2000) --units $(or $(UNITS),10)

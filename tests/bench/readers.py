@@ -192,10 +192,8 @@ def main() -> int:
     parser.add_argument("--swaps", type=int, default=2000)
     parser.add_argument("--units", type=int, default=10, help="partitions of the partitioned table")
     asked = parser.parse_args()
-    with Signals(patient=False) as signals, connect({**OPTIONS, **login_options()}, signals, "error"):
-        from pyspark.sql import SparkSession
-
-        spark = SparkSession.getActiveSession()
+    with Signals(patient=False) as signals, connect({**OPTIONS, **login_options()}, signals, "error") as cluster:
+        spark = cluster.rows.inner.gateway.spark
         # A task that finds its file gone logs pages about it.
         spark.sparkContext.setLogLevel("OFF")
         clear(spark)

@@ -1,7 +1,9 @@
 """How long a unit is absent during a swap on HDFS, how fast small files are compacted, and where a run spends its time.
 
   make bench-swap [UNITS=1000] [FILES=3]
+  make bench-swap JOIN=yes [UNITS=1000] [FILES=10]
 
+With JOIN files are exchanged by concat: then there is no gap, but a time in which live has the new file beside the old ones.
 For comparison, in the same run: two bare HDFS renames with nothing between, which no swap can beat.
 """
 
@@ -20,7 +22,7 @@ from typing import Any, Callable, Dict, List
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands.compact_swap import compact_swap
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.launch.spark_submit import FIXED
 from hivekeeper.model import Selection
 from support.contexts import a_context
@@ -52,10 +54,29 @@ class Metered:
         return call
 
 
+class Overlaps(Metered):
+    """`ports.Files`, with the milliseconds in which live has both the old files and the one that they are joined with."""
+
+    def __init__(self, name: str, port: Any, spent: Counter, calls: Counter) -> None:
+        super().__init__(name, port, spent, calls)
+        self.ms: List[float] = []
+        self._began = 0.0
+
+    def rename_exact(self, source: str, target: str) -> None:
+        self._began = time.perf_counter()
+        self._metered("files.rename_exact", self._port.rename_exact)(source, target)
+
+    def concat(self, target: str, sources: List[str]) -> None:
+        self._metered("files.concat", self._port.concat)(target, sources)
+        if "/.hivekeeper/" not in target:
+            self.ms.append((time.perf_counter() - self._began) * 1000)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--units", type=int, default=1000)
     parser.add_argument("--files", type=int, default=3, help="small files of each unit")
+    parser.add_argument("--join", action="store_true", help="exchange files by concat, not directories")
     parser.add_argument("--place", default="/user/etl/bench_swap", help="directory in HDFS")
     asked = parser.parse_args()
     begin = time.perf_counter()
@@ -63,23 +84,23 @@ def main() -> None:
     options = {**FIXED, "spark.master": "local[2]", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", **login_options()}
     with Signals(patient=False) as signals, connect(options, signals, "warning") as cluster:
         opened = time.perf_counter() - begin
-        from pyspark.sql import SparkSession
-
-        spark = SparkSession.getActiveSession()
+        spark = cluster.rows.inner.gateway.spark
         make_table(spark, asked.place, asked.units, asked.files)
         # What is measured is not the jail.
         bare = time_bare_renames(cluster.files.inner, asked.place, asked.units)
         spent, calls = Counter(), Counter()  # type: ignore[var-annotated]
         metered = replace(cluster, **{name: Metered(name, getattr(cluster, name).inner, spent, calls) for name in SEAMS})
+        overlaps = Overlaps("files", cluster.files.inner, spent, calls)
         begin = time.perf_counter()
-        gaps = compact(metered)
+        gaps = compact(replace(metered, files=overlaps) if asked.join else metered, asked.join)
         took = time.perf_counter() - begin
-        report(asked.units * asked.files, opened, took, gaps, bare, spent, calls)
+        measured = {"overlap of a join": overlaps.ms, "its whole exchange": gaps} if asked.join else {"gap of a swap": gaps}
+        report(asked.units * asked.files, opened, took, {**measured, "two bare renames": bare}, spent, calls)
         print(
             f"driver: Python {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, JVM {jvm_peak_mib(spark):.0f} MiB at most"
         )
         spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
-        cluster.files.delete_tree(asked.place)
+        cluster.files.inner.delete_tree(asked.place)
 
 
 def make_table(spark: Any, place: str, units: int, files: int) -> None:
@@ -116,17 +137,22 @@ def time_bare_renames(files: Any, place: str, times: int) -> List[float]:
     return gaps
 
 
-def compact(cluster: Any) -> List[float]:
-    settings = Settings(min_quiet_ms=0, backup_table=False)
+def compact(cluster: Any, join: bool) -> List[float]:
+    more = {"exchange": JOINED, "fewest_joined": 2} if join else {}
+    settings = Settings(min_quiet_ms=0, backup_table=False, **more)
     (table,) = compact_swap(a_context(cluster, Selection(databases=(DATABASE,)), "20260101t020304z-0000", settings)).tables
     if table.problem:
         raise SystemExit(f"bench: {table.problem}")
+    failed = [unit for unit in table.units if unit.gap_ms is None]
+    if failed:
+        raise SystemExit(f"bench: {len(failed)} units were not exchanged: {failed[0]}")
     return [unit.gap_ms for unit in table.units if unit.gap_ms is not None]
 
 
-def report(files: int, opened: float, took: float, gaps: List[float], bare: List[float], spent: Counter, calls: Counter) -> None:
+def report(files: int, opened: float, took: float, rows: Dict[str, List[float]], spent: Counter, calls: Counter) -> None:
+    """The last of the rows is what the first is compared with."""
+    gaps, *_, bare = rows.values()
     print(f"{files} files in {len(gaps)} units: {took:.1f} s, {files / took:.0f} files/s; Spark and the metastore opened in {opened:.1f} s")
-    rows: Dict[str, List[float]] = {"gap of a swap": gaps, "two bare renames": bare}
     for name, values in rows.items():
         ordered = sorted(values)
         at_99 = ordered[int(len(ordered) * 0.99)]

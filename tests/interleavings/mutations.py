@@ -82,9 +82,9 @@ MUTATIONS = {
         'name = f"z-{run}-{nth}"\n        if',
         "joined: readers",
     ),
-    "the look after a concat": Mutation(JOINS, "if not self._took_others():", "if True:", "joined: replace a file"),
+    "the look after a concat": Mutation(JOINS, "if not self._is_wrong():", "if True:", "joined: replace a file"),
     "the look of a recovery after a concat": Mutation(
-        JOINS, "incoming = not left or self._took_others()", "incoming = not left", "joined: replace a file", most=1
+        JOINS, "incoming = not left or self._is_wrong()", "incoming = not left", "joined: replace a file", most=1
     ),
     "taking a file without rows away": Mutation(
         JOINS, '            self._take(found.path, "file")\n', "            pass\n", "joined: alone", most=1

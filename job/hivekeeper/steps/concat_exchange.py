@@ -81,15 +81,15 @@ class ConcatExchange:
         if clock.monotonic_ms() - began_ms > MOST_MS_BESIDE:
             return Exchanged(Reason(Code.KEEPS_CHANGING, f"the file system needs more than {MOST_MS_BESIDE} ms for one rename"))
         files.concat(file, [*sources, tail])
-        if not self._took_others():
+        if not self._is_wrong():
             return Exchanged(nothing_late=True)
         self.put_back()
-        return Exchanged(Reason(Code.CHANGED_MEANWHILE, "a file was replaced while it was joined"))
+        return Exchanged(Reason(Code.CHANGED_MEANWHILE, "a file was replaced while it was joined, or the result cannot be read"))
 
     def picture(self) -> Picture:
-        """Takes the tail away first, if it is in live. `incoming` with `left`: T took other files than were proved."""
+        """Takes the tail away first, if it is in live. `incoming` with `left`: T is not what was planned."""
         left = not self._is_withdrawn() and self._has_sources()
-        incoming = not left or self._took_others()
+        incoming = not left or self._is_wrong()
         seen = self.run.files.look([self.unit.live])[self.unit.live]
         return Picture(left, (), incoming, seen.entries if seen.exists else None)
 
@@ -181,19 +181,32 @@ class ConcatExchange:
     def _planned_blocks(self) -> Tuple[Block, ...]:
         return (*self._made.head, *(block for blocks in self._join.blocks for block in blocks), *self._made.tail)
 
-    def _took_others(self) -> bool:
-        """Whether T took other files than were planned: concat goes by names, and somebody may have replaced one since the check."""
+    def _is_wrong(self) -> bool:
+        """Whether T is not what was planned. Concat goes by names, and somebody may have replaced a file since the check; and readers must
+        find the copy's rows.
+        """
         if self.run.files.stat(self._taken("file")) is not None:
             return True
         found = self.run.files.stat(self._in_live(self._join.file))
-        return found is not None and found.file_id == self._made.file_id and self._blocks() != self._planned_blocks()
+        if found is None or found.file_id != self._made.file_id:
+            return False
+        return self._blocks() != self._planned_blocks() or not self._shows_copy(found)
+
+    def _shows_copy(self, file: FileInfo) -> bool:
+        assert self.certificate is not None
+        groups = self.run.cluster.rows.footers(self._format, {0: [file]}, by_identity=True)[0].groups
+        expected = (self.certificate.forms[0].identity, self.certificate.rows)
+        return [(group.form.identity, group.row_count) for group in groups] == [expected]
+
+    @property
+    def _format(self) -> str:
+        return eligibility.format_of(self.run.table.storage) or ""
 
     def _find_parts(self, file: FileInfo) -> Mapping[int, Part]:
         """Where in T the files are that it took, by their number in the manifest; by higher ones if it is not clear which is which."""
-        format = eligibility.format_of(self.run.table.storage) or ""
         edges = find_edges(self._blocks(), self._made.head, self._join.blocks, self._made.tail)
         sure = {edge for edge, is_sure in edges.items() if is_sure}
-        bounds = sorted(sure.union(self.run.cluster.rows.find_starts(format, file, sorted(edges.keys() - sure))))
+        bounds = sorted(sure.union(self.run.cluster.rows.find_starts(self._format, file, sorted(edges.keys() - sure))))
         first = 0 if len(bounds) == len(self._join.blocks) + 1 else len(self._join.blocks)
         return {first + nth: Part(begin, end - begin) for nth, (begin, end) in enumerate(zip(bounds, bounds[1:]))}
 

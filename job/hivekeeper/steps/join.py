@@ -48,7 +48,7 @@ def make_joined(
     if made is None or not blocks.keys() >= {unit.join.file, unit.join.tail}:
         raise SourceMissing(file)
     joined = JoinedFile(copy.length, made.file_id, blocks[unit.join.file], blocks[unit.join.tail])
-    refuse_ends(run, unit, format, directory, certificate)
+    refuse_rows(run, format, made, certificate)
     whole = joined.head_bytes + sum(source.length for source in unit.manifest) + joined.tail_bytes
     return replace(certificate, files={unit.join.file: whole}, file_rows={unit.join.file: certificate.rows}, join=joined)
 
@@ -62,16 +62,9 @@ def refuse_attributes(copy: FileInfo, sources: Sequence[FileInfo]) -> None:
         raise NotJoinable(f"some of its files have blocks of {block_bytes} bytes, a new one has {copy.block_size}")
 
 
-def refuse_ends(run: Run, unit: PlannedUnit, format: str, directory: str, certificate: Certificate) -> None:
-    """Raise NotJoinable unless the file shows no rows, and its tail those of the copy, both in the copy's form."""
-    assert unit.join is not None
-    seen = {entry.name: entry for entry in run.files.look([directory])[directory].entries}
-    if not seen.keys() >= {unit.join.file, unit.join.tail}:
-        raise SourceMissing(directory)
-    asked = {name: [seen[name]] for name in (unit.join.file, unit.join.tail)}
-    read = run.cluster.rows.footers(format, asked, by_identity=True)
-    for name, rows in ((unit.join.file, 0), (unit.join.tail, certificate.rows)):
-        groups = read[name].groups
-        forms = [(group.form.schema, group.form.identity) for group in groups]
-        if forms != [(certificate.forms[0].schema, certificate.forms[0].identity)] or groups[0].row_count != rows:
-            raise NotJoinable(f"the footer of {name} is not as planned")
+def refuse_rows(run: Run, format: str, made: FileInfo, certificate: Certificate) -> None:
+    """Raise NotJoinable unless the file shows no rows, in the copy's form."""
+    groups = run.cluster.rows.footers(format, {0: [made]}, by_identity=True)[0].groups
+    forms = [(group.form.schema, group.form.identity, group.row_count) for group in groups]
+    if forms != [(certificate.forms[0].schema, certificate.forms[0].identity, 0)]:
+        raise NotJoinable(f"{made.name} is not as planned: it should show no rows")

@@ -164,8 +164,8 @@ def test_more_copies_on_disk_are_not_lost(desk, monkeypatch):
     assert rows(desk) == ALL
 
 
-@pytest.mark.parametrize("spoilt", ["rows in the new file", "other rows in its tail"])
-def test_ends_that_are_not_as_planned_are_not_used(desk, spoilt, monkeypatch):
+@pytest.mark.parametrize(("spoilt", "outcome"), [("rows in the new file", "failed"), ("other rows in its tail", "put-back")])
+def test_ends_that_are_not_as_planned_are_not_used(desk, spoilt, outcome, monkeypatch):
     def write_ends(self, _format, file, without_rows, own):
         content = self._read(file.path)
         first, last = (content, content) if "new file" in spoilt else (DataFile((), content.form), DataFile(("x",), content.form))
@@ -173,8 +173,9 @@ def test_ends_that_are_not_as_planned_are_not_used(desk, spoilt, monkeypatch):
         self._put(own, last, 20)
 
     monkeypatch.setattr(type(desk.world.rows), "write_ends", write_ends)
-    assert set(outcomes(desk.compact()).values()) == {"failed"}
+    assert set(outcomes(desk.compact()).values()) == {outcome}
     assert rows(desk) == ALL
+    assert len(rows_of(desk, "dt=1")) == 4
 
 
 def steps_of(desk):

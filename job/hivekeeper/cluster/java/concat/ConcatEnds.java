@@ -21,16 +21,13 @@ public class ConcatEnds {
     this.conf = conf;
   }
 
-  /** Two new files: the end of one without rows with this one's schema, and this one's own end, which begins like a file to be read alone. */
+  /** Two new files: the end of one without rows with this one's schema, and this one's own end. */
   public void write(String text, long length, String withoutRows, String own) throws IOException {
     Path path = new Path(text);
     byte[] footer = ParquetTail.footer(path.getFileSystem(conf), path, length);
     TextFiles files = new TextFiles(conf);
     files.writeBytes(withoutRows, new ConcatFooters().withoutRows(footer));
-    byte[] end = ConcatFooters.end(footer);
-    byte[] alone = Arrays.copyOf(MAGIC, MAGIC.length + end.length);
-    System.arraycopy(end, 0, alone, MAGIC.length, end.length);
-    files.writeBytes(own, alone);
+    files.writeBytes(own, ConcatFooters.end(footer));
   }
 
   /** Those of the offsets with a file's last bytes before them and a file's first behind them; both as JSON. */
