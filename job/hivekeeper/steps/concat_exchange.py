@@ -94,7 +94,6 @@ class ConcatExchange:
         return Picture(left, (), incoming, seen.entries if seen.exists else None)
 
     def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
-        """Whether live has the joined file, and that consists of what was planned."""
         return manifests.holds(expected, entries) and self._blocks() == self._planned_blocks()
 
     def bring_in(self) -> None:
@@ -118,7 +117,8 @@ class ConcatExchange:
                 return
         for entry in files.look([copies])[copies].entries:
             match = names.COPY.fullmatch(entry.name)
-            if match:
+            # If live is gone, somebody has removed all that was in it.
+            if match and files.stat(self.unit.live) is not None:
                 move_file(files, entry.path, self.unit.live, self._name_of(int(match["nth"])))
 
     def _name_of(self, nth: int) -> str:
@@ -135,13 +135,12 @@ class ConcatExchange:
         return self.run.files.look([self.unit.live])[self.unit.live].entries
 
     def give_up(self) -> None:
-        """Take out of live what has no rows there. The tail is first, and stays aside until the run is in the log: it is the evidence."""
+        """Take out of live what has no rows there, the tail first."""
         if self.certificate is None or (not self._is_withdrawn() and self._has_sources()):
             return
         found, made = self.run.files.stat(self._in_live(self._join.file)), self._made
         if found is not None and (found.file_id, found.length) == (made.file_id, made.head_bytes):
             self._take(found.path, "file")
-        self._take(names.join(self._ready, self._join.tail), "tail")
         self.run.files.delete_tree(self._ready)
 
     def _take(self, path: str, part: str) -> bool:
@@ -162,7 +161,7 @@ class ConcatExchange:
         if not seen[top].exists:
             raise fenced(self.run)
         aside = {entry.path for place in (ready, taken) for entry in seen[place].entries}
-        # Without `ready`, which stays when its files leave it, it was never made ready, or given up.
+        # `ready` stays when its files leave it: without it they were never there, or are given up.
         if not seen[ready].exists or not aside.isdisjoint([names.join(ready, self._join.tail), self._taken("tail")]):
             return True
         return self._take(self._in_live(self._join.tail), "tail")
@@ -170,10 +169,13 @@ class ConcatExchange:
     def _has_sources(self) -> bool:
         """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it."""
         found = self.run.files.stat(self._in_live(self._join.file))
-        if found is None:
-            # T goes to live after the tail, so it is in `ready` if it was never there; or it was put back, or overwritten.
-            return self.run.files.stat(names.join(self._ready, self._join.file)) is None
-        return found.file_id != self._made.file_id or found.length > self._made.head_bytes
+        if found is not None and found.file_id == self._made.file_id:
+            return found.length > self._made.head_bytes
+        # T goes to live after the tail, so it is in `ready` if it was never there. Else it was put back, or overwritten: the sources tell.
+        if self.run.files.stat(names.join(self._ready, self._join.file)) is not None:
+            return False
+        _, gone = manifests.find_present(self.unit.manifest, self.settle_live())
+        return bool(gone)
 
     def _blocks(self) -> Tuple[Block, ...]:
         return self.run.files.blocks(self._in_live(self._join.file)).get(self._join.file, ())
@@ -183,14 +185,17 @@ class ConcatExchange:
 
     def _is_wrong(self) -> bool:
         """Whether T is not what was planned. Concat goes by names, and somebody may have replaced a file since the check; and readers must
-        find the copy's rows.
+        find the copy's rows. A file that somebody has written to since is not ours any more.
         """
         if self.run.files.stat(self._taken("file")) is not None:
             return True
         found = self.run.files.stat(self._in_live(self._join.file))
         if found is None or found.file_id != self._made.file_id:
             return False
-        return self._blocks() != self._planned_blocks() or not self._shows_copy(found)
+        blocks, head, tail = self._blocks(), self._made.head, self._made.tail
+        if blocks[: len(head)] != head or blocks[-len(tail) :] != tail:
+            return False
+        return blocks != self._planned_blocks() or not self._shows_copy(found)
 
     def _shows_copy(self, file: FileInfo) -> bool:
         assert self.certificate is not None

@@ -151,6 +151,92 @@ def test_a_tail_that_somebody_deleted_ends_the_join(desk):
     assert all(found for found in rows_of(desk, "dt=1").values())
 
 
+def test_a_strange_file_under_the_name_of_a_joined_one_is_left(desk):
+    joined = f"{desk.live('dt=1')}/part-00001-20260101t020000z-0000-2.parquet"
+    tail = f"{desk.live('dt=1')}/{names.join_tail('20260101t020000z-0000', 2)}"
+
+    def put_another():
+        length = desk.world.files.stat(joined).length
+        desk.world.files.writer.delete(joined)
+        desk.world.files.writer.delete(tail)
+        desk.world.files.writer.add(joined, DataFile(("strange",)), length)
+
+    at(desk, ["concat", "/dt=1/part"], put_another)
+    assert outcomes(desk.compact())["dt=1"] == "not-swapped"
+    assert rows(desk) == sorted([*ALL, "strange"])
+
+
+def test_a_tail_that_somebody_deleted_in_an_outage_was_not_joined(desk):
+    tail = f"{desk.live('dt=1')}/{names.join_tail('20260101t020000z-0000', 2)}"
+    desk.kill_before(["rename_exact", "/ready/u00002/part"], desk.compact)
+    desk.world.files.writer.delete(tail)
+    assert desk.recover().code is Exit.DONE
+    assert [effect.partition for effect in desk.log().effects] == ["dt=2"]
+    assert rows(desk) == ALL
+    assert desk.run_directories() == []
+
+
+def test_a_strange_file_that_comes_to_the_name_during_a_put_back_is_left(desk):
+    joined = f"{desk.live('dt=1')}/part-00001-20260101t020000z-0000-2.parquet"
+
+    def die_in_the_middle():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/copy1"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], die_in_the_middle)
+    with suppress(Killed):
+        desk.compact()
+    desk.world.files.before_step = None
+    desk.world.files.revive()
+    desk.world.files.expire_locks()
+    desk.world.files.writer.add(joined, DataFile(("strange",)), 5)
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk) == sorted([ALL[0], "new", ALL[2], "large", "strange"])
+
+
+def test_a_joined_file_that_somebody_writes_to_is_left_and_known_as_overwritten(desk):
+    joined = f"{desk.live('dt=1')}/part-00001-20260101t020000z-0000-2.parquet"
+
+    def write():
+        node = desk.world.files.writer.open(joined)
+        node.length += 7
+        desk.world.files.writer.close(node)
+
+    desk.kill_before(["entry.json"], desk.compact)
+    write()
+    desk.recover()
+    assert {unit.partition: unit.outcome.code for unit in desk.log().runs[-1].units} == {"dt=1": "overwritten", "dt=2": "swapped"}
+    assert rows(desk) == ALL
+
+
+def test_what_an_overwriter_deletes_during_a_put_back_stays_deleted(desk):
+    def overwrite():
+        for path in desk.world.files.contents(desk.live("dt=1")):
+            desk.world.files.writer.delete(path)
+        desk.append("dt=1", "overwriter")
+
+    def replace_then_overwrite():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/taken/u00002.file"], overwrite)
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_overwrite)
+    desk.compact()
+    assert rows(desk) == ["overwriter"]
+
+
+def test_a_directory_that_is_gone_during_a_put_back_stays_gone(desk):
+    def replace_then_drop():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/copy1"], lambda: desk.world.files.writer.delete(desk.live("dt=1")))
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_drop)
+    desk.compact()
+    desk.world.files.before_step = None
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.files.stat(desk.live("dt=1")) is None
+    assert desk.run_directories() == []
+
+
 def test_more_copies_on_disk_are_not_lost(desk, monkeypatch):
     from support.fakes import files
 
