@@ -351,10 +351,17 @@ class JailedRows:
     def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
         return self.inner.digests(format, sets)
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:
-        for path in (without_rows, own):
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
+        for path in (without_rows, own, *([] if alone is None else [alone])):
             self.jail.require(path)
-        self.inner.write_ends(format, file, without_rows, own)
+        self.inner.write_ends(format, file, without_rows, own, alone)
+
+    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
+        self.inner.require_alike(format, files)
+
+    def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
+        self.jail.require(target)
+        self.inner.write_restored(format, file, begin, lengths, target)
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
         return self.inner.find_starts(format, file, offsets)

@@ -20,7 +20,8 @@ class FileInfo(NamedTuple):
     """One entry of a directory listing. A tuple, because a run may hold a million of them.
 
     `file_id` is the inode: on HDFS and local file systems it survives a rename and no two files have the
-    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell).
+    same one at the same time. `is_open`: the file is open for writing (always False if the file system cannot tell). `begin` is not 0 for
+    a file that lies in the one at this path, from there on, and was called `inner`; only `Rows` reads it.
     """
 
     path: str
@@ -34,10 +35,12 @@ class FileInfo(NamedTuple):
     group: str = ""
     mode: int = 0
     is_open: bool = False
+    begin: int = 0
+    inner: str = ""
 
     @property
     def name(self) -> str:
-        return self.path.rpartition("/")[2]
+        return self.inner or self.path.rpartition("/")[2]
 
 
 class Block(NamedTuple):

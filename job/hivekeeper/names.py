@@ -18,11 +18,13 @@ RUN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=/%#-]{0,199}")
 UNIT = re.compile(r"u(?P<number>[0-9]{5,})")
 RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
 # What an exchange by concat took out of live again.
-TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file)")
+TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file|beside)")
 # A file that a joined file took, while it waits in `ready` to have its place again.
 COPY = re.compile(r"copy(?P<nth>[0-9]+)")
 # The last part of a joined file while it waits in live.
 JOIN_TAIL = re.compile(rf"\.hivekeeper\.tail-(?P<run>{RUN.pattern})-(?P<nth>[1-9][0-9]*)")
+# What the name of a joined file has in it.
+_JOINED = re.compile(rf"-{RUN.pattern}-[1-9][0-9]*(\.|$)")
 CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")
 LOG_ENTRY = re.compile(r"(?P<version>[0-9]{20})\.json")
 CHECKPOINT = re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.json\.gz")
@@ -106,9 +108,38 @@ def joined_name(sources: Sequence[str], taken: Container[str], run: RunId, nth: 
     return next((name for name in _joined_names(sources, run, nth) if name not in taken), None)
 
 
+def may_be_joined(name: str) -> bool:
+    """Whether a run may have given a file this name when it joined others."""
+    return _JOINED.search(name) is not None
+
+
 def is_joined_name(name: str, sources: Sequence[str], run: RunId, nth: int) -> bool:
     """Whether joined_name may give these files this name."""
     return name in _joined_names(sources, run, nth)
+
+
+def joined_alone(source: str, taken: Container[str], run: RunId, nth: int) -> Optional[Tuple[str, str]]:
+    """A name for the file that a single one becomes, and one for a file without rows on its other side, so that it lies between two as
+    well; None if there are none.
+    """
+    for beside in _beside_names(source, run, nth):
+        name = joined_name([source, beside], taken, run, nth)
+        if name and beside not in taken:
+            return name, beside
+    return None
+
+
+def is_beside_name(name: str, source: str, run: RunId, nth: int) -> bool:
+    """Whether joined_alone may give this name to the file without rows."""
+    return name in _beside_names(source, run, nth)
+
+
+def _beside_names(source: str, run: RunId, nth: int) -> Iterator[str]:
+    """Before and behind the name that a joined file gets from this source."""
+    for mark in (f"--{run}-{nth}", f"-{run}-{nth}-"):
+        name = mark.join(split_suffix(source))
+        if len(name.encode()) <= MOST_NAME_BYTES:
+            yield name
 
 
 def split_suffix(name: str) -> Tuple[str, str]:

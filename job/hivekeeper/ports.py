@@ -436,9 +436,17 @@ class Rows(Protocol):
         read_stage. A set that cannot be read does not fail the others.
         """
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:
-        """Write two new files for this user alone: behind any bytes the first makes a file of this one's schema without rows, the second
-        one of its rows if that begins with this one's bytes. Raises RowsError.
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
+        """Write new files for this user alone: behind any bytes the first makes a file of this one's schema without rows, the second
+        one of its rows if that begins with this one's bytes. `alone`: a whole file of this schema without rows. Raises RowsError.
+        """
+
+    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
+        """Raise RowsError unless these files could be restored as one: their footers are the same but for their rows."""
+
+    def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
+        """Write a new file for this user alone: the bytes of files of these lengths that lie in another one, one after the other from
+        `begin` on, and behind them a footer over the rows of all. Raises RowsError.
         """
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:

@@ -209,6 +209,12 @@ class Code(Coded):
         "somebody replaced the files after the run, and old rows must not come back over newer ones",
         "[a partition was overwritten since](runbook.md#a-partition-was-overwritten-since)",
     )
+    JOINED_SINCE = (
+        Topic.ROLLBACK,
+        None,
+        "a later run joined files of it ([a join](concat.md)), which comes back by a rollback of its own",
+        "roll the later run back first, by its id",
+    )
     BACKUP_GONE = Topic.ROLLBACK, None, "the backup is not where the log says", "look for it in the trash and in snapshots"
     BACKUP_DISCARDED = Topic.ROLLBACK, None, "a cleanup deleted the backup", "it cannot be rolled back any more"
     BACKUP_CHANGED = Topic.ROLLBACK, None, "the backup does not hold what its manifest says", "find out who wrote to it"
@@ -236,6 +242,13 @@ class Code(Coded):
         "give that partition a directory of its own with a copy of the files, or drop it; then run cleanup again",
     )
     TRASH_OFF = Topic.BACKUPS, None, "the trash is switched off on this cluster (`fs.trash.interval`)", "set `discard: delete`"
+    NOT_TO_TRASH = (
+        Topic.BACKUPS,
+        None,
+        "the old files lie inside a file of the table ([a join](concat.md)), and a part of a file cannot go to the trash",
+        "set `discard: delete`",
+    )
+    IN_OTHER_BACKUP = Topic.BACKUPS, None, "the file that it lies in is in the backup of a later run", "nothing: it goes after that one"
     LATE_IN_BACKUP = (
         Topic.BACKUPS,
         None,

@@ -6,7 +6,8 @@ import gzip
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import pytest
@@ -38,6 +39,8 @@ class Effect:
     place: str
     undoes: Optional[Key]
     before: Mapping[str, int]
+    live: str
+    inside: Optional[Mapping[str, Any]]
 
 
 @dataclass
@@ -103,7 +106,18 @@ class Reader:
             if (part["unit"], part["side"]) == (unit["unit"], "before"):
                 before.update({f"{unit['place']}/{name}": size for name, size, _, _ in part["files"]})
         undoes = (unit["backup"]["run"], unit["backup"]["unit"]) if unit["backup"] else None
-        return Effect(info["run"], unit["unit"], version, self.tables[version], unit["partition"], unit["place"], undoes, before)
+        return Effect(
+            info["run"],
+            unit["unit"],
+            version,
+            self.tables[version],
+            unit["partition"],
+            unit["place"],
+            undoes,
+            before,
+            unit["live"],
+            unit.get("inside"),
+        )
 
     def files_at(self, version: int) -> Tuple[Dict[str, int], Dict[str, Tuple[int, str]]]:
         files: Dict[str, int] = {}
@@ -119,6 +133,8 @@ class Reader:
                 gone = [path for path, (_, where) in tombstones.items() if where.startswith(action["discarded"]["place"] + "/")]
                 for path in gone:
                     del tombstones[path]
+                if action["discarded"].get("path") in files:
+                    files[action["discarded"]["path"]] = action["discarded"]["pathSize"]
         return files, tombstones
 
     @property
@@ -177,7 +193,7 @@ def read_lines(text: str) -> List[Dict[str, Any]]:
     if not actions:
         raise Untrusted("an entry without actions")
     for protocol in (action["protocol"] for action in actions if "protocol" in action):
-        if max(protocol["minReaderVersion"], protocol["minWriterVersion"]) > 1:
+        if max(protocol["minReaderVersion"], protocol["minWriterVersion"]) > 2:
             raise Untrusted("a newer protocol")
     return actions
 
@@ -259,9 +275,20 @@ def made_anew(desk: Desk) -> None:
     desk.compact()
 
 
+def joined(desk: Desk) -> None:
+    """Old files inside others."""
+    desk.settings = replace(desk.settings, exchange="files", fewest_joined=2)
+    desk.compact()
+    desk.rollback()
+    desk.rollback(desk.runs[-1])
+    append(desk, 8)
+    desk.compact()
+    desk.cleanup(EVERYTHING)
+
+
 STORIES: Dict[str, Callable[[Desk], None]] = {
     story.__name__: story
-    for story in (compact_twice, roll_back_and_forth, everything, killed_and_recovered, killed_in_a_cleanup, made_anew)
+    for story in (compact_twice, roll_back_and_forth, everything, killed_and_recovered, killed_in_a_cleanup, made_anew, joined)
 }
 
 
@@ -362,13 +389,30 @@ def test_the_files_of_the_last_version_are_live_with_their_sizes(desk, reader):
 def test_a_tombstone_lies_where_its_action_says(desk, reader):
     _, tombstones = reader.files_at(len(reader.entries) - 1)
     ours = lengths_below(desk, desk.control.top)
-    assert {where: ours.get(where) for _, where in tombstones.values()} == {where: size for size, where in tombstones.values()}
+    inside = {where for effect in reader.effects if effect.inside for where in effect.before}
+    found = {where: size for size, where in tombstones.values() if where not in inside}
+    assert {where: ours.get(where) for where in found} == found
+
+
+def test_old_files_inside_another_lie_where_the_log_says(desk, reader):
+    live = lengths_below(desk, desk.live())
+    for effect in (one for one in reader.effects if one.inside and one.place in reader.backups.get(one.run, ())):
+        path = effect.inside["file"] if effect.live == "." else f"{effect.live}/{effect.inside['file']}"
+        if live.get(path) != effect.inside["length"]:
+            # It left live with a later run, whose old files it is among.
+            assert any(where.endswith("/" + effect.inside["file"]) for one in reader.effects for where in one.before)
+            continue
+        node = desk.world.files.namespace.find(names.join(desk.live(), path))
+        edges = [0, *accumulate(block.length for block in node.blocks)]
+        starts = [effect.inside["begin"], *accumulate(effect.before.values(), initial=effect.inside["begin"])]
+        assert set(starts) <= set(edges)
+        assert effect.inside["copyBytes"] in edges
 
 
 def test_the_places_of_the_backups_hold_their_files_and_nothing_of_ours_lies_elsewhere(desk, reader):
     expected: Counter = Counter()
     for effect in reader.effects:
-        if effect.place in reader.backups.get(effect.run, ()):
+        if effect.place in reader.backups.get(effect.run, ()) and effect.inside is None:
             expected.update(effect.before)
     found = {path: size for path, size in lengths_below(desk, desk.control.top).items() if re.match(r"runs/[^/]+/[^/]+/u\d+", path)}
     assert found == dict(expected)
@@ -393,11 +437,11 @@ def break_by_a_gap(log: Dict[str, str]) -> None:
 
 
 def break_by_a_newer_reader(log: Dict[str, str]) -> None:
-    log[max(log)] += '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n'
+    log[max(log)] += '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 2}}\n'
 
 
 def break_by_a_newer_writer(log: Dict[str, str]) -> None:
-    log[max(log)] += '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}\n'
+    log[max(log)] += '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 3}}\n'
 
 
 def break_a_line(log: Dict[str, str]) -> None:

@@ -77,7 +77,18 @@ def written(desk) -> Dict[str, str]:
     desk.world.rows.fail = lambda _batch: "no executors"
     desk.compact()
     seen.update(texts_of(desk))
-    return seen
+    return {**seen, **logged_joins()}
+
+
+def logged_joins() -> Dict[str, str]:
+    """The log of a table whose files were joined and whose old ones were cut off."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.files.namespace.advance(3_600_000)
+    desk = Desk(world, exchange="files", fewest_joined=2)
+    desk.compact()
+    desk.cleanup(EVERYTHING)
+    return {f"joined/{path}": text for path, text in texts_of(desk).items() if path.startswith("log/")}
 
 
 def plans(written: Mapping[str, str]) -> List[Dict[str, Any]]:
@@ -137,7 +148,7 @@ def keys_of_action(action: Mapping[str, Any]) -> Set[str]:
     keys = set(action)
     for unit in action.get("units", ()):
         keys |= set(unit)
-        keys |= set(unit["backup"] or ()) | set(unit["source"] or ())
+        keys |= set(unit["backup"] or ()) | set(unit["source"] or ()) | set(unit.get("inside") or ())
     if action.get("stats"):
         keys |= set(json.loads(action["stats"]))
     return keys

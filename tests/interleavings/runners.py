@@ -41,7 +41,7 @@ FILES_CHANGES = frozenset(
 CHANGES = {
     "files": FILES_CHANGES,
     "metastore": frozenset(["update_sizes", "add_partition"]),
-    "rows": frozenset(["write_stage", "write_ends"]),
+    "rows": frozenset(["write_stage", "write_ends", "write_restored"]),
 }
 
 

@@ -60,6 +60,10 @@ def test_only_parquet_is_joined(rows, tmp_path):
         rows.write_ends("orc", file, f"file:{tmp_path}/empty", f"file:{tmp_path}/own")
     with pytest.raises(RowsError, match="orc"):
         rows.find_starts("orc", file, [1])
+    with pytest.raises(RowsError, match="orc"):
+        rows.write_restored("orc", file, 4, [5], f"file:{tmp_path}/restored")
+    with pytest.raises(RowsError, match="orc"):
+        rows.require_alike("orc", [file])
 
 
 def test_files_in_a_joined_file_are_found_by_where_they_begin_and_end(rows, tmp_path):
@@ -71,3 +75,100 @@ def test_files_in_a_joined_file_are_found_by_where_they_begin_and_end(rows, tmp_
     starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
     assert rows.find_starts("parquet", file, [100, starts[0], starts[0] + 4, starts[1], starts[1] - 4]) == tuple(starts)
     assert rows.find_starts("parquet", file, []) == ()
+
+
+# ---- old files inside another one
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Three files, the third too long to be held in memory as a whole, and where they lie in a fourth."""
+    return [write(tmp_path / "parts", f"{n}.parquet", *range(n, n + 10**size)) for n, size in ((0, 1), (100, 2), (200, 5))]
+
+
+@pytest.fixture
+def around(parts, tmp_path):
+    """The file that has them inside, behind a copy and before a tail; and each of them as it lies there."""
+    copy = write(tmp_path / "copy", "copy.parquet", 7, 8).read_bytes()
+    directory = tmp_path / "around"
+    directory.mkdir()
+    (directory / "around.parquet").write_bytes(copy + b"".join(part.read_bytes() for part in parts) + copy)
+    file = listed(directory)[0]._replace(file_id=(directory / "around.parquet").stat().st_ino)
+    begin, inner = len(copy), []
+    for part in parts:
+        length = part.stat().st_size
+        inner.append(file._replace(begin=begin, length=length, inner=part.name))
+        begin += length
+    return file, inner
+
+
+def test_a_file_inside_another_is_read_as_the_file_that_it_was(rows, around, tmp_path):
+    _, inner = around
+    plain = listed(tmp_path / "parts")
+    for by_identity in (False, True):
+        read = rows.footers("parquet", {"plain": plain, "inner": inner}, by_identity=by_identity)
+        assert len(read["inner"].groups) == len(read["plain"].groups) == 1
+        assert sorted(read["inner"].groups[0].rows.values()) == sorted(read["plain"].groups[0].rows.values()) == [10, 100, 100_000]
+        assert (read["inner"].groups[0].form, read["inner"].groups[0].columns) == (
+            read["plain"].groups[0].form,
+            read["plain"].groups[0].columns,
+        )
+
+
+@pytest.mark.parametrize("window", [64 << 20, 100], ids=["whole", "streamed"])
+def test_a_file_inside_another_has_the_digest_of_the_file_that_it_was(rows, around, tmp_path, window):
+    _, inner = around
+    rows.physical._jobs.setWindow(window)
+    try:
+        found = rows.digests("parquet", {"plain": listed(tmp_path / "parts"), "inner": inner, "one": inner[:1]})
+    finally:
+        rows.physical._jobs.setWindow(64 << 20)
+    assert found["plain"] == found["inner"] != found["one"]
+    assert found["one"].digest.rows == 10
+
+
+def test_what_is_no_file_inside_another_is_unreadable(rows, around):
+    _, inner = around
+    wrong = [inner[0]._replace(begin=inner[0].begin + 1)]
+    assert rows.footers("parquet", {0: wrong})[0].unreadable
+    assert rows.digests("parquet", {0: wrong})[0].failed
+
+
+def test_files_inside_another_come_back_as_one_with_their_own_bytes(rows, parts, around, tmp_path):
+    file, inner = around
+    target = tmp_path / "restored" / "r.parquet"
+    target.parent.mkdir()
+    rows.write_restored("parquet", file, inner[0].begin, [one.length for one in inner], f"file:{target}")
+    bytes_of_all = b"".join(part.read_bytes() for part in parts)
+    assert target.read_bytes().startswith(bytes_of_all)
+    assert oct(target.stat().st_mode & 0o777) == "0o600"
+    assert pq.read_table(target) == pa.concat_tables([pq.read_table(part) for part in parts])
+    assert rows.digests("parquet", {0: listed(target.parent)}) == rows.digests("parquet", {0: inner})
+    with pytest.raises(RowsError):
+        rows.write_restored("parquet", file, inner[0].begin, [one.length for one in inner], f"file:{target}")
+
+
+def test_a_file_that_replaced_the_one_with_old_files_inside_is_not_read(rows, around, tmp_path):
+    file, inner = around
+    target = tmp_path / "restored.parquet"
+    with pytest.raises(RowsError, match="another file"):
+        rows.write_restored("parquet", file._replace(file_id=file.file_id + 1), inner[0].begin, [inner[0].length], f"file:{target}")
+    assert not target.exists()
+
+
+def test_files_whose_footers_say_more_than_their_rows_could_not_come_back_as_one(rows, tmp_path):
+    write(tmp_path / "d", "a.parquet", 1)
+    write(tmp_path / "d", "b.parquet", 2)
+    rows.require_alike("parquet", listed(tmp_path / "d"))
+    pq.write_table(pa.table({"n": [3]}).replace_schema_metadata({"who": "else"}), tmp_path / "d" / "c.parquet")
+    with pytest.raises(RowsError, match="more than their rows"):
+        rows.require_alike("parquet", listed(tmp_path / "d"))
+
+
+def test_a_whole_file_without_rows_is_written_beside(rows, tmp_path):
+    path = write(tmp_path / "d", "a.parquet", 1)
+    (file,) = listed(tmp_path / "d")
+    alone = tmp_path / "alone.parquet"
+    rows.write_ends("parquet", file, f"file:{tmp_path}/empty", f"file:{tmp_path}/own", f"file:{alone}")
+    assert pq.read_table(alone).to_pylist() == []
+    assert pq.read_schema(alone) == pq.read_schema(path)

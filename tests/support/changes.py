@@ -26,7 +26,7 @@ METASTORE = (
     "make_catalogue_view",
     "point_catalogue_table",
 )
-ROWS = ("write_stage", "write_ends")
+ROWS = ("write_stage", "write_ends", "write_restored")
 ROW_FILES = ("write",)
 
 # Below `.hivekeeper`: a run's directory and its contents.

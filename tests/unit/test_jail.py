@@ -100,6 +100,8 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("metastore", "point_catalogue_table", lambda port, path: port.point_catalogue_table("seen.t", {}, {"1": INSIDE, "2": path})),
     ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), path, INSIDE)),
     ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, path)),
+    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, INSIDE, path)),
+    ("rows", "write_restored", lambda port, path: port.write_restored("parquet", FileInfo(INSIDE, 9, 0, False, 7), 1, [8], path)),
     ("rows", "write_stage", lambda port, path: port.write_stage(a_batch(path))),
     ("row_files", "write", lambda port, path: port.write(path, {}, ())),
 ]

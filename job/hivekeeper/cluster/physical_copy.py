@@ -126,7 +126,12 @@ def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.Temporar
 
 
 def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**more, "files": [[file.path, file.length] for file in files]}
+    return {**more, "files": [as_asked(file) for file in files]}
+
+
+def as_asked(file: FileInfo) -> List[object]:
+    """`[path, length]`, or `[path, length, begin]`, as the Java helpers read it."""
+    return [file.path, file.length, file.begin] if file.begin else [file.path, file.length]
 
 
 def _answer(told: Mapping[str, Any]) -> Answer:

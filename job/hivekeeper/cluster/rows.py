@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.cluster.digest import NoDigestError
 from hivekeeper.cluster.driver import StopAsked
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
-from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
+from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy, as_asked
 from hivekeeper.cluster.sql_rows import SqlRows
 from hivekeeper.model import ColumnFacts, Content, Differences, FileInfo, FooterGroup, Form, StageBatch, StageUnit, UnitFooters
 from hivekeeper.names import UnitNumber
@@ -50,7 +50,7 @@ class SparkRows:
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
         files = {str(index): [file for file in some if file.length > 0] for index, some in enumerate(sets.values())}
-        asked = {index: [[file.path, file.length] for file in some] for index, some in files.items()}
+        asked = {index: [as_asked(file) for file in some] for index, some in files.items()}
         with _rows_errors():
             answer = json.loads(self._footers.read(format, json.dumps(asked), by_identity))
         forms = [_form(said) for said in answer["forms"]]
@@ -103,10 +103,20 @@ class SparkRows:
     def _ends(self) -> Any:
         return self.gateway.helper("concat.ConcatEnds", self.gateway.hadoop_conf)
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
         _require_parquet(format)
         with _rows_errors():
-            self._ends.write(file.path, file.length, without_rows, own)
+            self._ends.write(file.path, file.length, without_rows, own, alone or "")
+
+    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
+        _require_parquet(format)
+        with _rows_errors():
+            self._ends.requireAlike(json.dumps([as_asked(file) for file in files]))
+
+    def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
+        _require_parquet(format)
+        with _rows_errors():
+            self._ends.restore(file.path, file.file_id, begin, json.dumps(list(lengths)), target)
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
         _require_parquet(format)
@@ -155,12 +165,17 @@ def _form(said: Mapping[str, Any]) -> Form:
     return Form(**{**said, **{name: tuple(said.get(name, ())) for name in ("keys", "blooms", "undecodable")}})
 
 
+def _key(file: FileInfo) -> str:
+    """Several files may lie in the one at a path."""
+    return f"{file.path}+{file.begin}" if file.begin else file.path
+
+
 def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequence[FileInfo]) -> UnitFooters:
     """`files` are those that were read, in their order."""
     groups = []
     for group in said["groups"]:
         # The listing's own paths, not copies of them: there may be a million.
-        rows = {files[number].path: rows for number, rows in zip(group["files"], group["rows"])}
+        rows = {_key(files[number]): rows for number, rows in zip(group["files"], group["rows"])}
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
         groups.append(FooterGroup(forms[group["form"]], rows, columns))
     return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]))

@@ -12,7 +12,7 @@ from hivekeeper.commands import per_table, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import Table
-from hivekeeper.plan import quarantine, retention, settled
+from hivekeeper.plan import retention, settled
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.ports import Cluster
 from hivekeeper.report.results import CommandResult, TableOutcome
@@ -54,4 +54,4 @@ def set_apart(cluster: Cluster, observed: ObservedTable) -> ObservedTable:
     last = history.runs[-1] if history.runs else None
     last_run = (last.run, last.timestamp_ms, last.operation) if last else None
     observed = replace(observed, backup_objects=left, last_run=last_run)
-    return settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
+    return settled.judge_by_log(observed, history, cluster.clock.now_ms())

@@ -118,9 +118,9 @@ def plan_cleanup(context: Context, table: Table, history: History, verdicts: Ite
         unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
         last = newest[effect.partition]
         is_its_own = last.table_id == table_id(table) and last.live == effect.live and lives.get(effect.partition) == unit.live
-        expected = last.after if is_its_own else ()
-        place = BackupPlace(effect.run, effect.number, effect.place)
-        units.append(PlannedUnit(UnitNumber(len(units) + 1), unit, effect.before, (), place, expected))
+        expected = last.after if is_its_own and effect.inside is None else ()
+        place, number = BackupPlace(effect.run, effect.number, effect.place), UnitNumber(len(units) + 1)
+        units.append(PlannedUnit(number, unit, effect.before, (), place, expected, inside=effect.inside))
     records = tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
     discard = context.settings_for(table.full_name).discard
     return RunPlan(context.run, CLEANUP, table, tuple(units), discard=discard, records=records, run_key=context.run_key)

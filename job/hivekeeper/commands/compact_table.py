@@ -15,7 +15,7 @@ from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, joining, quarantine, retention, settled
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, joining, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -98,7 +98,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
     if observed.has_control:
         ownership.require_own_records(cluster, observed.table, observed.control, settings.trusted_owners)
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
-    observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
+    observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
     return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed, plan)
 
@@ -108,7 +108,7 @@ def _compact_held(
 ) -> TableOutcome:
     """Plan and act, holding the lock, after recovery."""
     cluster = context.cluster
-    observed = settled.set_apart(quarantine.set_apart(observed, history, cluster.clock.now_ms()), history)
+    observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
     if analysis.choose(observed.units):
         # Spark starts while footers are read.
         cluster.rows.warm_up()

@@ -12,7 +12,7 @@ from hivekeeper.commands.open_table import find_control, require_own_place, sett
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan.rollback import Undoing, newest_run, plan_undoing, read_stacks
+from hivekeeper.plan.rollback import Surroundings, Undoing, newest_run, plan_undoing, read_stacks
 from hivekeeper.ports import Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
@@ -23,6 +23,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
 from hivekeeper.steps.observe import find_units, look_at
+from hivekeeper.steps.restore import Restored, restore_joined
 from hivekeeper.steps.rollback import roll_back_units
 from hivekeeper.steps.timing import Step, timed
 
@@ -85,7 +86,10 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     # What was moved meanwhile is refused, and may be on a server that does not answer.
     unmoved = [unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])]
     seen = look_at(cluster.files.look, [*unmoved, *places])
-    undoing = plan_undoing(chains, units, seen, lambda place: names.join(control.top, place), table.location)
+    joined = {units[name].live for name, chain in chains.items() if name in units and any(effect.inside for effect in chain)}
+    blocks = {live: cluster.files.blocks(live) for live in sorted(joined.intersection(unmoved))}
+    around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks)
+    undoing = plan_undoing(chains, units, around)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})
 
@@ -137,12 +141,17 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
     cluster = context.cluster
     plan = RunPlan(context.run, ROLLBACK, table, undoing.units, run_key=context.run_key)
     settings = context.settings_for(table.full_name)
-    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings)
+    joins = any(unit.join for unit in undoing.units)
+    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, joins=joins)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             run_directory.write_plan(run, plan)
+        restored = Restored()
+        if joins:
+            with timed(cluster, Step.COPY):
+                restored = restore_joined(run, undoing.units, settings.owner)
         with timed(cluster, Step.EXCHANGE):
-            units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings))
+            units = roll_back_units(run, undoing.units, lambda: table_lock.hold_in_hive(run, settings), restored)
         finish.finish_units(run, units)
         units = places.confirm(run, units)
     parameters: Dict[str, object] = {"undo": undo, "where": context.selection.where}
@@ -159,6 +168,9 @@ def _planned(table: Table, undoing: Undoing) -> TableOutcome:
 
 def _plain(unit: PlannedUnit, outcome: Outcome) -> UnitOutcome:
     newer, older = (sum(1 for file in files if not manifests.is_marker(file)) for files in (unit.manifest, unit.expected))
+    if unit.join:
+        # The old files come back as one.
+        older = 1
     sizes = [sum(file.length for file in files) for files in (unit.manifest, unit.expected)]
     assert unit.backup is not None
     return UnitOutcome(unit.name, outcome, newer, sizes[0], older, sizes[1], of_run=unit.backup.run)

@@ -161,8 +161,11 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
         stacks = rollback.read_stacks(history, table_id(table))
         if history.standing and not stacks:
             raise Refused(f"{table.full_name}: {CREATED_AGAIN.what}", code=CREATED_AGAIN.code, next="nothing of it can be verified")
-        newest = {name: stack.done[-1] for name, stack in stacks.items() if stack.done}
-        found = [Subject(name, absolute(one.live, table.location), one.before, (one,), one.run) for name, one in newest.items()]
+        newest = {name: stack.newest for name, stack in stacks.items() if stack.done}
+        found = [
+            Subject(name, absolute(some[-1].live, table.location), tuple(file for one in some for file in one.before), some, some[-1].run)
+            for name, some in newest.items()
+        ]
     else:
         entry = per_table.find_run(table.full_name, history, against)
         is_record = entry.operation == BACKUP
@@ -186,7 +189,7 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
         stack = stacks.get(effect.partition)
         chain = tuple(reversed(stack.chain(entry.run))) if stack else ()
         why = None if chain else Reason(Code.ALREADY_ROLLED_BACK, "it was rolled back") if stack else CREATED_AGAIN
-        manifest = chain[0].before if chain else ()
+        manifest = rollback.first_files(chain)
         subject = Subject(effect.partition, absolute(effect.live, table.location), manifest, chain, entry.run, why)
         subjects.setdefault(effect.partition, subject)
     return list(subjects.values())

@@ -33,11 +33,12 @@ def find_showings(history: History, control_top: str, location: str) -> Dict[str
     partitions; for an unpartitioned table there is no partition to drop.
     """
     records = {run.backup_table for run in history.records}
-    standing = {effect.key for effect in history.standing}
-    needed = records.union(effect.backup_table for effect in history.standing) - {""}
+    standing = {effect.key for effect in history.standing if effect.inside is None}
+    needed = records.union(effect.backup_table for effect in history.standing if effect.inside is None) - {""}
     newest: Dict[str, Dict[str, Effect]] = {name: {} for name in sorted(needed)}
     for effect in history.effects:
-        if effect.backup_table in needed:
+        # Old files inside a file of live are in no directory that a table could show.
+        if effect.backup_table in needed and effect.inside is None:
             newest[effect.backup_table][effect.partition] = effect
     found: Dict[str, Showing] = {}
     for name, effects in newest.items():

@@ -11,7 +11,7 @@ from typing import Container, Dict, Iterable, List, Mapping, Set, Tuple
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RunId, UnitNumber
-from hivekeeper.runlog.run_files import BACKUP, CLEANUP, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, PlannedUnit, RunPlan
 
 
 class Move(Enum):
@@ -39,15 +39,15 @@ def next_move(left: bool, incoming: bool, holds: bool) -> Move:
 # The directories that each operation creates in its run's directory, each holding one directory per unit (stage: per batch).
 STATES = {
     "compact-swap": ("stage", "ready", "retired", "recreated", "taken"),
-    "rollback": ("restoring", "retired", "recreated"),
+    "rollback": ("stage", "ready", "restoring", "retired", "recreated", "taken"),
     "cleanup": ("held", "discarding"),
     "backup": ("backup_table",),
     "pin": (),
     "unpin": (),
     "verify": (),
 }
-# Made by runs only that join files.
-OF_JOINS = frozenset(["taken"])
+# Of these, those made only by runs that join files.
+OF_JOINS = {COMPACT_SWAP: ("taken",), ROLLBACK: ("stage", "ready", "taken")}
 # The states that a backup table may show; everything in the others belongs to the run alone.
 SHOWN_STATES = ("retired", "backup_table")
 KNOWN_FILES = frozenset(["plan.json", "plan.json.part", "entry.json", "entry.json.part", "checkpoint.json.gz", "clock"])
@@ -57,11 +57,11 @@ def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
     """Units whose directory recovery may change and does not follow from the partition's name.
 
     Only the metastore can say whether it is that partition's. The record of a `backup` is only read; a cleanup moves files to live only if
-    its plan says which files live holds.
+    its plan says which files live holds, and cuts one of live that has old files inside.
     """
     if plan.operation == BACKUP:
         return ()
-    acted_on = (unit for unit in plan.units if plan.operation != CLEANUP or unit.expected)
+    acted_on = (unit for unit in plan.units if plan.operation != CLEANUP or unit.expected or unit.inside)
     root = plan.table.location
     return tuple(unit for unit in acted_on if unit.live != (names.join(root, unit.name) if unit.name else root))
 

@@ -52,7 +52,14 @@ class Backup:
 
     def count_objects(self, block_bytes: int) -> int:
         """The NameNode objects of its files and their directories."""
-        return sum(sizing.directory_objects((file.length for file in effect.before), block_bytes) for effect in self.effects)
+        return sum(_count_objects(effect, block_bytes) for effect in self.effects)
+
+
+def _count_objects(effect: Effect, block_bytes: int) -> int:
+    """Old files inside another one have only blocks of their own."""
+    if effect.inside:
+        return sum(max(1, -(-file.length // block_bytes)) for file in effect.before)
+    return sizing.directory_objects((file.length for file in effect.before), block_bytes)
 
 
 @dataclass(frozen=True)
@@ -161,6 +168,11 @@ class _Rules:
         self._rank_apart_from_rollbacks(history)
         quarantined = find_quarantined(history, history.table_id, settings, now_ms)
         self._verified = history.verified
+        self._holders = (
+            {(effect.partition, file.name, file.length): effect.run for effect in history.standing for file in effect.before}
+            if history.joined
+            else {}
+        )
         self._quarantined = frozenset(one.streak.partition for one in quarantined)
 
     def _rank_apart_from_rollbacks(self, history: History) -> None:
@@ -175,6 +187,9 @@ class _Rules:
         """Why the old files of one unit stay; None if no rule keeps them."""
         if effect.partition in self._quarantined:
             return Reason(Code.UNIT_IN_QUARANTINE, "the compaction of its unit keeps failing: the unit is in quarantine")
+        holder = self._holders.get((effect.partition, effect.inside.file, effect.inside.length)) if effect.inside else None
+        if holder:
+            return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {holder}")
         rank = self._rank_in_unit[effect.key]
         if rank == 0 and self.settings.cleanup_requires == VERIFIED and effect.key not in self._verified:
             return Reason(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from hivekeeper.model import Snapshot, Unit
+from hivekeeper import names
+from hivekeeper.model import Block, Snapshot, Unit
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
+from hivekeeper.runlog.run_files import BackupPlace, Inside, Join, PlannedUnit, absolute, fingerprint
 
 
 @dataclass
@@ -40,6 +41,16 @@ class Stack:
             self.done.append(effect)
             self.undone.clear()
 
+    @property
+    def newest(self) -> Tuple[Effect, ...]:
+        """The newest effect in force, with the others of its run that joined files, each some of them; oldest first."""
+        some = [self.done[-1]]
+        for effect in reversed(self.done[:-1]):
+            if not (effect.inside and some[0].inside and effect.run == some[0].run):
+                break
+            some.insert(0, effect)
+        return tuple(some)
+
     def _origin(self, effect: Effect) -> str:
         return self.origins.get(effect.key, effect.run)
 
@@ -61,6 +72,13 @@ def read_stacks(history: History, table_id: str) -> Dict[str, Stack]:
     return stacks
 
 
+def first_files(chain: Sequence[Effect]) -> Tuple[ManifestFile, ...]:
+    """The files that the oldest run of a chain, which is its first effect, took out of live; it may have joined several sets of them."""
+    if not chain or chain[0].inside is None:
+        return chain[0].before if chain else ()
+    return tuple(file for effect in chain if effect.inside and effect.run == chain[0].run for file in effect.before)
+
+
 def newest_run(stacks: Mapping[str, Stack]) -> Optional[RunId]:
     """The newest run in force in any of these units. A rollback of a rollback has to be requested by run id."""
     in_force = [effect for stack in stacks.values() for effect in stack.done]
@@ -75,21 +93,27 @@ class Undoing:
     refused: Mapping[str, Reason]
 
 
-def plan_undoing(
-    chains: Mapping[str, Sequence[Effect]],
-    units: Mapping[str, Unit],
-    seen: Mapping[str, Snapshot],
-    place_path: Callable[[str], str],
-    root: str,
-) -> Undoing:
-    """Plan the rollback of all chains.
+@dataclass(frozen=True)
+class Surroundings:
+    """What a rollback is planned on: the run that does it, the table's location, and what was seen there.
 
-    `units` are the current ones in the metastore; `seen` holds live directories and the places of backups, keyed by `place_path`.
+    `seen` holds live directories and the places of backups, keyed by `place_path`; `blocks` those of the files in live directories where
+    files have old ones inside.
     """
+
+    run: RunId
+    root: str
+    seen: Mapping[str, Snapshot]
+    place_path: Callable[[str], str]
+    blocks: Mapping[str, Mapping[str, Tuple[Block, ...]]] = field(default_factory=dict)
+
+
+def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Unit], around: Surroundings) -> Undoing:
+    """Plan the rollback of all chains. `units` are the current ones in the metastore."""
     steps: List[PlannedUnit] = []
     refused: Dict[str, Reason] = {}
     for partition in sorted(chains):
-        planned = plan_unit(chains[partition], units.get(partition), seen, place_path, root, len(steps) + 1)
+        planned = plan_unit(chains[partition], units.get(partition), around, len(steps) + 1)
         if isinstance(planned, Reason):
             refused[partition] = planned
         else:
@@ -97,15 +121,9 @@ def plan_undoing(
     return Undoing(tuple(steps), refused)
 
 
-def plan_unit(
-    chain: Sequence[Effect],
-    unit: Optional[Unit],
-    seen: Mapping[str, Snapshot],
-    place_path: Callable[[str], str],
-    root: str,
-    first: int,
-) -> Union[Reason, List[PlannedUnit]]:
+def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surroundings, first: int) -> Union[Reason, List[PlannedUnit]]:
     """The steps for one unit, numbered from `first`, each planned on live as the step before will leave it."""
+    root, seen = around.root, around.seen
     if unit is None:
         return Reason(Code.DROPPED, "it was dropped from the metastore since", "its old files stay in the backup until cleanup")
     if any(absolute(effect.live, root) != unit.live for effect in chain):
@@ -113,9 +131,11 @@ def plan_unit(
     if not seen[unit.live].exists:
         return Reason(Code.DIRECTORY_GONE, "its directory is gone", "its old files stay in the backup until cleanup")
     live = [ManifestFile.of(entry) for entry in seen[unit.live].entries if not entry.is_dir]
+    if any(effect.inside for effect in chain):
+        return _plan_rejoining(chain, unit, live, around, first)
     steps: List[PlannedUnit] = []
     for effect in chain:
-        backup = seen[place_path(effect.place)]
+        backup = seen[around.place_path(effect.place)]
         written, changed = manifests.find_present(effect.after, live)
         refusal = _overwritten(effect, changed) if changed else _filled_again(effect, live) or why_not_restorable(effect, backup)
         if refusal:
@@ -126,6 +146,42 @@ def plan_unit(
         steps.append(PlannedUnit(UnitNumber(first + len(steps)), unit, newer, (), place, effect.before, effect.digest))
         live = _exchange(live, newer, effect.before)
     return steps
+
+
+def _plan_rejoining(
+    chain: Sequence[Effect], unit: Unit, live: Sequence[ManifestFile], around: Surroundings, first: int
+) -> Union[Reason, List[PlannedUnit]]:
+    """The steps for files that have old ones inside: each becomes part of a file that shows the rows of the old ones."""
+    steps: List[PlannedUnit] = []
+    for effect in chain:
+        if effect.inside is None:
+            what = f"run {effect.run} exchanged its directory, and a later one joined files of it: they come back one after the other"
+            return Reason(Code.JOINED_SINCE, what, f"roll back run {chain[0].run} first, by its id, then run {effect.run}")
+        planned = _plan_rejoined(effect, effect.inside, unit, live, around, UnitNumber(first + len(steps)))
+        if isinstance(planned, Reason):
+            return planned
+        steps.append(planned)
+    return steps
+
+
+def _plan_rejoined(
+    effect: Effect, inside: Inside, unit: Unit, live: Sequence[ManifestFile], around: Surroundings, number: UnitNumber
+) -> Union[Reason, PlannedUnit]:
+    written, changed = manifests.find_present(effect.after, live)
+    if changed:
+        return _overwritten(effect, changed)
+    if not effect.whole:
+        return Reason(Code.BACKUP_GONE, f"the backup of run {effect.run} is gone", NOT_OVER_NEWER)
+    (file,) = written
+    blocks = around.blocks.get(unit.live, {}).get(file.name, ())
+    if file.file_id != inside.file_id or fingerprint(blocks) != inside.blocks:
+        return _overwritten(effect, f"{file.name} was written to")
+    found = names.joined_alone(file.name, {each.name for each in live}, around.run, number)
+    if found is None:
+        return Reason(Code.BACKUP_CHANGED, f"the name of {file.name} is too long to be followed by another one", NOT_OVER_NEWER)
+    join = Join(found[0], names.join_tail(around.run, number), (blocks,), found[1])
+    place = BackupPlace(effect.run, effect.number, effect.place)
+    return PlannedUnit(number, unit, (file,), (), place, effect.before, effect.digest, join, inside)
 
 
 NOT_OVER_NEWER = "its old rows must not come back over newer ones; nothing of it was changed"

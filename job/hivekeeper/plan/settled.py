@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any, Dict, Mapping
 
 from hivekeeper.config.settings import Settings
+from hivekeeper.plan import quarantine
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
+from hivekeeper.plan.inside import count_copies
 from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.manifests import is_marker
@@ -29,6 +31,11 @@ def logged_parameters(settings: Settings) -> Dict[str, Any]:
 
 # Those that decide how many files a run leaves.
 _DECISIVE = ("blockBytes", "compression", "sortColumns")
+
+
+def judge_by_log(observed: ObservedTable, history: History, now_ms: int) -> ObservedTable:
+    """The table with all that its log says of its units: what files count for, which units keep failing, which are as a run left them."""
+    return set_apart(quarantine.set_apart(count_copies(observed, history), history, now_ms), history)
 
 
 def set_apart(observed: ObservedTable, history: History) -> ObservedTable:

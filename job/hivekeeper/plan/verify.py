@@ -36,12 +36,14 @@ class Proof:
 
     `base` are the backup's own files, None if they are gone. `broken` says why the claims do not lead from the backup to
     live; then only the rows themselves can be compared, `base` with all of `live`. `is_discarded`: the backup itself is gone;
-    `certified` is its digest from its own run's certificate. `arrivals` are the files added since.
+    `certified` is its digest from its own run's certificate. `arrivals` are the files added since. `newest` are the files of live that hold
+    the backup's rows, and the rows of arrivals compacted since.
     """
 
     base: Optional[Tuple[FileInfo, ...]]
     links: Tuple[Link, ...]
     live: Tuple[FileInfo, ...]
+    newest: Tuple[FileInfo, ...] = ()
     arrivals: Tuple[FileInfo, ...] = ()
     broken: Optional[Reason] = None
     late_in_backup: Tuple[str, ...] = ()
@@ -49,9 +51,10 @@ class Proof:
     certified: Optional[Digest] = None
 
     @property
-    def newest(self) -> Tuple[FileInfo, ...]:
-        """The files of live that hold the backup's rows, and the rows of arrivals compacted since."""
-        return (self.links[-1].after if self.links else self.base) or ()
+    def has_inner_files(self) -> bool:
+        """Whether any of the files lies in another one, which only a digest can read."""
+        sides = [self.base, *(link.before for link in self.links)]
+        return any(file.begin for side in sides for file in side or ())
 
     @property
     def has_all_rows(self) -> bool:
@@ -61,8 +64,8 @@ class Proof:
     @property
     def compacted_arrivals(self) -> Tuple[FileInfo, ...]:
         """Arrivals whose rows are now in files of a later run."""
-        in_live = {file.path for file in self.live}
-        return tuple(file for file in self.arrivals if file.path not in in_live)
+        in_live = {(file.path, file.begin) for file in self.live}
+        return tuple(file for file in self.arrivals if (file.path, file.begin) not in in_live)
 
 
 def plan_proof(
@@ -73,31 +76,115 @@ def plan_proof(
     place_path: Callable[[str], str],
 ) -> Proof:
     """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first."""
-    holders = [seen[place_path(effect.place)] for effect in effects]
-    first = holders[0] if holders else live
+    holders = _find_holders(effects, live, seen, place_path)
+    first = holders[0]
     base, missing = manifests.find_present(manifest, _files_of(first))
-    certified = effects[0].digest if effects and tuple(manifest) == effects[0].before else None
-    proof = Proof(base if first.exists else None, (), eligibility.data_files(live), is_discarded=not first.exists, certified=certified)
-    if missing and (first.exists or not holders):
+    proof = Proof(
+        base if first.exists else None,
+        (),
+        eligibility.data_files(live),
+        is_discarded=not first.exists,
+        certified=_find_certified(manifest, effects),
+    )
+    if missing and (first.exists or not effects):
         # Otherwise the remaining files would be compared with themselves.
         changed = Reason(Code.BACKUP_CHANGED, f"the backup is not what it was: {missing}")
         return replace(proof, base=None, is_discarded=False, broken=changed)
     links: List[Link] = []
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
-    for effect, holder, following in zip(effects, holders, [*holders[1:], live]):
+    for effect, holder, following in zip(effects, holders, holders[1:]):
         link, why = _find_link(effect, holder, following, following is live)
         why = _find_replaced(wanted, effect) or why
         arrivals += _find_arrivals(wanted, link.before or ())
         if why:
             return replace(proof, arrivals=tuple(arrivals), broken=why)
         links.append(link)
-        wanted = effect.after
-    proof = replace(proof, links=tuple(links))
-    known = {file.name for file in proof.newest}
-    arrivals += [file for file in proof.live if file.name not in known]
-    late = tuple(file.name for effect, holder in zip(effects, holders) for file in manifests.find_late(effect.before, holder.entries))
+        wanted = _wanted_after(wanted, effect)
+    newest, missing = manifests.find_present(wanted, _files_of(live))
+    proof = replace(proof, links=tuple(links), newest=newest)
+    if missing:
+        return replace(proof, arrivals=tuple(arrivals), broken=_overwritten_since(effects[-1], missing))
+    arrivals += _find_arrivals_in_live(proof, manifest, effects)
+    late = tuple(
+        file.name
+        for effect, holder in zip(effects, holders)
+        if effect.inside is None
+        for file in manifests.find_late(effect.before, holder.entries)
+    )
     return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
+
+
+def _find_holders(
+    effects: Sequence[Effect], live: Snapshot, seen: Mapping[str, Snapshot], place_path: Callable[[str], str]
+) -> List[Snapshot]:
+    """For each effect, and for live behind them, where the files are that live held just before it.
+
+    A join takes some files and leaves the others, which are where the next directory is: in a backup, or in live.
+    """
+    holders = [live]
+    for effect in reversed(effects):
+        if effect.inside is None:
+            holders.append(seen[place_path(effect.place)])
+            continue
+        rest = holders[-1]
+        inner = find_inner(effect, rest)
+        entries = (*inner, *rest.entries)
+        holders.append(replace(rest, exists=rest.exists and bool(inner), entries=entries))
+    return holders[::-1]
+
+
+def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
+    """The old files of a join as they lie in the file that has them inside; () if that is not there as the run left it.
+
+    They have the names, times and ids that they had as files of their own.
+    """
+    inside = effect.inside
+    if inside is None or not effect.whole:
+        return ()
+    around = next((one for one in _files_of(holder) if (one.file_id, one.length, one.begin) == (inside.file_id, inside.length, 0)), None)
+    if around is None or around.is_open:
+        return ()
+    found, begin = [], inside.begin
+    for file in effect.before:
+        found.append(around._replace(length=file.length, mtime_ms=file.mtime_ms, file_id=file.file_id, begin=begin, inner=file.name))
+        begin += file.length
+    return tuple(found)
+
+
+def _find_certified(manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> Optional[Digest]:
+    """The digest of the manifest's files from the certificates of the runs that took just these, None if there is none."""
+    before: List[ManifestFile] = []
+    digests: List[Optional[Digest]] = []
+    for effect in effects:
+        before += effect.before
+        digests.append(effect.digest)
+        if effect.inside is None or len(before) >= len(manifest):
+            break
+    known = [digest for digest in digests if digest is not None]
+    if not effects or tuple(before) != tuple(manifest) or len(known) < len(digests):
+        return None
+    return sum(known[1:], known[0])
+
+
+def _wanted_after(wanted: Sequence[ManifestFile], effect: Effect) -> Sequence[ManifestFile]:
+    """The files that hold the same rows after an effect."""
+    if effect.inside is None:
+        return effect.after
+    taken = {file.name for file in effect.before}
+    return [*(file for file in wanted if file.name not in taken), *effect.after]
+
+
+def _find_arrivals_in_live(proof: Proof, manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> List[FileInfo]:
+    """Later files; the log of a join does not know which other files live had."""
+    if effects and effects[0].inside and tuple(manifest) == tuple(file for effect in effects if effect.inside for file in effect.before):
+        return []
+    known = {file.name for file in proof.newest}
+    return [file for file in proof.live if file.name not in known]
+
+
+def _overwritten_since(effect: Effect, what: str) -> Reason:
+    return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({what})")
 
 
 def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, Optional[Reason]]:
@@ -107,11 +194,13 @@ def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: b
     link = Link(effect, before, after)
     if lost:
         return link, Reason(Code.BACKUP_CHANGED, f"the backup of run {effect.run} is not what it was: {lost}")
-    return link, Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({gone})") if gone else None
+    return link, _overwritten_since(effect, gone) if gone else None
 
 
 def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect) -> Optional[Reason]:
-    """Why a run did not find the expected files; None if it did."""
+    """Why a run did not find the expected files; None if it did, or if it did not take all of them."""
+    if effect.inside:
+        return None
     found = {(file.name, file.length) for file in effect.before}
     missing = [file.name for file in wanted if not manifests.is_marker(file) and (file.name, file.length) not in found]
     if not missing:

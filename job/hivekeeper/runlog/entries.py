@@ -15,11 +15,12 @@ from hivekeeper.names import RunId
 from hivekeeper.reasons import Reason
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan, relative
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, Inside, PlannedUnit, RunPlan, inside_to_dict, relative
 from hivekeeper.runlog.strict import MOST_TEXT
 
-READER_VERSION = 1
-WRITER_VERSION = 1
+# What this program reads. Entries say what their readers need: version 2 only for units whose old files are inside others.
+READER_VERSION = 2
+_PLAIN, _WITH_INSIDE = 1, 2
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ class UnitResult:
             return self.has_backup
         return self.outcome.exchanged and not self.is_without_new_files
 
+    @property
+    def inside(self) -> Optional[Inside]:
+        """Where the files are that left live, if they were joined."""
+        join, made = self.planned.join, self.certificate.join if self.certificate else None
+        return Inside.of(join, made) if self.exchanged and join and made else None
+
 
 @dataclass(frozen=True)
 class LogEntry:
@@ -97,7 +104,9 @@ class LogEntry:
 
 
 def place_of(directory: str, unit: PlannedUnit) -> str:
-    """Where the former live files are after a swap or a rollback, relative to the control directory."""
+    """Where the former live files are after a swap or a rollback, relative to the control directory; only the name of the backup if they
+    are inside a file of live.
+    """
     return names.backup_place(directory, unit.number)
 
 
@@ -115,8 +124,10 @@ def _json_text(value: Any) -> str:
 
 
 def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[str, Any], first: bool) -> Iterator[Dict[str, Any]]:
-    if first:
-        yield {"protocol": {"minReaderVersion": READER_VERSION, "minWriterVersion": WRITER_VERSION}}
+    has_inside = any(unit.inside for unit in record.units)
+    if first or has_inside:
+        version = _WITH_INSIDE if has_inside else _PLAIN
+        yield {"protocol": {"minReaderVersion": version, "minWriterVersion": version}}
     yield {"metaData": _table_to_dict(table)}
     yield {"commitInfo": _commit_info(record, actor, parameters, table)}
     if record.run_key and record.finished:
@@ -128,7 +139,7 @@ def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[s
         yield from ({"discarded": {"place": names.record_place(directory), "files": 0, "size": 0}} for directory in record.records)
     for unit in record.units:
         if unit.outcome is Outcome.DISCARDED and unit.planned.backup:
-            yield {"discarded": _discarded(unit.planned)}
+            yield {"discarded": _discarded(unit.planned, table)}
         elif unit.exchanged:
             yield from _removes(record, unit, table)
             yield from _adds(record, unit, table)
@@ -138,12 +149,13 @@ def _actions(record: LogEntry, table: Table, actor: Actor, parameters: Mapping[s
 # and how long, and every later command reads them; reason codes are always there.
 MOST_NOTES = 2**21
 # The size of one unit's outcome without its name, its directory and these notes: keys, numbers and punctuation.
-_CHARACTERS_OF_OUTCOME = 600
+_CHARACTERS_OF_OUTCOME = 900
 
 
 def longest_line(units: Iterable[PlannedUnit]) -> int:
     """An upper estimate of the characters in the longest line of an entry about these units, the one with their outcomes."""
-    return MOST_NOTES + sum(_CHARACTERS_OF_OUTCOME + len(_json_text([unit.name, unit.live])) for unit in units)
+    said = ([unit.name, unit.live, unit.join.file if unit.join else ""] for unit in units)
+    return MOST_NOTES + sum(_CHARACTERS_OF_OUTCOME + len(_json_text(each)) for each in said)
 
 
 # The size of one file's action without its names and values: keys, numbers and punctuation.
@@ -235,6 +247,7 @@ def _unit_outcome(record: LogEntry, unit: UnitResult, table: Table, room: _Room)
         "rows": digest.rows if digest else None,
         "digest": asdict(digest) if digest else None,
         "source": _source(unit.planned) if record.operation == COMPACT_SWAP and not unit.exchanged else None,
+        **({"inside": inside_to_dict(unit.inside)} if unit.inside else {}),
     }
 
 
@@ -244,12 +257,13 @@ def _source(unit: PlannedUnit) -> Dict[str, int]:
     return {"files": extent.files, "size": extent.size_bytes, "modificationTime": extent.newest_ms}
 
 
-def _discarded(unit: PlannedUnit) -> Dict[str, Any]:
+def _discarded(unit: PlannedUnit, table: Table) -> Dict[str, Any]:
     assert unit.backup is not None
     return {
         "place": unit.backup.place,
         "files": len(unit.manifest),
         "size": sum(file.length for file in unit.manifest),
+        **({"path": _path(unit, unit.inside.file, table), "pathSize": unit.inside.copy_bytes} if unit.inside else {}),
     }
 
 
@@ -276,10 +290,14 @@ def _adds(record: LogEntry, unit: UnitResult, table: Table) -> Iterable[Dict[str
         yield {"add": {**_file(unit.planned, file, table), "stats": json.dumps({"numRecords": rows})}}
 
 
-def _file(unit: PlannedUnit, file: ManifestFile, table: Table) -> Dict[str, Any]:
+def _path(unit: PlannedUnit, name: str, table: Table) -> str:
     top = relative(unit.live, table.location)
+    return name if top == "." else f"{top}/{name}"
+
+
+def _file(unit: PlannedUnit, file: ManifestFile, table: Table) -> Dict[str, Any]:
     return {
-        "path": file.name if top == "." else f"{top}/{file.name}",
+        "path": _path(unit, file.name, table),
         "partitionValues": {column.name: value for column, value in zip(table.partition_columns, unit.unit.values)},
         "size": file.length,
         "modificationTime": file.mtime_ms,

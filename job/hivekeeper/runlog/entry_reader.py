@@ -18,7 +18,7 @@ from hivekeeper.runlog.history import Effect, LoggedRun, LoggedUnit
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import CLEANUP, MOST_FILES, MOST_UNITS, OPERATIONS
+from hivekeeper.runlog.run_files import CLEANUP, MOST_FILES, MOST_UNITS, OPERATIONS, Inside
 from hivekeeper.runlog.strict import NewerRecord, Node, UnreadableRecord
 
 # 9999-12-31: a later time cannot be written as a date.
@@ -134,6 +134,9 @@ class EntryReader:
             self.discarded.append(_place_from(action[kind]["place"]))
             self.discarded_files += action[kind]["files"].whole()
             self.discarded_bytes += action[kind]["size"].whole()
+            if action[kind].get("path"):
+                action[kind]["path"].text(names.MOST_PATH)
+                action[kind]["pathSize"].whole()
         elif kind == "txn":
             action.refuse_where(self.run_key != "", "it is the second one of its kind")
             self.run_key, code = run_files.run_key_from(action[kind]["appId"]), action[kind].get("exitCode")
@@ -163,6 +166,7 @@ class EntryReader:
 
     def _effect(self, unit: Node, logged: LoggedUnit, number: UnitNumber, place: str) -> Effect:
         assert self.info is not None
+        inside = unit.get("inside")
         return Effect(
             run=RunId(self.info["run"].value),
             number=number,
@@ -177,6 +181,7 @@ class EntryReader:
             after=(),
             undoes=logged.about,
             digest=run_files.digest_from(unit.get("digest")),
+            inside=run_files.inside_from(inside, ()) if inside else None,
             backup_table=run_files.table_name_from(self.info["backupTable"]),
         )
 
@@ -222,6 +227,8 @@ class EntryReader:
         for effect, found in zip(self.effects, self.exchanged.values()):
             _refuse_twins(self.where, effect, found.before)
             _refuse_twins(self.where, effect, found.after)
+            if effect.inside and found.keeps_after:
+                _refuse_outside(self.where, effect.number, effect.inside, found)
         recovered_by = info.get("recoveredBy")
         return LoggedRun(
             version=self.version,
@@ -256,6 +263,13 @@ class EntryReader:
 def _refuse_twins(where: str, effect: Effect, files: Sequence[ManifestFile]) -> None:
     if len({file.name for file in files}) != len(files):
         raise strict.foreign(where, f"unit {effect.number}", "one of its files stands there twice")
+
+
+def _refuse_outside(where: str, number: UnitNumber, inside: Inside, found: _Exchanged) -> None:
+    if [(file.name, file.length) for file in found.after] != [(inside.file, inside.length)]:
+        raise strict.foreign(where, f"unit {number}", "its old files are in a file that it did not put into live")
+    if inside.begin + sum(file.length for file in found.before) > inside.length:
+        raise strict.foreign(where, f"unit {number}", "its old files are larger than the file that they are in")
 
 
 def _time_from(info: Node) -> Optional[int]:

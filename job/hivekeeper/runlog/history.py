@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog.manifests import Extent, ManifestFile, is_marker
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, VERIFY
+from hivekeeper.runlog.run_files import BACKUP, VERIFY, Inside
 from hivekeeper.runlog.strict import UnreadableRecord
 
 UnitKey = Tuple[RunId, UnitNumber]
@@ -26,7 +26,7 @@ class Effect:
 
     Paths are relative: `live` to the table's location, `place` to the control directory. `undoes` names the run and unit whose effect a
     rollback undid. File ids in `after` are 0 if unknown. `whole` is False if `Keeper` dropped `before`, or both lists, while the log was
-    read.
+    read. With `inside` nothing is at `place`: the `before` files are inside the only file of `after`, which cleanup cuts.
     """
 
     run: RunId
@@ -44,6 +44,7 @@ class Effect:
     digest: Optional[Digest] = None
     backup_table: str = ""
     whole: bool = True
+    inside: Optional[Inside] = None
 
     @property
     def key(self) -> UnitKey:
@@ -56,6 +57,13 @@ class Effect:
     @property
     def backup_bytes(self) -> int:
         return sum(file.length for file in self.before)
+
+    @property
+    def cut(self) -> Effect:
+        """The effect after its backup was cut off the file that had it inside."""
+        if self.inside is None:
+            return self
+        return replace(self, after=tuple(file._replace(length=self.inside.copy_bytes) for file in self.after))
 
 
 @dataclass(frozen=True)
@@ -150,7 +158,7 @@ class History:
     @cached_property
     def effects(self) -> Tuple[Effect, ...]:
         """All effects, oldest first."""
-        return tuple(effect for run in self.runs for effect in run.effects)
+        return tuple(effect.cut if effect.place in self.discarded else effect for run in self.runs for effect in run.effects)
 
     @cached_property
     def discarded(self) -> Mapping[str, LoggedRun]:
@@ -162,6 +170,15 @@ class History:
         """Effects whose old files are still in place: neither discarded nor restored by a rollback."""
         undone = {effect.undoes for effect in self.effects}
         return tuple(effect for effect in self.effects if effect.place not in self.discarded and effect.key not in undone)
+
+    @cached_property
+    def joined(self) -> Mapping[str, Tuple[Effect, ...]]:
+        """By partition, the effects whose old files are inside a file of live, or were when it left live."""
+        found: Dict[str, List[Effect]] = {}
+        for effect in self.standing:
+            if effect.inside:
+                found.setdefault(effect.partition, []).append(effect)
+        return {partition: tuple(effects) for partition, effects in found.items()}
 
     @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:

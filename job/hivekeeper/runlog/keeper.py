@@ -42,7 +42,8 @@ class Keeper:
         keep_before, keep_after = self.judge(effect)
         if effect.undoes:
             self._undone.add(effect.undoes)
-        elif effect.key not in self._undone and effect.place in self._discarded:
+        elif effect.key not in self._undone and effect.place in self._discarded and effect.inside is None:
+            # A join leaves other files of the unit, which older runs may have put there.
             self._compacted.add(effect.partition)
         if keep_before and keep_after:
             return effect

@@ -48,6 +48,8 @@ class _Replay:
         elif "discarded" in action:
             for path in self._at_place.pop(action["discarded"]["place"], ()):
                 del self.tombstones[path]
+            if action["discarded"].get("path") in self.files:
+                self.files[action["discarded"]["path"]] = action["discarded"]["pathSize"]
 
     def _rise(self, path: str) -> None:
         buried = self.tombstones.pop(path, None)

@@ -7,7 +7,9 @@ what we write.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -18,7 +20,7 @@ from hivekeeper.runlog import strict
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.strict import HIGHEST, LOWEST, NewerRecord, Node
 
-# With units that are joined; a plan without any has version 1.
+# With units that are joined, or about old files inside others; a plan without any has version 1.
 PLAN_VERSION = 2
 
 COMPACT_SWAP, ROLLBACK, CLEANUP, BACKUP = "compact-swap", "rollback", "cleanup", "backup"
@@ -48,24 +50,43 @@ class BackupPlace:
 class Join:
     """How the files of a manifest become one file of live, by concat: its name, the hidden name under which its last part waits in live,
     and the blocks of each file of the manifest, in its order.
+
+    `beside`: a file without rows that is joined with them, "" for none. A single file needs one, so that the new name is between two.
     """
 
     file: str
     tail: str
     blocks: Tuple[Tuple[Block, ...], ...]
+    beside: str = ""
+
+    def parts_aside(self, made: JoinedFile) -> Mapping[str, int]:
+        """The files that wait outside live to become one with the sources, by name, with their lengths."""
+        parts = {self.file: made.head_bytes, self.tail: made.tail_bytes}
+        return {**parts, self.beside: length_of(made.beside)} if self.beside else parts
+
+    def planned_blocks(self, made: JoinedFile) -> Tuple[Block, ...]:
+        """What the joined file consists of."""
+        return (*made.head, *(block for blocks in self.blocks for block in blocks), *made.end)
 
 
 @dataclass(frozen=True)
 class JoinedFile:
     """A file before it is joined with its sources: a proved copy and a footer without rows behind it.
 
-    `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks, `tail` those of the copy's footer.
+    `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks, `tail` those of the copy's footer, `beside`
+    those of `Join.beside`.
     """
 
     copy_bytes: int
     file_id: int
     head: Tuple[Block, ...]
     tail: Tuple[Block, ...]
+    beside: Tuple[Block, ...] = ()
+
+    @property
+    def end(self) -> Tuple[Block, ...]:
+        """What comes behind the sources."""
+        return (*self.beside, *self.tail)
 
     @property
     def head_bytes(self) -> int:
@@ -80,6 +101,30 @@ def length_of(blocks: Iterable[Block]) -> int:
     return sum(block.length for block in blocks)
 
 
+def fingerprint(blocks: Iterable[Block]) -> str:
+    """Tells whether a file has the same blocks as before: ids, generation stamps and lengths. A joined file has thousands."""
+    return hashlib.sha256(json.dumps([list(block) for block in blocks]).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The file of live that has a unit's old files inside, because a run joined them: one after the other from `begin` on, in the order of
+    the manifest. Without them its first `copy_bytes` are the whole file. `blocks` is a fingerprint.
+    """
+
+    file: str
+    length: int
+    file_id: int
+    copy_bytes: int
+    begin: int
+    blocks: str
+
+    @classmethod
+    def of(cls, join: Join, made: JoinedFile) -> Inside:
+        blocks = join.planned_blocks(made)
+        return cls(join.file, length_of(blocks), made.file_id, made.copy_bytes, made.head_bytes, fingerprint(blocks))
+
+
 @dataclass(frozen=True)
 class PlannedUnit:
     """A unit in a plan file; `live` is absolute here.
@@ -88,7 +133,7 @@ class PlannedUnit:
     rollback restores or a cleanup discards. `expected` are the files that live must hold afterwards: what a rollback
     restores; for a cleanup, what the newest run put there, () if live no longer belongs to this table. `digest` is the
     digest in a former run's certificate, valid for both sides of a rollback. `join`: the manifest has only some of live's files, which
-    become one; without it live is exchanged as a whole.
+    become one; without it live is exchanged as a whole. `inside`: of a backup that lies in a file of live.
     """
 
     number: UnitNumber
@@ -99,6 +144,7 @@ class PlannedUnit:
     expected: Tuple[ManifestFile, ...] = ()
     digest: Optional[Digest] = None
     join: Optional[Join] = None
+    inside: Optional[Inside] = None
 
     @property
     def name(self) -> str:
@@ -203,7 +249,7 @@ def absolute(path: str, root: str) -> str:
 
 def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
     """The text of plan.json, line by line: the run, then each unit. A run may have a million files."""
-    joins = any(unit.join for unit in plan.units)
+    joins = any(unit.join or unit.inside for unit in plan.units)
     run = {
         "version": PLAN_VERSION if joins else 1,
         "run": plan.run,
@@ -221,7 +267,7 @@ def plan_pieces(plan: RunPlan, created_ms: int) -> Iterator[str]:
     }
     yield json.dumps(run, ensure_ascii=False) + "\n"
     for unit in plan.units:
-        known = {"join": _join_to_dict(unit.join)} if joins else {}
+        known = {"join": _join_to_dict(unit.join), "inside": inside_to_dict(unit.inside)} if joins else {}
         yield json.dumps({**_unit_to_dict(unit, plan.table.location), **known}, ensure_ascii=False) + "\n"
 
 
@@ -242,7 +288,33 @@ def _unit_to_dict(unit: PlannedUnit, root: str) -> Dict[str, Any]:
 
 
 def _join_to_dict(join: Optional[Join]) -> Optional[Dict[str, Any]]:
-    return {"file": join.file, "tail": join.tail, "blocks": join.blocks} if join else None
+    return {"file": join.file, "tail": join.tail, "blocks": join.blocks, "beside": join.beside} if join else None
+
+
+def inside_to_dict(inside: Optional[Inside]) -> Optional[Dict[str, Any]]:
+    if inside is None:
+        return None
+    return {
+        "file": inside.file,
+        "length": inside.length,
+        "fileId": inside.file_id,
+        "copyBytes": inside.copy_bytes,
+        "begin": inside.begin,
+        "blocks": inside.blocks,
+    }
+
+
+def inside_from(node: Node, files: Sequence[ManifestFile]) -> Inside:
+    """`files` are the old files, as far as they are known."""
+    node.only(frozenset(["file", "length", "fileId", "copyBytes", "begin", "blocks"]))
+    copy_bytes, begin, length = (node[key].whole() for key in ("copyBytes", "begin", "length"))
+    is_in = copy_bytes < begin and begin + sum(file.length for file in files) < length
+    node.refuse_where(not is_in, "its parts are not in the file")
+    blocks = node["blocks"].matching(_FINGERPRINT, "a fingerprint of blocks")
+    return Inside(file_name_from(node["file"]), length, node["fileId"].whole(LOWEST), copy_bytes, begin, blocks)
+
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 def files_to_lists(files: Iterable[ManifestFile]) -> Any:
@@ -324,11 +396,9 @@ class _Units:
         number.refuse_where(found < promised, f"only {found} units follow")
 
     def _take(self, item: Node) -> PlannedUnit:
-        unit = _unit_from(item.only(_UNIT_KEYS if self._run is None else _UNIT_KEYS | {"join"}), self._table, self._operation)
-        join = item.get("join")
-        if join and self._run:
-            join.refuse_where(self._operation != COMPACT_SWAP, f"a {self._operation} joins no files")
-            unit = replace(unit, join=_join_from(join, unit, self._run))
+        unit = _unit_from(item.only(_UNIT_KEYS if self._run is None else _UNIT_KEYS | {"join", "inside"}), self._table, self._operation)
+        if self._run is not None:
+            unit = _with_join(unit, item, self._operation, self._run)
         item["unit"].refuse_where(unit.number in self._numbers, "another unit has this number")
         # Only rollback and cleanup, whose units are backups, and joins, each of some files, may have several units of one partition.
         is_again = unit.name in self._partitions and self._operation not in OF_A_BACKUP and not unit.join
@@ -370,18 +440,36 @@ def _unit_from(node: Node, table: Table, operation: str) -> PlannedUnit:
     )
 
 
+def _with_join(unit: PlannedUnit, node: Node, operation: str, run: RunId) -> PlannedUnit:
+    """A compaction joins files; a rollback joins the file that has the old ones inside; a cleanup only cuts that."""
+    join, inside = node.get("join"), node.get("inside")
+    for known, never in ((join, (CLEANUP, BACKUP)), (inside, (COMPACT_SWAP, BACKUP))):
+        if known:
+            known.refuse_where(operation in never, f"a {operation} has none")
+    node.refuse_where(operation == ROLLBACK and (join is None) is not (inside is None), "it has one of join and inside, without the other")
+    if inside:
+        unit = replace(unit, inside=inside_from(inside, unit.expected if operation == ROLLBACK else unit.manifest))
+    if join:
+        unit = replace(unit, join=_join_from(join, unit, run))
+    return unit
+
+
 def _join_from(node: Node, unit: PlannedUnit, run: RunId) -> Join:
-    node.only(frozenset(["file", "tail", "blocks"]))
+    node.only(frozenset(["file", "tail", "blocks", "beside"]))
     file, match = file_name_from(node["file"]), names.JOIN_TAIL.fullmatch(node["tail"].text())
     if match is None or match["run"] != run:
         node["tail"].refuse(f"{node['tail'].quoted()} is no name of run {run}")
-    sources = [source.name for source in unit.manifest]
-    is_ours = names.is_joined_name(file, sources, run, int(match["nth"])) and len(sources) > 1
+    sources, nth, beside = [source.name for source in unit.manifest], int(match["nth"]), node["beside"].text()
+    is_beside = len(sources) == 1 and unit.inside is not None and names.is_beside_name(beside, sources[0], run, nth)
+    node["beside"].refuse_where(beside != "" and not is_beside, f"{node['beside'].quoted()} is no name that run {run} gives")
+    together = [*sources, beside] if beside else sources
+    is_ours = len(together) > 1 and names.is_joined_name(file, together, run, nth)
     node["file"].refuse_where(not is_ours, f"{node['file'].quoted()} is no name that run {run} gives to these files together")
+    node.refuse_where(unit.inside is not None and (unit.inside.file, unit.inside.length) != unit.manifest[0][:2], "it is not of `inside`")
     blocks = tuple(blocks_from(item) for item in node["blocks"].each(MOST_FILES))
     lengths = [length_of(each) for each in blocks]
     node["blocks"].refuse_where(lengths != [source.length for source in unit.manifest], "they are not those of the files")
-    return Join(file, match[0], blocks)
+    return Join(file, match[0], blocks, beside)
 
 
 def blocks_from(node: Node) -> Tuple[Block, ...]:
@@ -585,7 +673,9 @@ def _certificate_to_dict(certificate: Certificate) -> Dict[str, Any]:
 def _joined_to_dict(join: Optional[JoinedFile]) -> Dict[str, Any]:
     if join is None:
         return {}
-    return {"join": {"copyBytes": join.copy_bytes, "fileId": join.file_id, "head": join.head, "tail": join.tail}}
+    return {
+        "join": {"copyBytes": join.copy_bytes, "fileId": join.file_id, "head": join.head, "tail": join.tail, "beside": join.beside},
+    }
 
 
 _CERTIFICATE_KEYS = frozenset(["unit", "partition", "files", "fileRows", "rows", "digest", "forms", "sourceFiles", "sourceBytes"])
@@ -617,8 +707,9 @@ def _certificate_from(node: Node) -> Certificate:
 
 
 def _joined_from(node: Node) -> JoinedFile:
-    node.only(frozenset(["copyBytes", "fileId", "head", "tail"]))
-    return JoinedFile(node["copyBytes"].whole(), node["fileId"].whole(LOWEST), blocks_from(node["head"]), blocks_from(node["tail"]))
+    node.only(frozenset(["copyBytes", "fileId", "head", "tail", "beside"]))
+    head, tail, beside = (blocks_from(node[key]) for key in ("head", "tail", "beside"))
+    return JoinedFile(node["copyBytes"].whole(), node["fileId"].whole(LOWEST), head, tail, beside)
 
 
 def _form_from(node: Node) -> OutputForm:

@@ -64,7 +64,9 @@ def make_table(run: Run, plan: RunPlan) -> str:
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
     shown = run.paths.state("backup_table")
-    places = {unit.name: unit.live for unit in plan.units}
+    places = {unit.name: unit.live for unit in plan.units if unit.join is None}
+    if plan.units and not places:
+        return ""
 
     def create() -> None:
         # A table that a run makes after it was taken over is in no log, and nobody drops it.
@@ -89,7 +91,8 @@ def _may_be_there(run: Run, name: str) -> bool:
 
 def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> None:
     """Point the backup table at the files that were live before the swaps."""
-    places = {unit.planned.name: names.join(run.control.top, place_of(run.directory, unit.planned)) for unit in units if unit.exchanged}
+    moved = [unit.planned for unit in units if unit.exchanged and unit.planned.join is None]
+    places = {planned.name: names.join(run.control.top, place_of(run.directory, planned)) for planned in moved}
     if backup_table and places:
         point = run.cluster.metastore.point_backup_table
         _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))

@@ -18,6 +18,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
+from hivekeeper.steps.cut import cut_off
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
@@ -70,14 +71,18 @@ def _rest(run: Run, pause_ms: int) -> None:
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, ask_lives: Optional[AskLives] = None) -> Act:
     """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
     ask = ask_lives or partial(find_lives, run.cluster, run.table)
-    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask), {})
+    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask, ask_lives is not None), {})
 
 
 class _Shown:
-    """Which backups partitions lie in or around. Somebody may point a partition there at any moment of a cleanup, which may take hours."""
+    """Which backups partitions lie in or around. Somebody may point a partition there at any moment of a cleanup, which may take hours.
 
-    def __init__(self, run: Run, plan: RunPlan, lives: Mapping[str, str], ask: AskLives) -> None:
+    `is_gone`: the table does not exist any more.
+    """
+
+    def __init__(self, run: Run, plan: RunPlan, lives: Mapping[str, str], ask: AskLives, is_gone: bool) -> None:
         self.run, self.ask, self.places = run, ask, [unit.backup.place for unit in plan.units if unit.backup]
+        self.is_gone = is_gone
         self._take(lives)
 
     def _take(self, lives: Mapping[str, str]) -> None:
@@ -100,11 +105,27 @@ def _discard_one(run: Run, plan: RunPlan, begun: bool, shown: _Shown, kept: Dict
     """`kept`: by partition, the oldest run so far whose backup could not be discarded."""
     backup = unit.backup.place if unit.backup else ""
     why = shown.why_kept(backup) or _why_needed(run, unit, kept)
-    result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH, begun)
+    if unit.inside:
+        result = UnitResult(unit, Outcome.KEPT, why=why) if why else _discard_inside(run, unit, plan.discard == TRASH, shown.is_gone)
+    else:
+        result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH, begun)
     if unit.backup and result.outcome is Outcome.KEPT:
         kept.setdefault(unit.name, unit.backup.run)
     log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.log_field, backup, result.for_log)
     return result
+
+
+def _discard_inside(run: Run, unit: PlannedUnit, to_trash: bool, is_gone: bool, tries: int = 0) -> UnitResult:
+    """Discard a backup that lies in a file of live. If the table is gone, its files are not ours to change: they keep the old bytes."""
+    if is_gone:
+        return UnitResult(unit, Outcome.DISCARDED)
+    try:
+        return cut_off(run, unit, to_trash)
+    except FilesError as error:
+        require_answers(error, tries + 1)
+        if tries + 1 >= MOST_TRIES:
+            return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
+        return _discard_inside(run, unit, to_trash, is_gone, tries + 1)
 
 
 def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:
@@ -114,6 +135,8 @@ def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optio
     """
     if unit.name not in kept:
         return None
+    if unit.inside:
+        return why_needed(kept[unit.name])
     source, held, doomed = _places(run, unit)
     seen = run.files.look([source, held, doomed], 0)
     is_whole = (seen[source].exists or seen[held].exists) and not seen[doomed].exists

@@ -74,13 +74,16 @@ class ConcatExchange:
 
     def exchange(self, checked: Checked) -> Exchanged:  # noqa: ARG002
         files, clock, file = self.run.files, self.run.cluster.clock, self._in_live(self._join.file)
-        tail, sources = self._in_live(self._join.tail), [self._in_live(source.name) for source in self.unit.manifest]
-        files.rename_exact(names.join(self._ready, self._join.tail), tail)
+        sources = [self._in_live(source.name) for source in self.unit.manifest]
+        # The tail first: until it is in live, recovery need not look there for anything.
+        waiting = [self._in_live(name) for name in filter(None, [self._join.tail, self._join.beside])]
+        for path in waiting:
+            files.rename_exact(names.join(self._ready, names.base(path)), path)
         began_ms = clock.monotonic_ms()
         files.rename_exact(names.join(self._ready, self._join.file), file)
         if clock.monotonic_ms() - began_ms > MOST_MS_BESIDE:
             return Exchanged(Reason(Code.KEEPS_CHANGING, f"the file system needs more than {MOST_MS_BESIDE} ms for one rename"))
-        files.concat(file, [*sources, tail])
+        files.concat(file, [*sources, *reversed(waiting)])
         if not self._is_wrong():
             return Exchanged(nothing_late=True)
         self.put_back()
@@ -141,6 +144,8 @@ class ConcatExchange:
         found, made = self.run.files.stat(self._in_live(self._join.file)), self._made
         if found is not None and (found.file_id, found.length) == (made.file_id, made.head_bytes):
             self._take(found.path, "file")
+        if self._join.beside:
+            self._take(self._in_live(self._join.beside), "beside")
         self.run.files.delete_tree(self._ready)
 
     def _take(self, path: str, part: str) -> bool:
@@ -181,7 +186,7 @@ class ConcatExchange:
         return self.run.files.blocks(self._in_live(self._join.file)).get(self._join.file, ())
 
     def _planned_blocks(self) -> Tuple[Block, ...]:
-        return (*self._made.head, *(block for blocks in self._join.blocks for block in blocks), *self._made.tail)
+        return self._join.planned_blocks(self._made)
 
     def _is_wrong(self) -> bool:
         """Whether T is not what was planned. Concat goes by names, and somebody may have replaced a file since the check; and readers must
@@ -192,8 +197,8 @@ class ConcatExchange:
         found = self.run.files.stat(self._in_live(self._join.file))
         if found is None or found.file_id != self._made.file_id:
             return False
-        blocks, head, tail = self._blocks(), self._made.head, self._made.tail
-        if blocks[: len(head)] != head or blocks[-len(tail) :] != tail:
+        blocks, head, end = self._blocks(), self._made.head, self._made.end
+        if blocks[: len(head)] != head or blocks[-len(end) :] != end:
             return False
         return blocks != self._planned_blocks() or not self._shows_copy(found)
 
@@ -209,22 +214,20 @@ class ConcatExchange:
 
     def _find_parts(self, file: FileInfo) -> Mapping[int, Part]:
         """Where in T the files are that it took, by their number in the manifest; by higher ones if it is not clear which is which."""
-        edges = find_edges(self._blocks(), self._made.head, self._join.blocks, self._made.tail)
+        edges = find_edges(self._blocks(), self._made.head, self._join.blocks, self._made.end)
         sure = {edge for edge, is_sure in edges.items() if is_sure}
         bounds = sorted(sure.union(self.run.cluster.rows.find_starts(self._format, file, sorted(edges.keys() - sure))))
         first = 0 if len(bounds) == len(self._join.blocks) + 1 else len(self._join.blocks)
         return {first + nth: Part(begin, end - begin) for nth, (begin, end) in enumerate(zip(bounds, bounds[1:]))}
 
 
-def find_edges(
-    blocks: Sequence[Block], head: Sequence[Block], sources: Sequence[Sequence[Block]], tail: Sequence[Block]
-) -> Dict[int, bool]:
+def find_edges(blocks: Sequence[Block], head: Sequence[Block], sources: Sequence[Sequence[Block]], end: Sequence[Block]) -> Dict[int, bool]:
     """The offsets of the edges between blocks in the middle of a joined file, and whether it is sure that a file begins or ends there.
 
     A planned source is known by its blocks. Of what lies between these, only the first and the last edge is sure.
     """
     waiting, at, position = deque(map(tuple, sources)), len(head), length_of(head)
-    last, edges = len(blocks) - len(tail), {position: True}
+    last, edges = len(blocks) - len(end), {position: True}
     while at < last:
         known = next((number for number, source in enumerate(waiting) if tuple(blocks[at : at + len(source)]) == source), None)
         if known is None:

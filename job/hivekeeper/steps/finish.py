@@ -9,15 +9,15 @@ import logging
 from typing import Dict, Iterable, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Table
+from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
-from hivekeeper.plan import eligibility, recover
+from hivekeeper.plan import eligibility, inside, recover
 from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import RunPlan
+from hivekeeper.runlog.run_files import Inside, RunPlan
 from hivekeeper.steps import backup_tables, places, table_log
 from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run
@@ -47,12 +47,24 @@ def update_sizes(run: Run, units: Sequence[UnitResult], with_rows: bool) -> None
     if not lives:
         return
     seen = look_at(run.files.look, list(dict.fromkeys(lives.values())))
+    known = _find_inside(run, units, seen.values())
     sizes: Dict[str, Tuple[int, int]] = {}
     for name, live in lives.items():
         files = eligibility.data_files(seen[live])
-        sizes[name] = (len(files), sum(file.length for file in files))
+        sizes[name] = (len(files), sum(inside.own_length(file, known.get(name, {})) for file in files))
     rows = {unit.planned.name: unit.certificate.rows for unit in units if with_rows and _are_rows_known(unit) and unit.certificate}
     run.cluster.metastore.update_sizes(run.table, sizes, lives, rows)
+
+
+def _find_inside(run: Run, units: Sequence[UnitResult], seen: Iterable[Snapshot]) -> Dict[str, Dict[str, Inside]]:
+    """By partition and name, the files that have old ones inside, which do not count. The log is asked only if a name looks like it."""
+    found: Dict[str, Dict[str, Inside]] = {}
+    if any(names.may_be_joined(entry.name) for snapshot in seen for entry in snapshot.entries):
+        found = {partition: dict(files) for partition, files in inside.find_inside(store.read_history(run.cluster, run.control)).items()}
+    for unit in units:
+        if unit.inside:
+            found.setdefault(unit.planned.name, {})[unit.inside.file] = unit.inside
+    return found
 
 
 def _are_rows_known(unit: UnitResult) -> bool:

@@ -12,7 +12,7 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.ports import NotPossible, RowsError, SourceMissing
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog.run_files import Certificate, JoinedFile, PlannedUnit
+from hivekeeper.runlog.run_files import Certificate, JoinedFile, PlannedUnit, length_of
 from hivekeeper.steps.run_directory import Run
 
 _EMPTY = "empty"
@@ -30,27 +30,30 @@ def make_joined(
     run: Run, unit: PlannedUnit, format: str, directory: str, sources: Sequence[FileInfo], certificate: Certificate
 ) -> Certificate:
     """The certificate of a unit whose copy, the only file of a stage's directory, has become what the plan says. Raises NotJoinable."""
-    assert unit.join is not None
+    join = unit.join
+    assert join is not None
     files, rows = run.files, run.cluster.rows
     (name,) = certificate.files
     copy = files.stat(names.join(directory, name))
     if copy is None:
         raise SourceMissing(names.join(directory, name))
     refuse_attributes(copy, sources)
-    empty, tail, file = (names.join(directory, each) for each in (_EMPTY, unit.join.tail, unit.join.file))
+    empty, tail, file = (names.join(directory, each) for each in (_EMPTY, join.tail, join.file))
     try:
-        rows.write_ends(format, copy, empty, tail)
+        # Otherwise a rollback could not bring them back.
+        rows.require_alike(format, sources)
+        rows.write_ends(format, copy, empty, tail, names.join(directory, join.beside) if join.beside else None)
         files.concat(copy.path, [empty])
         files.rename_exact(copy.path, file)
         made, blocks = files.stat(file), files.blocks(directory)
     except (RowsError, NotPossible) as error:
         raise NotJoinable(str(error)) from error
-    if made is None or not blocks.keys() >= {unit.join.file, unit.join.tail}:
+    if made is None or not blocks.keys() >= {join.file, join.tail, *filter(None, [join.beside])}:
         raise SourceMissing(file)
-    joined = JoinedFile(copy.length, made.file_id, blocks[unit.join.file], blocks[unit.join.tail])
+    joined = JoinedFile(copy.length, made.file_id, blocks[join.file], blocks[join.tail], blocks[join.beside] if join.beside else ())
     refuse_rows(run, format, made, certificate)
-    whole = joined.head_bytes + sum(source.length for source in unit.manifest) + joined.tail_bytes
-    return replace(certificate, files={unit.join.file: whole}, file_rows={unit.join.file: certificate.rows}, join=joined)
+    whole = length_of(join.planned_blocks(joined))
+    return replace(certificate, files={join.file: whole}, file_rows={join.file: certificate.rows}, join=joined)
 
 
 def refuse_attributes(copy: FileInfo, sources: Sequence[FileInfo]) -> None:

@@ -149,7 +149,7 @@ def _describe(
 def find_in_table(cluster: Cluster, table: Table, control: ControlPaths) -> Iterator[Orphan]:
     """What the log of a table and its control directory do not have in common."""
     history = store.read_history(cluster, control)
-    standing = {names.join(control.top, effect.place): effect for effect in history.standing}
+    standing = {names.join(control.top, effect.place): effect for effect in history.standing if effect.inside is None}
     seen = cluster.files.look(list(standing), 0)
     for place, effect in standing.items():
         if not seen[place].exists:

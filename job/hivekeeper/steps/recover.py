@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
@@ -22,7 +22,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan
 from hivekeeper.steps import (
     backup_tables,
     cleanup,
@@ -220,18 +220,22 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
         return cleanup.discarder(run, plan, find_lives(run.cluster, run.table))
-    if plan.operation == ROLLBACK:
-        passed = rollback.find_passed(run, plan.units)
-        return lambda unit: UnitResult(unit, Outcome.ROLLED_BACK) if unit.number in passed else rollback.settle_rollback(run, unit)
     certificates = store.read_certificates(run.cluster, run.paths)
+    if plan.operation == ROLLBACK:
+        return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
 
 
+def _settle_rollback(run: Run, passed: Container[int], certificates: Mapping[int, Certificate], unit: PlannedUnit) -> UnitResult:
+    if unit.number in passed:
+        return UnitResult(unit, Outcome.ROLLED_BACK)
+    return rollback.settle_rollback(run, unit, certificates.get(unit.number))
+
+
 def _find_describer(run: Run, plan: RunPlan) -> Callable[[PlannedUnit], Exchange]:
-    if plan.operation == ROLLBACK:
-        return partial(rollback.describe_rollback, run)
+    describe = rollback.describe_rollback if plan.operation == ROLLBACK else swap.describe_swap
     certificates = store.read_certificates(run.cluster, run.paths)
-    return lambda unit: swap.describe_swap(run, unit, certificates.get(unit.number))
+    return lambda unit: describe(run, unit, certificates.get(unit.number))
 
 
 def refuse_strangers(run: Run, plan: RunPlan) -> None:

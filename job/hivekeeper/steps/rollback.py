@@ -16,12 +16,15 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps import exchange
+from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.observe import find_existing
+from hivekeeper.steps.restore import Restored
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
+from hivekeeper.steps.swap import require_proved
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
 
 log = logging.getLogger(__name__)
@@ -29,30 +32,63 @@ log = logging.getLogger(__name__)
 WORDS = Words(Outcome.ROLLED_BACK, Outcome.NOT_ROLLED_BACK, Outcome.NOT_ROLLED_BACK, after="rollback")
 
 
-def roll_back_units(run: Run, units: Sequence[PlannedUnit], hold: Hold = nullcontext) -> List[UnitResult]:
-    """Roll back the units in order, under `hold`; if a newer run of a unit could not be undone, its older runs are not tried."""
+def roll_back_units(
+    run: Run, units: Sequence[PlannedUnit], hold: Hold = nullcontext, restored: Optional[Restored] = None
+) -> List[UnitResult]:
+    """Roll back the units in order, under `hold`; if a newer run of a unit could not be undone, its older runs are not tried. `restored` is
+    what joined units bring in.
+    """
     stuck: Set[str] = set()
+    made = restored or Restored()
 
     def roll_back(unit: PlannedUnit) -> UnitResult:
         if unit.name in stuck:
             return UnitResult(
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
-        result = exchange.carry_out(describe_rollback(run, unit))
+        why = made.failed.get(unit.number)
+        certificate = made.certificates.get(unit.number)
+        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(describe_rollback(run, unit, certificate))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.name)
         return result
 
-    return take_turns(run.cluster.stopping, units, roll_back, leave_unit, hold)
+    def leave(unit: PlannedUnit, why: Reason) -> UnitResult:
+        if unit.join:
+            describe_rollback(run, unit, made.certificates.get(unit.number)).cancel()
+        return leave_unit(unit, why)
+
+    return take_turns(run.cluster.stopping, units, roll_back, leave, hold)
 
 
-def settle_rollback(run: Run, unit: PlannedUnit) -> UnitResult:
+def settle_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> UnitResult:
     """Settle one unit of an interrupted rollback."""
-    return exchange.settle(describe_rollback(run, unit), Reason(Code.RUN_ENDED, "the run ended before anything was restored"))
+    why = Reason(Code.RUN_ENDED, "the run ended before anything was restored")
+    return exchange.settle(describe_rollback(run, unit, certificate), why)
 
 
-def describe_rollback(run: Run, unit: PlannedUnit) -> Exchange:
+def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certificate] = None) -> Exchange:
+    """Of a joined unit, with the certificate of what it brings in."""
+    return _describe_rejoining(run, unit, certificate) if unit.join else _describe_directory(run, unit)
+
+
+def _describe_rejoining(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:
+    means = ConcatExchange(run, unit, certificate)
+    return Exchange(
+        run,
+        unit,
+        means,
+        WORDS,
+        certificate.files if certificate else None,
+        prepare=lambda: None,
+        object_to=partial(require_proved, run, unit, certificate),
+        cancel=means.give_up,
+        certificate=certificate,
+    )
+
+
+def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
     return Exchange(
         run,
         unit,
@@ -98,6 +134,8 @@ def lengths_of(unit: PlannedUnit) -> Dict[str, int]:
 
 def find_passed(run: Run, units: Sequence[PlannedUnit]) -> Set[int]:
     """For recovery: a step is done if a later one of the same unit was begun, whatever live holds now."""
+    # Joins of one rollback do not depend on one another.
+    units = [unit for unit in units if unit.join is None]
     places = {unit.number: [run.paths.unit(state, unit.number) for state in ("restoring", "retired")] for unit in units}
     there = find_existing(run.files, [place for pair in places.values() for place in pair])
     newest_begun = {unit.name: unit.number for unit in units if not there.isdisjoint(places[unit.number])}

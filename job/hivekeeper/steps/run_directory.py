@@ -128,7 +128,7 @@ def open_run(
     group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
-    states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS]
+    states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS.get(operation, ())]
     for state in states:
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):

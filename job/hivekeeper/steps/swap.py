@@ -66,7 +66,7 @@ def _incoming(unit: PlannedUnit, certificate: Certificate) -> Mapping[str, int]:
     """What `ready` holds: what live gets, or the parts of a file that is joined there."""
     if unit.join is None or certificate.join is None:
         return certificate.files
-    return {unit.join.file: certificate.join.head_bytes, unit.join.tail: certificate.join.tail_bytes}
+    return unit.join.parts_aside(certificate.join)
 
 
 def leave(run: Run, certificates: Mapping[int, Certificate], unit: PlannedUnit, why: Reason) -> UnitResult:

@@ -65,7 +65,7 @@ class Prover:
         return {name: self._judge(proof, measured) for name, proof in proofs.items()}
 
     def _by_rows(self, proof: Proof) -> bool:
-        return self._level == ROWS and proof.base is not None and proof.has_all_rows
+        return self._level == ROWS and proof.base is not None and proof.has_all_rows and not proof.has_inner_files
 
     def _needs_forms(self, proof: Proof) -> bool:
         return proof.broken is not None or self._by_rows(proof)
@@ -104,7 +104,9 @@ class Prover:
             return self._judge_replaced(proof, base, measured[proof.live])
         rows = base.digest.rows if base else _certified_rows(proof)
         whys = (self._judge_link(link, [measured[side] for side in (link.before, link.after) if side is not None]) for link in proof.links)
-        return Compared(next(filter(None, whys), None), rows)
+        only = self._level == ROWS and proof.has_inner_files
+        note = Reason(Code.SAME_ROWS, "its old files lie inside a joined one, so they were compared by digest") if only else None
+        return Compared(next(filter(None, whys), None), rows, note)
 
     def _judge_replaced(self, proof: Proof, base: Optional[Measured], live: Measured) -> Compared:
         """Compare all of live with the backup, or with the run's certificate."""

@@ -324,6 +324,11 @@ class FakeFiles:
         self._require_alive()
         return self.namespace.file(self.qualify(path)).content
 
+    def part(self, path: str, begin: int, length: int) -> Any:
+        """The content of a file that lies in another one; for the rows fake."""
+        self._require_alive()
+        return part_of(self.namespace.file(self.qualify(path)), begin, length)
+
     def contents(self, top: str = ROOT) -> Dict[str, Any]:
         """Path → content of every file below `top`, for a test's assertion."""
         return {path: node.content for path, node in self.namespace.walk(self.qualify(top)) if not node.is_dir}

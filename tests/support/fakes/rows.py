@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
@@ -77,7 +78,7 @@ class FakeRows:
         """Nor to be waited for."""
 
     def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:  # noqa: ARG002
-        return {key: self._footers([file.path for file in files if file.length > 0], by_identity) for key, files in sets.items()}
+        return {key: self._footers([file for file in files if file.length > 0], by_identity) for key, files in sets.items()}
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         read: Dict[UnitNumber, Content] = {}
@@ -107,7 +108,7 @@ class FakeRows:
             column, _, number = names.base(names.parent(entry.path)).partition("=")
             if not entry.is_dir and column == names.UNIT_COLUMN and int(number) in found:
                 unit = UnitNumber(int(number))
-                found[unit] = Content(found[unit].digest + digest_of(self._read(entry.path).rows))
+                found[unit] = Content(found[unit].digest + digest_of(self._read(entry).rows))
         return found
 
     def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:  # noqa: ARG002
@@ -115,14 +116,26 @@ class FakeRows:
 
     def _content_of(self, files: Sequence[FileInfo]) -> Content:
         try:
-            return Content(sum((digest_of(self._read(file.path).rows) for file in files if file.length > 0), Content().digest))
+            return Content(sum((digest_of(self._read(file).rows) for file in files if file.length > 0), Content().digest))
         except RowsError as error:
             return Content(failed=str(error))
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str) -> None:  # noqa: ARG002
-        content = self._read(file.path)
+    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:  # noqa: ARG002
+        content = self._read(file)
         self._put(without_rows, DataFile((), content.form), 10, "write_ends")
         self._put(own, content, 20, "write_ends")
+        if alone:
+            self._put(alone, DataFile((), content.form), 15, "write_ends")
+
+    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:  # noqa: ARG002
+        if len({self._read(file).form for file in files}) > 1:
+            raise RowsError("their footers differ in more than their rows")
+
+    def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:  # noqa: ARG002
+        edges = [begin, *itertools.accumulate(lengths, initial=begin)][1:]
+        parts = [self._read(file._replace(begin=at, length=length)) for at, length in zip(edges, lengths)]
+        whole = DataFile(tuple(row for part in parts for row in part.rows), parts[0].form)
+        self._put(target, whole, sum(lengths) + 30, "write_restored")
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:  # noqa: ARG002
         """Each block is a file."""
@@ -137,11 +150,11 @@ class FakeRows:
         )
 
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:  # noqa: ARG002
-        found = {unit: [self._read(path).hazard for path in group.rows] for unit, group in groups.items()}
+        found = {unit: [self._read_at(path).hazard for path in group.rows] for unit, group in groups.items()}
         return {unit: next(filter(None, hazards)) for unit, hazards in found.items() if any(hazards)}
 
     def _counts(self, groups: Sequence[FooterGroup]) -> Counter[str]:
-        rows = [row for group in groups for path in group.rows for row in self._read(path, group.form).rows]
+        rows = [row for group in groups for path in group.rows for row in self._read_at(path, group.form).rows]
         promised = sum(group.row_count for group in groups)
         if len(rows) != promised:
             raise RowsError(f"{promised} rows in the files' footers, {len(rows)} were read")
@@ -150,7 +163,7 @@ class FakeRows:
     def _source_rows(self, output: StageOutput, batch: StageBatch) -> Tuple[RowTexts, str]:
         """The rows of an output's sources, or why one of them cannot be read."""
         try:
-            rows = tuple(row for file in output.files for row in self._read(file.path, output.form).rows)
+            rows = tuple(row for file in output.files for row in self._read(file, output.form).rows)
         except RowsError as error:
             return (), str(error)
         return (tuple(sorted(rows)) if batch.sort_columns else rows), ""
@@ -159,30 +172,33 @@ class FakeRows:
         name = f"part-{number:05d}-{batch.run}-{names.base(batch.target)}.{batch.format}"
         return names.join(batch.target, f"{names.UNIT_COLUMN}={unit}", name)
 
-    def _footers(self, paths: Sequence[str], by_identity: bool) -> UnitFooters:
+    def _footers(self, files: Sequence[FileInfo], by_identity: bool) -> UnitFooters:
         groups: Dict[Form, Dict[str, RowTexts]] = {}
         unreadable = []
-        for path in paths:
-            content = self._content(path)
+        for file in files:
+            content = self._content(file)
             if isinstance(content, DataFile):
                 form = content.form if by_identity else dataclasses.replace(content.form, identity="")
-                groups.setdefault(form, {})[path] = content.rows
+                groups.setdefault(form, {})[f"{file.path}+{file.begin}" if file.begin else file.path] = content.rows
             else:
-                unreadable.append((path, "not a data file" if content is not None else "no such file"))
+                unreadable.append((file.path, "not a data file" if content is not None else "no such file"))
         return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable))
 
-    def _content(self, path: str) -> object:
+    def _content(self, file: FileInfo) -> object:
         try:
-            return self.files.content(path)
+            return self.files.part(file.path, file.begin, file.length) if file.begin else self.files.content(file.path)
         except FilesError:
             return None
 
-    def _read(self, path: str, form: Optional[Form] = None) -> DataFile:
-        content = self._content(path)
+    def _read_at(self, path: str, form: Optional[Form] = None) -> DataFile:
+        return self._read(FileInfo(path, 1, 0, is_dir=False, file_id=0), form)
+
+    def _read(self, file: FileInfo, form: Optional[Form] = None) -> DataFile:
+        content = self._content(file)
         if content is None:
-            raise RowsError(f"a file is gone: {path}")
+            raise RowsError(f"a file is gone: {file.path}")
         if not isinstance(content, DataFile) or (form is not None and content.form.schema != form.schema):
-            raise RowsError(f"{path} cannot be read")
+            raise RowsError(f"{file.path} cannot be read")
         return content
 
     def _put(self, path: str, content: DataFile, length: int, step: str = "put") -> None:

@@ -200,7 +200,7 @@ def a_desk_with_work_to_do(desk):
 def test_with_a_log_of_a_newer_version_every_command_refuses_and_changes_nothing(desk, world, command):
     a_desk_with_work_to_do(desk)
     path = names.join(desk.control.log, names.log_entry(1))
-    world.files.writer.add(path, '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n{"commitInfo": "of another shape"}\n')
+    world.files.writer.add(path, '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 3}}\n{"commitInfo": "of another shape"}\n')
     before = without_lock(world.picture())
     result = command(desk)
     assert result.code is Exit.REFUSED
@@ -239,7 +239,7 @@ def test_files_are_known_by_their_path_below_the_table(desk):
 def test_with_a_log_of_a_newer_version_a_dry_run_of_a_compaction_is_refused_too(desk, world):
     a_desk_with_work_to_do(desk)
     path = names.join(desk.control.log, names.log_entry(1))
-    world.files.writer.add(path, '{"protocol": {"minReaderVersion": 2, "minWriterVersion": 2}}\n')
+    world.files.writer.add(path, '{"protocol": {"minReaderVersion": 3, "minWriterVersion": 3}}\n')
     assert desk.compact(dry_run=True).code is Exit.REFUSED
 
 

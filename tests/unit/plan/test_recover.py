@@ -78,7 +78,7 @@ def test_a_compaction_holds_stages_certificates_and_what_it_set_aside_too():
         ("compact-swap", a_directory("u00001.bak", f"{RUN}/recreated")),
         ("compact-swap", a_directory("restoring", RUN)),
         ("compact-swap", a_file("notes.txt", directory=RUN)),
-        ("rollback", a_directory("ready", RUN)),
+        ("rollback", a_directory("held", RUN)),
         ("rollback", a_directory("u00002", f"{RUN}/restoring")),
         ("cleanup", a_directory("retired", RUN)),
         ("cleanup", a_directory("u00002", f"{RUN}/discarding")),

@@ -8,7 +8,7 @@ import pytest
 
 from hivekeeper.model import Snapshot
 from hivekeeper.plan import rollback
-from hivekeeper.plan.rollback import Stack
+from hivekeeper.plan.rollback import Stack, Surroundings
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, LoggedRun
@@ -127,7 +127,7 @@ def place_path(place):
 
 def plan(chain, live, backups, unit=UNIT):
     seen = {LIVE: live, **{place_path(effect.place): found for effect, found in zip(chain, backups)}}
-    return rollback.plan_unit(chain, unit, seen, place_path, ROOT, 1)
+    return rollback.plan_unit(chain, unit, Surroundings("20260101t020309z-0000", ROOT, seen, place_path), 1)
 
 
 def a_backup(*names):
@@ -217,7 +217,7 @@ def test_units_are_planned_by_name_and_numbered_through():
         place_path(B.place): a_backup("new"),
         place_path(A.place): a_backup("old"),
     }
-    undoing = rollback.plan_undoing(chains, units, seen, place_path, ROOT)
+    undoing = rollback.plan_undoing(chains, units, Surroundings("20260101t020309z-0000", ROOT, seen, place_path))
     assert [(step.number, step.unit.name) for step in undoing.units] == [(1, "dt=1"), (2, "dt=1"), (3, "dt=2")]
     assert list(undoing.refused) == ["dt=3"]
 

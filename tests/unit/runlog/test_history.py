@@ -70,7 +70,7 @@ def test_an_outcome_that_this_version_does_not_know_spoils_its_entry_unless_the_
     with pytest.raises(UnreadableRecord, match="'moved' is not one of"):
         read_log({0: strange})
     with pytest.raises(NewerRecord):
-        read_log({0: strange.replace('"minReaderVersion": 1', '"minReaderVersion": 2')})
+        read_log({0: strange.replace('"minReaderVersion": 1', '"minReaderVersion": 3')})
 
 
 def test_a_rollback_names_what_it_undoes_and_knows_the_ids_of_what_it_brings_back():
@@ -163,7 +163,7 @@ def test_a_log_that_cannot_be_trusted_is_refused(entries, says):
     assert not isinstance(raised.value, NewerRecord)
 
 
-@pytest.mark.parametrize("protocol", [{"minReaderVersion": 2, "minWriterVersion": 1}, {"minReaderVersion": 1, "minWriterVersion": 2}])
+@pytest.mark.parametrize("protocol", [{"minReaderVersion": 3, "minWriterVersion": 1}, {"minReaderVersion": 1, "minWriterVersion": 3}])
 def test_a_newer_protocol_is_refused_even_where_the_rest_is_not_understood(protocol):
     with pytest.raises(NewerRecord, match="log entry 1 needs a newer Hivekeeper"):
         read_log({0: entry(SWAPPED), 1: json.dumps({"commitInfo": "of another shape"}) + "\n" + json.dumps({"protocol": protocol})})

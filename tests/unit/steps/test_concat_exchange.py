@@ -252,8 +252,8 @@ def test_more_copies_on_disk_are_not_lost(desk, monkeypatch):
 
 @pytest.mark.parametrize(("spoilt", "outcome"), [("rows in the new file", "failed"), ("other rows in its tail", "put-back")])
 def test_ends_that_are_not_as_planned_are_not_used(desk, spoilt, outcome, monkeypatch):
-    def write_ends(self, _format, file, without_rows, own):
-        content = self._read(file.path)
+    def write_ends(self, _format, file, without_rows, own, _alone):
+        content = self._read(file)
         first, last = (content, content) if "new file" in spoilt else (DataFile((), content.form), DataFile(("x",), content.form))
         self._put(without_rows, first, 10)
         self._put(own, last, 20)

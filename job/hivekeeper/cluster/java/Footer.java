@@ -20,6 +20,8 @@ class Footer {
   private static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
 
   final String path;
+  /** Where the file begins, if it lies in another one, which is at `path`. */
+  final long begin;
   final long length;
   String unreadable;
   long rows;
@@ -31,8 +33,9 @@ class Footer {
   boolean settled = true;
   private long namesLength;
 
-  Footer(String path, long length) {
+  Footer(String path, long begin, long length) {
     this.path = path;
+    this.begin = begin;
     this.length = length;
   }
 

@@ -28,6 +28,7 @@ public class Footers {
     final FooterSet unit;
     final int number;
     final String path;
+    final long begin;
     final long length;
 
     Source(FooterSet unit, int number, List<?> file) {
@@ -35,11 +36,12 @@ public class Footers {
       this.number = number;
       this.path = (String) file.get(0);
       this.length = ((Number) file.get(1)).longValue();
+      this.begin = file.size() > 2 ? ((Number) file.get(2)).longValue() : 0L;
     }
   }
 
   /**
-   * `units` is {unit: [[path, length], …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
+   * `units` is {unit: [[path, length], …]}, with a third value for a file that lies in another one: where it begins there; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
    * units: {unit: {groups, unreadable: [{path, reason}]}}}; a group holds the files of one form: {form, files, rows, columns: {name: {values,
    * nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's list.
    */
@@ -97,13 +99,13 @@ public class Footers {
     }
 
     private Footer givenUp(Source file) {
-      Footer footer = new Footer(file.path, file.length);
+      Footer footer = new Footer(file.path, file.begin, file.length);
       footer.giveUp();
       return footer;
     }
 
     private Footer readOne(Source file) {
-      Footer footer = new Footer(file.path, file.length);
+      Footer footer = new Footer(file.path, file.begin, file.length);
       try {
         if (format.equals("orc")) OrcFooters.read(conf, footer);
         else ParquetFooters.read(conf, footer, known);

@@ -31,6 +31,7 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
+    if (footer.begin != 0) throw new IllegalStateException("it lies in another file");
     Path path = new Path(footer.path);
     if (footer.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(conf, path, footer.length));
     // With its length, as listed: without one the library asks the NameNode for each file again.

@@ -31,7 +31,7 @@ class ParquetFooters {
 
   static void read(Configuration conf, Footer footer, KnownForms known) throws Exception {
     Path path = new Path(footer.path);
-    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(path.getFileSystem(conf), path, footer.length));
+    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(path.getFileSystem(conf), path, footer.begin, footer.length));
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
     ColumnChunks.requireConsistent(metadata, decoded.metadata.getNum_rows());
     addRows(metadata, footer);

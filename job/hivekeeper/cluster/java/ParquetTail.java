@@ -20,22 +20,31 @@ public class ParquetTail {
 
   /** The footer of a file with this length, as bytes; one read for most files. */
   public static byte[] footer(FileSystem fs, Path path, long length) throws IOException {
+    return footer(fs, path, 0L, length);
+  }
+
+  public static byte[] footer(FileSystem fs, Path path, long begin, long length) throws IOException {
     FSDataInputStream in = fs.open(path);
     try {
-      return footer(in, length);
+      return begin == 0 ? footer(in, length) : footer(in, begin, length);
     } finally {
       in.close();
     }
   }
 
   public static byte[] footer(FSDataInputStream in, long length) throws IOException {
-    byte[] end = new byte[(int) Math.min(length, (long) FIRST_READ)];
-    in.readFully(length - end.length, end);
     requireEnd(in, length);
+    return footer(in, 0L, length);
+  }
+
+  /** That of a file which lies in another one, from `begin` on. */
+  public static byte[] footer(FSDataInputStream in, long begin, long length) throws IOException {
+    byte[] end = new byte[(int) Math.min(length, (long) FIRST_READ)];
+    in.readFully(begin + length - end.length, end);
     int size = footerBytes(end, length);
     if (size <= end.length - ENDING) return Arrays.copyOfRange(end, end.length - ENDING - size, end.length - ENDING);
     byte[] footer = new byte[size];
-    in.readFully(length - ENDING - size, footer);
+    in.readFully(begin + length - ENDING - size, footer);
     return footer;
   }
 

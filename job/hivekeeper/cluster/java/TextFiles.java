@@ -159,6 +159,11 @@ public class TextFiles {
 
   /** Bytes of the file with this id into a new one for this user alone; when this returns, they are on the disks of DataNodes. */
   public void copyPart(String text, long fileId, long begin, long length, String target) throws IOException {
+    copyPart(text, fileId, begin, length, target, new byte[0]);
+  }
+
+  /** The same with more bytes behind them. */
+  public void copyPart(String text, long fileId, long begin, long length, String target, byte[] more) throws IOException {
     FSDataInputStream in = openFile(text, fileId);
     try {
       in.seek(begin);
@@ -166,6 +171,7 @@ public class TextFiles {
       boolean written = false;
       try {
         copy(in, find(number), length, text);
+        appendBytes(number, more);
         written = true;
       } finally {
         if (!written) abandon(number);

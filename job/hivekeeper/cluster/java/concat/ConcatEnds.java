@@ -3,6 +3,7 @@ package hivekeeper.concat;
 import hivekeeper.Json;
 import hivekeeper.ParquetTail;
 import hivekeeper.TextFiles;
+import hivekeeper.WorkerPool;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,13 +22,51 @@ public class ConcatEnds {
     this.conf = conf;
   }
 
-  /** Two new files: the end of one without rows with this one's schema, and this one's own end. */
-  public void write(String text, long length, String withoutRows, String own) throws IOException {
+  /** New files: the end of one without rows with this one's schema, this one's own end, and unless its name is empty a whole one without rows. */
+  public void write(String text, long length, String withoutRows, String own, String alone) throws IOException {
     Path path = new Path(text);
     byte[] footer = ParquetTail.footer(path.getFileSystem(conf), path, length);
+    byte[] end = new ConcatFooters().withoutRows(footer);
     TextFiles files = new TextFiles(conf);
-    files.writeBytes(withoutRows, new ConcatFooters().withoutRows(footer));
+    files.writeBytes(withoutRows, end);
     files.writeBytes(own, ConcatFooters.end(footer));
+    if (!alone.isEmpty()) files.writeBytes(alone, both(MAGIC, end));
+  }
+
+  /** Fails if these files, [[path, length], …], could not be restored as one: their footers differ in more than their rows. */
+  public void requireAlike(String listed) throws Exception {
+    ConcatFooters all = new ConcatFooters();
+    List<Object> footers = WorkerPool.map(Json.readList(listed), new WorkerPool.Task() {
+      public Object of(Object file) throws Exception {
+        Path path = new Path((String) ((List) file).get(0));
+        return ParquetTail.footer(path.getFileSystem(conf), path, ((Number) ((List) file).get(1)).longValue());
+      }
+    });
+    for (Object footer : footers) all.add((byte[]) footer, 0L);
+  }
+
+  /** A new file with the bytes of files that lie in the one with this id, from `begin` on, and a footer over the rows of all. */
+  public void restore(String text, long fileId, long begin, String lengths, String target) throws Exception {
+    Path path = new Path(text);
+    ConcatFooters all = new ConcatFooters();
+    long bytes = 0;
+    FSDataInputStream in = path.getFileSystem(conf).open(path);
+    try {
+      for (Object each : Json.readList(lengths)) {
+        long length = ((Number) each).longValue();
+        all.add(ParquetTail.footer(in, begin + bytes, length), bytes);
+        bytes += length;
+      }
+    } finally {
+      in.close();
+    }
+    new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, all.over());
+  }
+
+  private static byte[] both(byte[] first, byte[] second) {
+    byte[] all = Arrays.copyOf(first, first.length + second.length);
+    System.arraycopy(second, 0, all, first.length, second.length);
+    return all;
   }
 
   /** Those of the offsets with a file's last bytes before them and a file's first behind them; both as JSON. */

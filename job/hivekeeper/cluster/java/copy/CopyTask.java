@@ -17,7 +17,7 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
- * Asked for a digest: {format, files: [[path, length], …], check_claims}; for a copy: {format, files, attempt, codec, may_grow, blooms,
+ * Asked for a digest: {format, files: [[path, length], …], check_claims}, with a third value for a file that lies in another one: where it begins; for a copy: {format, files, attempt, codec, may_grow, blooms,
  * row_group_bytes}, where `attempt` is the path of the output without the number of the attempt.
  * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line, and
  * whether more memory may help.
@@ -98,7 +98,7 @@ public class CopyTask implements Function<Object, Object> {
       try {
         for (Object file : (List) task.get("files")) {
           path = ReadAhead.path(file);
-          merge.add(path, ReadAhead.length(file), contents.take());
+          merge.add(path, ReadAhead.begin(file), ReadAhead.length(file), contents.take());
         }
       } finally {
         contents.close();

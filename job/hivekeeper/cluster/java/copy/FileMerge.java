@@ -20,8 +20,8 @@ abstract class FileMerge {
     return new ParquetMerge(conf, memory, output, options, checksClaims);
   }
 
-  /** Read a file. `content` is null if it is to be streamed. */
-  abstract void add(String path, long length, byte[] content) throws Exception;
+  /** Read a file, or one that lies in another from `begin` on. `content` is null if it is to be streamed. */
+  abstract void add(String path, long begin, long length, byte[] content) throws Exception;
 
   /** Complete the output. */
   abstract void finish() throws Exception;

@@ -51,7 +51,8 @@ class OrcMerge extends FileMerge {
     this.checksClaims = checksClaims;
   }
 
-  void add(String path, long length, byte[] content) throws Exception {
+  void add(String path, long begin, long length, byte[] content) throws Exception {
+    if (begin != 0) throw new IOException("it lies in another file");
     OrcSource source = OrcSource.open(conf, memory, path, length, content);
     try {
       source.requireRoom(memory);

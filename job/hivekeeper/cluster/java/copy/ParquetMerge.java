@@ -52,8 +52,8 @@ class ParquetMerge extends FileMerge {
     this.checksClaims = checksClaims;
   }
 
-  void add(String path, long length, byte[] content) throws Exception {
-    ParquetSource source = ParquetSource.open(conf, path, length, content);
+  void add(String path, long begin, long length, byte[] content) throws Exception {
+    ParquetSource source = ParquetSource.open(conf, path, begin, length, content);
     try {
       add(source);
     } finally {

@@ -50,15 +50,15 @@ class ParquetSource {
     this.reader = reader;
   }
 
-  /** `content` is null for a file that is streamed. Fails for what cannot be decoded, and for a file of another length. */
-  static ParquetSource open(Configuration conf, String path, long length, byte[] content) throws Exception {
+  /** `begin` is 0, or where the file lies in another one. `content` is null for a file that is streamed. Fails for what cannot be decoded, and for a file of another length. */
+  static ParquetSource open(Configuration conf, String path, long begin, long length, byte[] content) throws Exception {
     Path place = new Path(path);
     FileSystem fs = place.getFileSystem(conf);
-    DecodedFooter footer = new DecodedFooter(content == null ? readFooter(fs, place, length) : footer(content));
+    DecodedFooter footer = new DecodedFooter(content == null ? readFooter(fs, place, begin, length) : footer(content));
     byte[] ending = footer.changed ? withLength(footer.bytes()) : new byte[0];
     BoundedCodecs codecs = new BoundedCodecs(new CodecFactory(conf, SMALL_BUFFER));
     ParquetReadOptions options = HadoopReadOptions.builder(conf).usePageChecksumVerification(true).withCodecFactory(codecs).build();
-    SourceInput input = new SourceInput(fs, place, content, length, ending);
+    SourceInput input = new SourceInput(fs, place, content, begin, length, ending);
     ParquetFileReader reader = ParquetFileReader.open(input, options);
     boolean sound = false;
     try {
@@ -100,12 +100,12 @@ class ParquetSource {
     return new SourcePages(reader.readNextRowGroup(), codecs, open);
   }
 
-  private static byte[] readFooter(FileSystem fs, Path place, long length) throws IOException {
+  private static byte[] readFooter(FileSystem fs, Path place, long begin, long length) throws IOException {
     FSDataInputStream in = fs.open(place);
     try {
-      byte[] footer = ParquetTail.footer(in, length);
+      byte[] footer = begin == 0 ? ParquetTail.footer(in, length) : ParquetTail.footer(in, begin, length);
       byte[] start = new byte[4];
-      in.readFully(0L, start);
+      in.readFully(begin, start);
       ParquetTail.requireStart(start);
       return footer;
     } finally {

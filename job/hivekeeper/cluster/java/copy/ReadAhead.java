@@ -33,7 +33,7 @@ class ReadAhead {
   private long heldBytes;
   private long takenBytes;
 
-  /** `files` is [[path, length], …]. */
+  /** `files` is [[path, length], …], or [path, length, begin]. */
   ReadAhead(Configuration conf, List<?> files, long windowBytes) {
     this.conf = conf;
     this.files = files;
@@ -53,6 +53,12 @@ class ReadAhead {
 
   static long length(Object file) {
     return ((Number) ((List) file).get(1)).longValue();
+  }
+
+  /** Where a file begins, if it lies in another one. */
+  static long begin(Object file) {
+    List<?> parts = (List) file;
+    return parts.size() > 2 ? ((Number) parts.get(2)).longValue() : 0L;
   }
 
   /** The content of the next file, null if the file is longer than the window. The one taken before must no longer be used. */
@@ -86,18 +92,18 @@ class ReadAhead {
       next++;
       pending.add(pool.submit(new Callable<Object>() {
         public Object call() throws Exception {
-          return streamed ? null : read(new Path(path(file)), (int) length);
+          return streamed ? null : read(new Path(path(file)), begin(file), (int) length);
         }
       }));
     }
   }
 
-  private byte[] read(Path path, int length) throws IOException {
+  private byte[] read(Path path, long begin, int length) throws IOException {
     FSDataInputStream in = path.getFileSystem(conf).open(path);
     try {
       byte[] content = new byte[length];
-      in.readFully(0L, content, 0, length);
-      ParquetTail.requireEnd(in, length);
+      in.readFully(begin, content, 0, length);
+      if (begin == 0) ParquetTail.requireEnd(in, length);
       return content;
     } finally {
       in.close();

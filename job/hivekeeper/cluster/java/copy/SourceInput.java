@@ -10,18 +10,20 @@ import org.apache.parquet.io.DelegatingSeekableInputStream;
 import org.apache.parquet.io.InputFile;
 import org.apache.parquet.io.SeekableInputStream;
 
-/** A file, from memory if `content` is not null, and behind its last byte another ending, which may be empty. */
+/** A file, or a part of one, from memory if `content` is not null, and behind its last byte another ending, which may be empty. */
 class SourceInput implements InputFile {
   private final FileSystem fs;
   private final Path path;
   private final byte[] content;
+  private final long begin;
   private final long length;
   private final byte[] ending;
 
-  SourceInput(FileSystem fs, Path path, byte[] content, long length, byte[] ending) {
+  SourceInput(FileSystem fs, Path path, byte[] content, long begin, long length, byte[] ending) {
     this.fs = fs;
     this.path = path;
     this.content = content;
+    this.begin = begin;
     this.length = length;
     this.ending = ending;
   }
@@ -73,7 +75,7 @@ class SourceInput implements InputFile {
         System.arraycopy(content, (int) position, target, offset, count);
         return count;
       }
-      if (in.getPos() != position) in.seek(position);
+      if (in.getPos() != begin + position) in.seek(begin + position);
       int got = in.read(target, offset, count);
       if (got < 0) throw new EOFException("it is shorter than the " + length + " bytes that were listed");
       return got;

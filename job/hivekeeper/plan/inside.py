@@ -1,0 +1,57 @@
+"""What files count for that have old ones inside: their copy alone, until a cleanup cuts the rest off.
+
+Pure: the table's log and its units in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Dict, FrozenSet, Iterable, Mapping
+
+from hivekeeper.model import FileInfo
+from hivekeeper.plan import analysis, sizing
+from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
+from hivekeeper.plan.sizing import Lengths
+from hivekeeper.runlog.history import History
+from hivekeeper.runlog.run_files import Inside
+
+
+def find_inside(history: History) -> Mapping[str, Mapping[str, Inside]]:
+    """By partition and name, the files that have old ones inside. A file of such a name may be another one by now."""
+    found: Dict[str, Dict[str, Inside]] = {}
+    for partition, effects in history.joined.items():
+        found[partition] = {effect.inside.file: effect.inside for effect in effects if effect.inside}
+    return found
+
+
+def own_length(file: FileInfo, inside: Mapping[str, Inside]) -> int:
+    """The length of a file of live without the old ones in it."""
+    known = inside.get(file.name)
+    return known.copy_bytes if known and (known.file_id, known.length) == (file.file_id, file.length) else file.length
+
+
+def count_copies(observed: ObservedTable, history: History) -> ObservedTable:
+    """The table with units judged by the sizes of the copies."""
+    known = find_inside(history)
+    units = tuple(_judge(observed, unit, known[unit.name]) if unit.name in known else unit for unit in observed.units)
+    return replace(observed, units=units)
+
+
+def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Inside]) -> UnitAnalysis:
+    if unit.status not in (Status.COMPACT, Status.FINE, Status.RECENT) or unit.known is not None:
+        return unit
+    lengths = [own_length(file, inside) for file in unit.files]
+    sizes = sizing.measure(lengths, observed.settings.block_bytes)
+    judged = analysis.judge_sizes(unit.unit, unit.snapshot, sizes, None, observed.settings)
+    counted = Lengths.of(Counter(lengths))
+    if unit.status is Status.RECENT and judged.status is Status.COMPACT:
+        return replace(unit, sizes=sizes, counted=counted)
+    return replace(judged, counted=counted)
+
+
+def names_of(files: Iterable[FileInfo], inside: Mapping[str, Inside]) -> FrozenSet[str]:
+    """Those of the files that have old ones inside: they are not joined again before these are cut off, or the old ones could not come
+    back.
+    """
+    return frozenset(file.name for file in files if own_length(file, inside) != file.length)

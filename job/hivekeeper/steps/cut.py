@@ -1,0 +1,51 @@
+"""Discard a backup that lies inside a file of live: the file is cut to its copy, in one step. See concat_exchange.py.
+
+Cuts only a file that a run joined, and that nobody has written to since; no reader of it sees other rows afterwards.
+"""
+
+from __future__ import annotations
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo
+from hivekeeper.ports import NoPermission, NotPossible, SourceMissing, SourceReplaced
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.runlog.run_files import Inside, PlannedUnit, fingerprint
+from hivekeeper.steps.run_directory import Run, require_lock
+
+NOT_TO_TRASH = Reason(
+    Code.NOT_TO_TRASH, "its old files lie inside a file of the table, and a part of a file cannot go to the trash", "set discard: delete"
+)
+
+
+def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+    """Discard the backup of a joined unit. Can be repeated: a file that is cut already, or gone with its backup, is discarded."""
+    assert unit.inside is not None
+    if to_trash:
+        return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
+    require_lock(run)
+    live, path = run.files.stat(unit.live), names.join(unit.live, unit.inside.file)
+    if live is None:
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, f"{unit.live} is gone, and its old files were in it"))
+    found = run.files.stat(path)
+    # Whoever overwrote or removed the file has taken the old files with it.
+    if found is None or found.file_id != unit.inside.file_id or found.length == unit.inside.copy_bytes:
+        return UnitResult(unit, Outcome.DISCARDED)
+    if not holds_old_files(run, found, unit.inside):
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
+    try:
+        run.files.cut(found, unit.inside.copy_bytes)
+    except (SourceMissing, SourceReplaced):
+        return UnitResult(unit, Outcome.DISCARDED)
+    except NotPossible as error:
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, str(error)))
+    except NoPermission as error:
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.NO_PERMISSION, str(error)))
+    return UnitResult(unit, Outcome.DISCARDED)
+
+
+def holds_old_files(run: Run, found: FileInfo, inside: Inside) -> bool:
+    """Whether this is the file that a run joined, as it left it."""
+    is_same = (found.file_id, found.length, found.is_open) == (inside.file_id, inside.length, False)
+    return is_same and fingerprint(run.files.blocks(found.path).get(found.name, ())) == inside.blocks

@@ -1,0 +1,95 @@
+"""Make, aside, what a rollback of joined files brings in: one file with the bytes of the old ones and a footer over all their rows.
+
+Never touches live. The old files lie inside a file of live (concat_exchange.py); they are copied out of it byte for byte, not rewritten:
+a rollback must not rest on the code whose work it undoes. After a kill anywhere here recovery drops stage and ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Sequence
+
+from hivekeeper import names
+from hivekeeper.model import FileInfo
+from hivekeeper.plan import eligibility
+from hivekeeper.ports import RowsError, SourceMissing
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit, certificates_to_text
+from hivekeeper.runlog.store import write_durably
+from hivekeeper.steps.attributes import dress
+from hivekeeper.steps.cut import holds_old_files
+from hivekeeper.steps.join import NotJoinable, make_joined
+from hivekeeper.steps.run_directory import Run, require_lock
+
+# All of them are made one after the other, in one directory for each.
+BATCH = 1
+
+
+@dataclass
+class Restored:
+    """What became of the joined units of a rollback: those that are ready, and why others cannot be rolled back."""
+
+    certificates: Dict[int, Certificate] = field(default_factory=dict)
+    failed: Dict[int, Reason] = field(default_factory=dict)
+
+
+def restore_joined(run: Run, units: Sequence[PlannedUnit], owner: str) -> Restored:
+    """Make the joined units ready. One that cannot be made costs only itself."""
+    restored = Restored()
+    made: List[Certificate] = []
+    joined = [unit for unit in units if unit.join]
+    attributes = run.files.attributes(list(dict.fromkeys(unit.live for unit in joined)))
+    for unit in joined:
+        directory = run.paths.staged(BATCH, unit.number)
+        try:
+            require_lock(run)
+            run.files.make_directory(directory)
+            # Before the first byte: default ACLs and policies apply when a file is created.
+            dress(run.files, {directory: attributes[unit.live]}, owner)
+            made.append(_restore(run, unit, directory))
+            dress(run.files, {directory: attributes[unit.live]}, owner)
+        except (NotJoinable, RowsError, KeyError) as error:
+            run.files.delete_tree(directory)
+            restored.failed[unit.number] = error.reason if isinstance(error, NotJoinable) else Reason(Code.JOB_FAILED, str(error))
+    if made:
+        write_durably(run.files, run.paths.certificates(BATCH), certificates_to_text(made), run.record_mode)
+    for certificate in made:
+        run.files.rename_exact(run.paths.staged(BATCH, certificate.unit), run.paths.unit("ready", certificate.unit))
+    restored.certificates.update({certificate.unit: certificate for certificate in made})
+    return restored
+
+
+def _restore(run: Run, unit: PlannedUnit, directory: str) -> Certificate:
+    """Raises RowsError, NotJoinable."""
+    assert unit.inside is not None
+    holder = run.files.stat(names.join(unit.live, unit.inside.file))
+    if holder is None or not holds_old_files(run, holder, unit.inside):
+        raise NotJoinable(f"{unit.inside.file}, which has the old files inside, was changed meanwhile")
+    format, rows = eligibility.format_of(run.table.storage) or "", run.cluster.rows
+    path = names.join(directory, f"restored.{format}")
+    rows.write_restored(format, holder, unit.inside.begin, [file.length for file in unit.expected], path)
+    copy = run.files.stat(path)
+    if copy is None:
+        raise SourceMissing(path)
+    return make_joined(run, unit, format, directory, [holder], _prove(run, unit, format, holder, copy))
+
+
+def _prove(run: Run, unit: PlannedUnit, format: str, holder: FileInfo, copy: FileInfo) -> Certificate:
+    """Read the copy in full: it must hold the rows that the undone run had counted and digested. Raises NotJoinable."""
+    content = run.cluster.rows.digests(format, {unit.number: [copy]})[unit.number]
+    if content.failed:
+        raise NotJoinable(content.failed)
+    if unit.digest is not None and content.digest != unit.digest:
+        raise NotJoinable("its old files do not hold the rows that the run had found in them")
+    groups = run.cluster.rows.footers(format, {unit.number: [copy]}, by_identity=True)[unit.number].groups
+    return Certificate(
+        unit=unit.number,
+        partition=unit.name,
+        files={copy.name: copy.length},
+        rows=content.digest.rows,
+        digest=content.digest,
+        source_files=1,
+        source_bytes=holder.length,
+        forms=tuple(OutputForm(group.form.schema, group.form.codec, group.form.identity) for group in groups),
+        file_rows={copy.name: content.digest.rows},
+    )

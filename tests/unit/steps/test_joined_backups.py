@@ -1,0 +1,303 @@
+"""Backups that lie inside a file of live: rolled back, undone, cut off, verified; killed at each step."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.codes import Exit
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.files import Killed
+from support.fakes.rows import DataFile
+from support.world import World
+
+SMALL = ["events/dt=1/0", "events/dt=1/1", "events/dt=1/2"]
+ALL = [*SMALL, "large"]
+
+
+def a_desk(**settings):
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 4})
+    world.add_file("hdfs://nn/warehouse/sales/events/dt=1/large.parquet", ["large"], 100 << 20)
+    world.files.namespace.advance(3_600_000)
+    return Desk(world, **{"exchange": "files", "fewest_joined": 2, "backup_table": False, **settings})
+
+
+@pytest.fixture
+def desk():
+    desk = a_desk()
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    desk.world.files.namespace.advance(3_600_000)
+    return desk
+
+
+def files_of(desk, unit="dt=1"):
+    """Length and rows by name of each file of live."""
+    found = {}
+    for path, content in desk.world.files.contents(desk.live(unit)).items():
+        found[path.rpartition("/")[2]] = (desk.world.files.stat(path).length, content.rows)
+    return found
+
+
+def rows(desk, unit="dt=1"):
+    """What readers see, who leave out hidden files."""
+    return sorted(row for name, (_, of_file) in files_of(desk, unit).items() if not name.startswith(".") for row in of_file)
+
+
+def test_old_files_inside_a_file_come_back_as_one_and_the_others_stay(desk):
+    before = files_of(desk)
+    result = desk.rollback()
+    assert result.code is Exit.DONE
+    assert outcomes(result) == {"dt=1": "rolled-back", "dt=2": "rolled-back"}
+    assert rows(desk) == ALL
+    (came,) = files_of(desk).keys() - before.keys()
+    assert files_of(desk)[came][1] == tuple(SMALL)
+    assert files_of(desk)["large.parquet"] == before["large.parquet"]
+    assert desk.run_directories() == []
+
+
+def test_a_rollback_of_joined_files_can_itself_be_undone(desk):
+    compacted = files_of(desk)
+    desk.rollback()
+    assert set(outcomes(desk.rollback(desk.runs[-1])).values()) == {"rolled-back"}
+    assert rows(desk) == ALL
+    assert len(files_of(desk)) == len(compacted)
+    assert outcomes(desk.rollback(desk.runs[-1]))["dt=1"] == "rolled-back"
+    assert rows(desk) == ALL
+
+
+def test_a_cleanup_cuts_the_old_files_off(desk):
+    (joined,) = (name for name in files_of(desk) if name != "large.parquet")
+    copy_bytes = next(effect.inside.copy_bytes for effect in desk.log().effects if effect.partition == "dt=1")
+    assert desk.cleanup().code is Exit.DONE
+    assert files_of(desk)[joined] == (copy_bytes, tuple(SMALL))
+    assert desk.log().standing == ()
+    assert desk.run_directories() == []
+    assert [unit.outcome.code for unit in desk.rollback(desk.runs[0]).tables[0].units] == ["refused", "refused"]
+    assert rows(desk) == ALL
+
+
+def test_a_file_that_was_cut_can_be_joined_again(desk):
+    desk.cleanup()
+    desk.append("dt=1", "a", "b")
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    assert rows(desk) == sorted([*ALL, "a", "b"])
+    assert len(files_of(desk)) == 2
+    desk.rollback()
+    assert rows(desk) == sorted([*ALL, "a", "b"])
+
+
+def joined_path(desk):
+    (name,) = (name for name in files_of(desk) if name != "large.parquet")
+    return f"{desk.live('dt=1')}/{name}"
+
+
+def test_a_file_that_somebody_has_written_to_is_not_cut_and_not_rolled_back(desk):
+    path = joined_path(desk)
+    node = desk.world.files.writer.open(path)
+    node.length += 7
+    desk.world.files.writer.close(node)
+    length = desk.world.files.stat(path).length
+    assert outcomes(desk.rollback(where="dt = '1'"))["dt=1"] == "refused"
+    assert [backup.state.code for backup in desk.cleanup().tables[0].backups] == ["partly"]
+    assert desk.world.files.stat(path).length == length
+
+
+def test_a_file_of_the_same_length_with_other_blocks_is_not_cut(desk):
+    """As one that was cut and appended to: only its blocks tell."""
+    path = joined_path(desk)
+    node = desk.world.files.namespace.file(path)
+    node.joined = tuple(block._replace(stamp=block.stamp + 1) for block in node.joined)
+    length = node.length
+    assert outcomes(desk.rollback(where="dt = '1'"))["dt=1"] == "refused"
+    desk.cleanup()
+    assert desk.world.files.stat(path).length == length
+
+
+def test_a_backup_goes_with_its_file_when_that_is_overwritten(desk):
+    desk.world.files.writer.delete(joined_path(desk))
+    desk.append("dt=1", "overwriter")
+    assert outcomes(desk.rollback(where="dt = '1'"))["dt=1"] == "refused"
+    assert desk.cleanup().code is Exit.DONE
+    assert desk.log().standing == ()
+    assert rows(desk) == ["large", "overwriter"]
+
+
+def test_a_part_of_a_file_cannot_go_to_the_trash(desk):
+    before = files_of(desk)
+    (backup,) = desk.cleanup(how="trash").tables[0].backups
+    assert (backup.state.code, {why.code.code for _, why in backup.kept_units}) == ("partly", {"not-to-trash"})
+    assert files_of(desk) == before
+    assert len(desk.log().standing) == 2
+
+
+def test_a_directory_swap_on_top_is_rolled_back_first(desk):
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    assert rows(desk) == sorted([*ALL, "a", "b", "c"])
+    refused = desk.rollback(desk.runs[0], where="dt = '1'")
+    assert outcomes(refused) == {"dt=1": "refused"}
+    assert desk.runs[1] in refused.tables[0].units[0].why.next
+    assert outcomes(desk.rollback(desk.runs[1]))["dt=1"] == "rolled-back"
+    assert outcomes(desk.rollback(desk.runs[0], where="dt = '1'")) == {"dt=1": "rolled-back"}
+    assert rows(desk) == sorted([*ALL, "a", "b", "c"])
+
+
+def test_old_files_stay_inside_a_file_that_another_backup_has(desk):
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.compact(where="dt = '1'")
+    # The swap's backup is too young, the join's would go.
+    later = desk.log().runs[-1].timestamp_ms
+    desk.world.files.namespace.advance(10_000)
+    desk.cleanup(replace(desk.settings, min_age_ms=desk.world.clock.now_ms() - later))
+    assert {effect.run for effect in desk.log().standing if effect.partition == "dt=1"} == {desk.runs[0], desk.runs[1]}
+
+
+@pytest.mark.parametrize("command", ["rollback", "cleanup"])
+def test_a_command_that_is_killed_anywhere_is_settled_by_the_next(command):
+    survived = 0
+    while True:
+        desk = a_desk()
+        desk.compact()
+        desk.world.files.namespace.advance(3_600_000)
+        desk.world.files.die_after(survived)
+        killed = True
+        with suppress(Killed):
+            getattr(desk, command)()
+            killed = False
+        desk.world.files.revive()
+        desk.world.files.expire_locks()
+        assert rows(desk) == ALL, survived
+        assert desk.recover().code is Exit.DONE, survived
+        assert rows(desk) == ALL, survived
+        assert not [name for name in files_of(desk) if name.startswith(".")], survived
+        assert all(of_file for _, of_file in files_of(desk).values()), survived
+        assert desk.run_directories() == [], survived
+        # The log agrees with the files: what stands can be rolled back.
+        if desk.log().standing:
+            assert set(outcomes(desk.rollback(desk.log().standing[-1].run)).values()) <= {"rolled-back", "refused", "undone"}
+            assert rows(desk) == ALL, survived
+        if not killed:
+            break
+        survived += 1
+    assert survived > 10
+
+
+def test_rows_of_a_replaced_file_are_not_lost_by_a_rollback(desk):
+    """Somebody replaces the joined file while it is rolled back: what concat takes is given back."""
+    path, armed = joined_path(desk), [True]
+
+    def replace_it(what):
+        if armed and "concat" in what and "/dt=1/part" in what:
+            armed.clear()
+            desk.world.files.writer.delete(path)
+            desk.world.files.writer.add(path, DataFile(("new",)), 777)
+
+    desk.world.files.before_step = replace_it
+    assert outcomes(desk.rollback(where="dt = '1'")) == {"dt=1": "put-back"}
+    assert rows(desk) == ["large", "new"]
+
+
+# ---- verify
+
+
+@pytest.mark.parametrize("level", ["count", "digest", "rows"])
+def test_old_files_inside_a_file_are_compared_with_its_rows(desk, level):
+    for against in (None, desk.runs[0]):
+        result = desk.verify(against, level)
+        assert outcomes(result) == {"dt=1": "verified", "dt=2": "verified"}
+        unit = result.tables[0].units[0]
+        assert (unit.files_before, unit.files_after, unit.rows, unit.late_files) == (3, 1, 3, ())
+
+
+def test_old_files_that_hold_other_rows_differ(desk):
+    node = desk.world.files.namespace.file(joined_path(desk))
+    first, *others = node.content.before
+    strange = replace(node.content.before[2], rows=("strange",))
+    node.content = replace(node.content, before=(first, others[0], strange, *others[2:]))
+    assert outcomes(desk.verify())["dt=1"] == "differs"
+
+
+def test_a_joined_file_that_was_overwritten_differs(desk):
+    desk.world.files.writer.delete(joined_path(desk))
+    desk.append("dt=1", "overwriter")
+    assert outcomes(desk.verify())["dt=1"] == "differs"
+
+
+def test_after_a_cleanup_the_certificate_is_compared(desk):
+    desk.cleanup()
+    assert outcomes(desk.verify()) == {"dt=1": "verified", "dt=2": "verified"}
+    desk.world.files.writer.delete(joined_path(desk))
+    desk.append("dt=1", "overwriter")
+    assert outcomes(desk.verify())["dt=1"] == "differs"
+    desk.append("dt=1", "another", "and another")
+    assert outcomes(desk.verify())["dt=1"] == "replaced"
+
+
+def test_joins_and_swaps_on_top_of_one_another_are_compared_link_by_link(desk):
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.compact(where="dt = '1'")
+    assert outcomes(desk.verify(desk.runs[0])) == {"dt=1": "verified", "dt=2": "verified"}
+    desk.settings = replace(desk.settings, exchange="files")
+    desk.append("dt=1", "d", "e")
+    desk.compact(where="dt = '1'")
+    assert outcomes(desk.verify(desk.runs[0]))["dt=1"] == "verified"
+    assert outcomes(desk.verify())["dt=1"] == "verified"
+    desk.rollback(where="dt = '1'")
+    assert outcomes(desk.verify(desk.runs[0]))["dt=1"] == "verified"
+
+
+def test_a_record_of_a_backup_is_compared_across_joins():
+    desk = a_desk()
+    desk.backup()
+    desk.compact()
+    result = desk.verify(desk.runs[0])
+    assert outcomes(result) == {"dt=1": "verified", "dt=2": "verified"}
+    desk.append("dt=1", "late")
+    assert [unit.late_files for unit in desk.verify(desk.runs[0]).tables[0].units] == [("late.parquet",), ()]
+
+
+def test_a_set_of_files_for_each_block_is_joined_rolled_back_and_cut():
+    """Several joins of one partition in one run."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=2": [1000] * 60})
+    world.files.namespace.advance(3_600_000)
+    desk = Desk(world, exchange="files", fewest_joined=2, backup_table=False, block_bytes=25_000)
+    desk.compact()
+    assert len(files_of(desk, "dt=2")) == 3
+    assert [unit.outcome.code for unit in desk.verify().tables[0].units] == ["verified"]
+    assert desk.verify().tables[0].units[0].files_before == 60
+    assert {unit.outcome.code for unit in desk.rollback().tables[0].units} == {"rolled-back"}
+    assert len(files_of(desk, "dt=2")) == 3
+    assert {unit.outcome.code for unit in desk.rollback(desk.runs[-1]).tables[0].units} == {"rolled-back"}
+    desk.cleanup()
+    assert len(rows(desk, "dt=2")) == len(set(rows(desk, "dt=2"))) == 60
+    assert desk.log().standing == ()
+
+
+# ---- what such files count for
+
+
+def test_old_files_inside_a_file_do_not_count_in_the_metastore(desk):
+    lengths = {name: length for name, (length, _) in files_of(desk).items()}
+    inside = next(effect.inside for effect in desk.log().effects if effect.partition == "dt=1")
+    (partition,) = (one for one in desk.world.metastore.partitions(desk.world.table(desk.table)) if one.name == "dt=1")
+    assert partition.parameters["totalSize"] == str(lengths["large.parquet"] + inside.copy_bytes)
+    desk.append("dt=1", "a", "b")
+    desk.compact()
+    desk.rollback()
+    (partition,) = (one for one in desk.world.metastore.partitions(desk.world.table(desk.table)) if one.name == "dt=1")
+    sizes = sum(length for length, _ in files_of(desk).values())
+    assert int(partition.parameters["totalSize"]) < sizes - inside.length + inside.copy_bytes
+
+
+def test_old_files_inside_a_file_do_not_count_for_the_decision(desk):
+    (unit,) = (unit for unit in desk.analyze().tables[0].observed.units if unit.name == "dt=2")
+    inside = next(effect.inside for effect in desk.log().effects if effect.partition == "dt=2")
+    assert (unit.sizes.total_bytes, dict(unit.lengths)) == (inside.copy_bytes, {inside.copy_bytes: 1})
