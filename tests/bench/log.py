@@ -17,8 +17,7 @@ import sys
 import tempfile
 import time
 from functools import partial
-from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Protocol
 
 from bench.memory import MIB, Meter
 from hivekeeper import names
@@ -27,7 +26,7 @@ from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.model import OWNER_ONLY, Digest, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, UnitNumber
-from hivekeeper.ports import Cluster
+from hivekeeper.ports import Cluster, Files
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import Actor, LogEntry, UnitResult, entry_lines, longest_entry, place_of
 from hivekeeper.runlog.history import History
@@ -39,7 +38,13 @@ from support.builders import PARQUET, a_table
 ACTOR = Actor("etl", "edge1.example.com", "application_1767225600000_0001", "0.1.0")
 UNIT = "dt=2026-01-01"
 TURNS = 5
+# The default of log_retention.
+RETENTION_MS = 400 * 86_400_000
 CLEANER = RunId("20270101t020304z-0000")
+
+
+class AnyMeter(Protocol):
+    def measure(self, what: str, act: Callable[[], Any]) -> Any: ...
 
 
 def run_of(version: int) -> RunId:
@@ -115,26 +120,19 @@ def main() -> None:
     }
     driver = Driver(options, "ERROR")
     try:
-        measure(Gateway(driver), home, asked)
+        gateway = Gateway(driver)
+        measure(HadoopFiles(gateway), Meter(gateway), f"file:{home}/events", asked)
     finally:
         driver.stop()
         shutil.rmtree(home)
 
 
-def measure(gateway: Gateway, home: str, asked: argparse.Namespace) -> None:
-    files, meter = HadoopFiles(gateway), Meter(gateway)
-    table = a_table(["dt"], create_time=5, location=f"file:{home}/events")
+def measure(files: Files, meter: AnyMeter, location: str, asked: argparse.Namespace) -> None:
+    table = a_table(["dt"], create_time=5, location=location)
     control = ControlPaths.of(table.location, True)
-    log = Path(control.log[len("file:") :])
-    log.mkdir(parents=True)
-    for version in range(asked.entries):
-        (log / names.log_entry(version)).write_text("".join(lines_of_entry(table, version, asked.files, asked.files)), "utf-8")
+    files.make_directory(control.log)
     if asked.entries:
-        (log / names.log_entry(asked.entries)).write_text("".join(lines_of_cleanup(table, asked.entries, asked.kept)), "utf-8")
-        print(
-            f"{asked.entries} entries of {asked.files} files: {sum(file.stat().st_size for file in log.iterdir()) // MIB} MiB on disk",
-            flush=True,
-        )
+        write_entries(files, table, control, asked)
         history = meter.measure("read all entries", lambda: store.read_history(cluster_of(files), control))
         assert history.next_version == asked.entries + 1
         compare_with_checkpoint(files, control, history)
@@ -143,9 +141,19 @@ def measure(gateway: Gateway, home: str, asked: argparse.Namespace) -> None:
         measure_own(meter, files, table, control, asked)
 
 
-def compare_with_checkpoint(files: HadoopFiles, control: ControlPaths, told: History) -> None:
+def write_entries(files: Files, table: Table, control: ControlPaths, asked: argparse.Namespace) -> None:
+    for version in range(asked.entries):
+        entry = names.join(control.log, names.log_entry(version))
+        files.write_new(entry, lines_of_entry(table, version, asked.files, asked.files))
+    files.write_new(names.join(control.log, names.log_entry(asked.entries)), lines_of_cleanup(table, asked.entries, asked.kept))
+    listed, _ = store.list_log(files, control)
+    size = sum(file.length for file in listed.values())
+    print(f"{asked.entries} entries of {asked.files} files: {size // MIB} MiB on disk", flush=True)
+
+
+def compare_with_checkpoint(files: Files, control: ControlPaths, told: History) -> None:
     """Read the log without and with a checkpoint of its entries, in turn."""
-    content = store.make_checkpoint(cluster_of(files), control, *store.list_log(files, control))
+    content = store.make_checkpoint(cluster_of(files), control, *store.list_log(files, control), RETENTION_MS).content
     seconds: Dict[bool, List[float]] = {False: [], True: []}
     for with_checkpoint in [False, True] * TURNS:
         path = names.join(control.log, names.checkpoint(told.next_version - 1))
@@ -163,7 +171,7 @@ def compare_with_checkpoint(files: HadoopFiles, control: ControlPaths, told: His
     )
 
 
-def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: ControlPaths, asked: argparse.Namespace) -> None:
+def measure_own(meter: AnyMeter, files: Files, table: Table, control: ControlPaths, asked: argparse.Namespace) -> None:
     """A run over this many files: its plan, its entry, and what the next command reads."""
     version = asked.entries + 1 if asked.entries else 0
     paths = control.run(run_of(version))
@@ -174,7 +182,7 @@ def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: Control
     why = meter.measure("check that the plan can be read back", partial(store.why_not_readable, paths, plan, 1, most))
     assert not why
     meter.measure("write the plan", partial(store.write_durably, files, paths.plan, plan_pieces(plan, 1), OWNER_ONLY))
-    print(f"plan: {Path(paths.plan[len('file:') :]).stat().st_size // MIB} MiB", flush=True)
+    print(f"plan: {size_of(files, paths.plan) // MIB} MiB", flush=True)
     del plan
     read = meter.measure("read the plan", lambda: store.read_plan(cluster_of(files), table, paths))
     assert len(read.units[0].manifest) == asked.own
@@ -182,12 +190,18 @@ def measure_own(meter: Meter, files: HadoopFiles, table: Table, control: Control
     entry = names.join(control.log, names.log_entry(version))
     lines = lines_of_entry(table, version, asked.own, max(1, asked.own // 100))
     meter.measure("write the entry", lambda: files.write_new(entry, lines))
-    print(f"entry: {Path(entry[len('file:') :]).stat().st_size // MIB} MiB", flush=True)
+    print(f"entry: {size_of(files, entry) // MIB} MiB", flush=True)
     history = meter.measure("read the log with it", lambda: store.read_history(cluster_of(files), control))
     assert len(history.effects[-1].before) == asked.own
 
 
-def cluster_of(files: HadoopFiles) -> Cluster:
+def size_of(files: Files, path: str) -> int:
+    found = files.stat(path)
+    assert found is not None
+    return found.length
+
+
+def cluster_of(files: Files) -> Cluster:
     nothing: Any = None
     return Cluster(files, nothing, nothing, nothing, nothing, "etl", "edge1", lambda: "app-1", "3.5", "UTC")
 

@@ -1,17 +1,20 @@
-"""What `make bench` counts and says, without a cluster."""
+"""What `make bench` and `make bench-log` count and say, without a cluster."""
 
 from __future__ import annotations
 
+import argparse
 import json
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 
+from bench import log as bench_log
 from bench.whole import page
 from bench.whole.__main__ import step_seconds_of
 from bench.whole.namenode import count_audited
 from bench.whole.processes import Cost
 from bench.whole.shapes import SHAPES
+from support.fakes.files import FakeFiles
 
 
 def audited(user: str, command: str, path: str, caller: str = "") -> str:
@@ -113,3 +116,16 @@ def test_the_seconds_of_steps_are_read_from_our_document_only():
     document = {"tables": [{"step_seconds": {"plan": 1.5}}]}
     assert step_seconds_of("a line\n" + json.dumps(document)) == {"plan": 1.5}
     assert step_seconds_of("session 17\n{not ours}") == step_seconds_of("") == step_seconds_of("{}") == {}
+
+
+class NoMeter:
+    def measure(self, what: str, act: Callable[[], Any]) -> Any:  # noqa: ARG002
+        return act()
+
+
+def test_the_benchmark_of_the_log_reads_what_it_writes(capsys):
+    bench_log.measure(FakeFiles(), NoMeter(), "hdfs://nn/events", argparse.Namespace(entries=4, files=3, kept=2, own=5))
+    said = capsys.readouterr().out
+    assert "4 entries of 3 files" in said
+    assert "read by entries" in said
+    assert "the entry has" in said
