@@ -240,6 +240,13 @@ def is_file_name(name: str) -> bool:
     return 0 < len(name) <= MOST_NAME and name not in (".", "..") and "/" not in name and "\0" not in name
 
 
+def are_file_names(found: Sequence[str]) -> bool:
+    """Whether all of these are file names, and no two the same."""
+    different, together = set(found), "".join(found)
+    is_short = 0 < min(map(len, found)) and max(map(len, found)) <= MOST_NAME
+    return is_short and "/" not in together and "\0" not in together and len(different) == len(found) and different.isdisjoint((".", ".."))
+
+
 def is_place_below(path: str) -> bool:
     """Whether a relative path, joined to a table's location, is below it, not in a control directory, and in normal form."""
     return len(path) <= MOST_PATH and not is_in_control(path) and all(map(is_file_name, path.split("/")))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 import threading
 from importlib import resources
 
 import pytest
 
+from bench import log as bench_log
+from hivekeeper import names
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_classes import CORE, JavaPackage, JavaSource, compiled, read_sources
 from hivekeeper.cluster.java_errors import first_line, java_causes
 from hivekeeper.errors import Unusable
 from hivekeeper.model import Guard
+from hivekeeper.names import ControlPaths
+from hivekeeper.runlog import store
+from support.builders import a_table
 from support.storage import open_storage
 
 # A file costs milliseconds on HDFS.
@@ -72,6 +79,47 @@ def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
     few, many = (calls_of(gateway, lambda lot=lot: act(lot)) for lot in (FEW, MANY))
     assert few == many
     assert many <= (4 if method == "exposed" else 2)
+
+
+def calls_to_read_a_log(gateway, root, entries, backups, of_checkpoint):
+    """The calls for a log of so many entries and a cleanup; `of_checkpoint`: how many of them a checkpoint repeats, 0 for no checkpoint."""
+    files = HadoopFiles(gateway)
+    table = a_table(["dt"], create_time=5, location=f"{root}/entries{entries}")
+    control = ControlPaths.of(table.location, True)
+    files.make_directory(control.log)
+    bench_log.write_entries(files, table, control, argparse.Namespace(entries=entries, files=3, kept=backups))
+    if of_checkpoint:
+        listed, checkpoints = store.list_log(files, control)
+        repeated = {version: file for version, file in listed.items() if version < of_checkpoint}
+        content = store.make_checkpoint(bench_log.cluster_of(files), control, repeated, checkpoints, bench_log.RETENTION_MS).content
+        files.write_new(names.join(control.log, names.checkpoint(of_checkpoint - 1)), content)
+    told = []
+    calls = calls_of(gateway, lambda: told.append(store.read_history(bench_log.cluster_of(files), control)))
+    assert len(told[0].runs) == entries + 1
+    assert len(list(told[0].standing)) == backups
+    return calls
+
+
+def test_a_long_log_with_a_checkpoint_costs_one_call_more_than_a_short_one(gateway, spark, tmp_path):
+    storage = open_storage(spark, tmp_path)
+    few = calls_to_read_a_log(gateway, storage.root, 9, 5, 0)
+    many = calls_to_read_a_log(gateway, storage.root, 300, 30, 290)
+    storage.close()
+    assert few == 2
+    assert many == few + 1
+
+
+def test_bytes_of_a_file_are_taken_over_without_a_call_for_each(gateway, tmp_path):
+    (tmp_path / "f").write_bytes(bytes(range(256)) * 200)
+    files, calls = HadoopFiles(gateway), []
+    (file,) = files.look([f"file:{tmp_path}"])[f"file:{tmp_path}"].entries
+    sys.setprofile(lambda _frame, event, _what: calls.append(event) if event == "call" else None)
+    try:
+        found = b"".join(files.read_bytes(file))
+    finally:
+        sys.setprofile(None)
+    assert found == bytes(range(256)) * 200
+    assert len(calls) < 5000
 
 
 def test_an_array_of_strings_costs_the_same_calls_whatever_its_length(gateway):

@@ -5,6 +5,7 @@ It decides nothing, and never overwrites: not by a rename, not by a write, not t
 
 from __future__ import annotations
 
+import base64
 import codecs
 import fcntl
 import itertools
@@ -137,7 +138,7 @@ class HadoopFiles:
     def read_bytes(self, file: FileInfo) -> Iterator[bytes]:
         offset, piece = 0, b""
         while not offset or len(piece) == PIECE_BYTES:
-            piece = bytes(_ask(self._texts.readPiece, file.path, file.file_id, offset, PIECE_BYTES))
+            piece = base64.b64decode(_ask(self._texts.readPiece, file.path, file.file_id, offset, PIECE_BYTES))
             offset += len(piece)
             yield piece
             if not piece:

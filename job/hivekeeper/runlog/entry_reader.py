@@ -7,6 +7,7 @@ its log, so an entry is accepted only if all of it is what we write.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
@@ -261,7 +262,7 @@ class EntryReader:
 
 
 def _refuse_twins(where: str, effect: Effect, files: Sequence[ManifestFile]) -> None:
-    if len({file.name for file in files}) != len(files):
+    if len(set(map(itemgetter(0), files))) != len(files):
         raise strict.foreign(where, f"unit {effect.number}", "one of its files stands there twice")
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, field, replace
+from itertools import repeat
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
@@ -495,6 +496,8 @@ def _backup_from(node: Node) -> BackupPlace:
 def files_from(node: Node) -> Tuple[ManifestFile, ...]:
     """Reads `[name, length, modification time, id]` of each file; runs for millions of them."""
     node.refuse_where(type(node.value) is not list or len(node.value) > MOST_FILES, "it is no list of files, or too long")
+    if node.value and _are_files(node.value):
+        return tuple(map(tuple.__new__, repeat(ManifestFile), node.value))
     found: List[ManifestFile] = []
     known: Set[str] = set()
     for index, item in enumerate(node.value):
@@ -505,6 +508,18 @@ def files_from(node: Node) -> Tuple[ManifestFile, ...]:
         known.add(item[0])
         found.append(ManifestFile(*item))
     return tuple(found)
+
+
+def _are_files(items: List[Any]) -> bool:
+    """Whether `is_file` holds for each, and no name is there twice; in calls for all of them together, which take a third of the time."""
+    if set(map(type, items)) != {list} or set(map(len, items)) != {4}:
+        return False
+    found, *numbers = zip(*items)
+    if set(map(type, found)) != {str} or any(set(map(type, column)) != {int} for column in numbers):
+        return False
+    lengths, *signed = numbers
+    in_range = 0 <= min(lengths) and max(lengths) <= HIGHEST and all(LOWEST <= min(column) and max(column) <= HIGHEST for column in signed)
+    return in_range and names.are_file_names(found)
 
 
 def is_file(name: Any, length: Any, mtime_ms: Any, file_id: Any) -> bool:

@@ -21,6 +21,10 @@ MOST_TEXT = 2**24
 MOST_LINE = 2**28
 MOST_ITEMS = 100_000
 MOST_DEPTH = 4
+LONG_TEXT = 2**20
+_ALL_DIGITS_AS_ONE = bytes.maketrans(b"123456789", b"000000000")
+# With a sign, one digit fewer is allowed.
+_LONG_NUMBER = b"0" * MOST_DIGITS
 
 # Half of a surrogate pair, escaped or literal.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -45,7 +49,7 @@ class _StrangeError(ValueError):
 def parse(text: str, where: str) -> Any:
     """Parse a JSON text; `where` names its file. Raises UnreadableRecord, ForeignRecord."""
     try:
-        found = _DECODER.decode(text)
+        found = (_STRICT if _may_have_long_number(text) else _QUICK).decode(text)
         if ("\\u" in text or not text.isascii()) and _SURROGATE.search(text):
             _refuse_surrogates(found)
         return found
@@ -104,8 +108,14 @@ def _constant(text: str) -> NoReturn:
     raise _StrangeError(f"{text} is no number of JSON")
 
 
+def _may_have_long_number(text: str) -> bool:
+    """False only if no number in it has too many digits: 65,000 files have 400,000 numbers, too many to ask each. A long text is not copied."""
+    return len(text) > LONG_TEXT or _LONG_NUMBER in text.encode("utf-8", "surrogatepass").translate(_ALL_DIGITS_AS_ONE)
+
+
 # Created once: a log has a line for each file.
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_number, parse_constant=_constant)
+_QUICK = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number, parse_constant=_constant)
+_STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_number, parse_constant=_constant)
 
 
 def _refuse_surrogates(value: Any) -> None:

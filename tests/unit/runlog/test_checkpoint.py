@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
 from hivekeeper.ports import FilesUnavailable, NoPermission
 from hivekeeper.reasons import Code
-from hivekeeper.runlog import checkpoint, store
+from hivekeeper.runlog import checkpoint, store, strict
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.files import Killed
@@ -321,3 +322,25 @@ def test_a_run_killed_at_its_checkpoint_needs_no_hand(step, at_once, monkeypatch
     assert max(checkpoints(desk)) == desk.log().next_version - 1
     assert read_afresh(desk) == read_entries_only(desk, monkeypatch)
     assert not [entry for entry in desk.world.files.tree(desk.control.runs) if entry.name == "checkpoint.json.gz"]
+
+
+def calls_to_read_a_checkpoint(files):
+    """How many Python functions are called to read one of a compaction of so many files."""
+    desk = build(interval=1)
+    desk.append("dt=1", *(f"f{nth}" for nth in range(files)))
+    desk.compact()
+    (file,) = checkpoints(desk).values()
+    listed, _ = store.list_log(desk.world.files, desk.control)
+    lines = list(strict.lines_of(checkpoint.decompress(desk.world.files.read_bytes(file), "x"), "x"))
+    calls = []
+    sys.setprofile(lambda _frame, event, _what: calls.append(event) if event == "call" else None)
+    try:
+        found = checkpoint.read(lines, "x", listed)
+    finally:
+        sys.setprofile(None)
+    assert len(found.runs[0].effects[0].before) == files + 3
+    return len(calls)
+
+
+def test_a_checkpoint_is_read_without_a_call_for_each_file():
+    assert calls_to_read_a_checkpoint(300) < calls_to_read_a_checkpoint(100) + 100

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from hivekeeper.runlog import strict
 from hivekeeper.runlog.strict import ForeignRecord, UnreadableRecord
 from support import records
 from support.builders import ROOT
@@ -299,6 +300,21 @@ def test_a_message_names_the_file_the_field_and_why():
 def test_what_json_allows_and_we_never_write_ends_nothing_but_its_table(text, why, read):
     with pytest.raises(UnreadableRecord, match=why):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    [("9" * 20, 10**20 - 1), ("-" + "9" * 19, 1 - 10**19), ("9" * 21, None), ("-" + "9" * 20, None), ("-0" + "9" * 20, None)],
+    ids=lambda value: str(value)[:30],
+)
+@pytest.mark.parametrize("beside", ["x", "7" * 40, "é" * 2**20], ids=["short", "digits", "long"])
+def test_a_number_has_as_many_digits_as_it_may_have(number, found, beside):
+    text = f'{{"beside": "{beside}", "more": [1, {number}]}}'
+    if found is None:
+        with pytest.raises(UnreadableRecord):
+            strict.parse(text, "x")
+    else:
+        assert strict.parse(text, "x")["more"][1] == found
 
 
 def test_a_name_that_looks_like_half_a_character_is_a_name():

@@ -8,7 +8,7 @@ from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.runlog import run_files
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import BackupPlace, Join, JoinedFile, PlannedUnit
-from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
+from hivekeeper.runlog.strict import HIGHEST, LOWEST, ForeignRecord, NewerRecord, Node, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
 from support.records import plan_from_json_lines, plan_to_json_lines, plan_to_text, read_plan
 
@@ -165,3 +165,29 @@ def test_certificates_of_joined_files_are_read_back_as_they_were():
     text = run_files.certificates_to_text([joined, CERTIFICATE])
     assert run_files.certificates_from_lines(text.split("\n"), "c") == (joined, CERTIFICATE)
     assert (joined.join.head_bytes, joined.join.tail_bytes) == (86, 8)
+
+
+NO_FILES = [
+    *("abcd", {"a": 1, "b": 2, "c": 3, "d": 4}, None, ["b", 1, 2], ["b", 1, 2, 3, 4], [None, 1, 2, 3], [7, 1, 2, 3]),
+    *([name, 1, 2, 3] for name in ("", ".", "..", "a/b", "a\0b", "x" * 1025)),
+    *(["b", length, 2, 3] for length in (-1, HIGHEST + 1, True, 1.0, "1", None)),
+    *(["b", 1, mtime_ms, 3] for mtime_ms in (LOWEST - 1, HIGHEST + 1, False, 2.0)),
+    *(["b", 1, 2, file_id] for file_id in (LOWEST - 1, HIGHEST + 1, True, [])),
+]
+
+
+@pytest.mark.parametrize("item", NO_FILES, ids=[repr(item)[:40] for item in NO_FILES])
+def test_an_item_that_is_no_file_is_found_among_many(item):
+    good = [[f"a{nth}", nth, -nth, LOWEST] for nth in range(3)]
+    assert run_files.files_from(Node(good, "x")) == tuple(ManifestFile(*each) for each in good)
+    with pytest.raises(ForeignRecord, match=r"\[2\]: it is not \[name, length, modification time, id\] of a file"):
+        run_files.files_from(Node([*good[:2], item, good[2]], "x"))
+
+
+def test_a_file_that_is_in_a_list_twice_is_found():
+    with pytest.raises(ForeignRecord, match=r"\[2\]: the file stands there twice"):
+        run_files.files_from(Node([["a", 1, 2, 3], ["b", 1, 2, 3], ["a", 4, 5, 6]], "x"))
+
+
+def test_a_list_without_files_is_one():
+    assert run_files.files_from(Node([], "x")) == ()

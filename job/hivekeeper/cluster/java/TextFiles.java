@@ -6,6 +6,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
@@ -60,12 +61,12 @@ public class TextFiles {
     }));
   }
 
-  /** At most this many bytes from an offset; fewer only at the end of the file. */
-  public byte[] readPiece(String text, long fileId, long offset, int most) throws IOException {
+  /** At most this many bytes from an offset, in Base64: py4j decodes bytes one by one. Fewer only at the end of the file. */
+  public String readPiece(String text, long fileId, long offset, int most) throws IOException {
     FSDataInputStream in = openFile(text, fileId);
     try {
       in.seek(Math.min(offset, lengthOf(text, in)));
-      return readUpTo(in, most);
+      return Base64.getEncoder().encodeToString(readUpTo(in, most));
     } finally {
       IOUtils.closeStream(in);
     }
