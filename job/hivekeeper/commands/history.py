@@ -78,8 +78,9 @@ def show_table(context: Context, table: Table, view: View) -> TableOutcome:
 def _show_partitions(
     context: Context, table: Table, control: Optional[ControlPaths], history: History, wanted: Optional[WantedName]
 ) -> TableOutcome:
-    """The old files of each partition, with what a cleanup would do now, oldest first."""
+    """The old files of each partition, with what a cleanup would do now, oldest first. Refuses rules that a cleanup refuses."""
     cluster, settings, name = context.cluster, context.settings_for(table.full_name), table.full_name
+    retention.refuse_contradiction(settings, name)
     history = identity.know_history(cluster, table, history)
     verdicts: Sequence[Verdict] = retention.judge_backups(history, settings, cluster.clock.now_ms())
     if control is not None and any(verdict.going for verdict in verdicts):

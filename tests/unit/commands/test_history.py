@@ -282,3 +282,12 @@ def test_cleanups_show_what_they_discarded_and_by_which_rules(desk):
     told = screen.render(result, width=200)
     assert "min_age 0s, keep_for 1h" in told
     assert "5.9 KiB" in told
+
+
+def test_rules_of_which_cleanup_refuses_one_have_no_verdicts(desk):
+    desk.compact()
+    desk.settings = Settings(min_quiet_ms=0, min_age_ms=7 * 24 * HOUR_MS, keep_for_ms=24 * HOUR_MS)
+    result = desk.history(partitions=True)
+    assert (result.code, result.tables[0].problem.code) == (Exit.USAGE, Code.WRONG_CONFIGURATION)
+    assert result.tables[0].old_files is None
+    assert desk.history().code is Exit.DONE
