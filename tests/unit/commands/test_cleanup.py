@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from bench import log as bench_log
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup as cleanup_command
@@ -16,7 +18,9 @@ from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import screen
 from hivekeeper.report.results import BackupState
+from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
+from hivekeeper.steps.finish import KEPT_STATES
 from hivekeeper.stop_conditions import Watch
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
@@ -656,3 +660,50 @@ def test_the_log_names_what_is_to_go_before_anything_goes(desk):
     begun, ended = desk.log().runs[-2:]
     assert (begun.finished, set(begun.discarding), begun.discarded) == (False, places, ())
     assert (ended.finished, ended.discarding, set(ended.discarded)) == (True, (), places)
+
+class Counting:
+    """A port, and how often it was called; and how many paths it was asked to look at."""
+
+    def __init__(self, port):
+        self.port, self.calls, self.looked_at = port, Counter(), 0
+
+    def __getattr__(self, name):
+        found = getattr(self.port, name)
+
+        def call(*arguments):
+            self.calls[name] += 1
+            self.looked_at += len(arguments[0]) if name == "look" else 0
+            return found(*arguments)
+
+        return call if callable(found) else found
+
+
+def clean_up_with_nothing_to_do(runs):
+    """What a cleanup calls on a table with the backups of so many runs, a checkpoint and one later entry."""
+    world = World()
+    desk = Desk(world)
+    table = a_table(["dt"], create_time=5)
+    world.add_table(table, {bench_log.UNIT: [1000]})
+    desk.append(bench_log.UNIT, "a")
+    world.files.make_directory(desk.control.log)
+    bench_log.write_entries(world.files, table, desk.control, argparse.Namespace(entries=runs, files=2, kept=runs))
+    listed, checkpoints = store.list_log(world.files, desk.control)
+    repeated = {version: file for version, file in listed.items() if version < runs}
+    made = store.make_checkpoint(world.cluster, desk.control, repeated, checkpoints, bench_log.RETENTION_MS)
+    world.files.write_new(names.join(desk.control.log, names.checkpoint(runs - 1)), made.content)
+    for version in range(runs):
+        for name in ("a", "b"):
+            world.add_file(f"{desk.control.run(bench_log.run_of(version)).unit('retired', 1)}/{name}.parquet", [name])
+    files, metastore = Counting(world.files), Counting(world.metastore)
+    cluster = replace(world.another_process(), files=files, metastore=metastore)
+    result = cleanup_command.clean_up(a_context(cluster, Selection(tables=(desk.table,)), "20280101t020304z-0000", Settings()))
+    assert [one.state for one in result.tables[0].backups] == [BackupState.KEPT] * runs
+    return files.calls, metastore.calls, files.looked_at
+
+
+def test_a_cleanup_with_nothing_to_do_makes_one_call_more_on_many_kept_runs_than_on_few():
+    """Runs' directories are looked through, 100 paths in the first call and 2,000 in each further one, for what an ended run has left."""
+    (few, few_asked, few_paths), (many, many_asked, many_paths) = (clean_up_with_nothing_to_do(runs) for runs in (10, 300))
+    assert many - few == {"look": 1}
+    assert many_asked == few_asked == {"tables": 1}
+    assert many_paths - few_paths == 290 * (1 + len(KEPT_STATES))
