@@ -14,11 +14,13 @@ from zlib import crc32
 from hivekeeper import __version__
 from hivekeeper.catalogue.columns import BUCKETS, CATALOGUE, DEFAULT_SEGMENT, GENERAL, RUNS, VIEWS, Component
 from hivekeeper.config.settings import Settings
+from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.unchanged import KnownUnit, judged_by, lengths_from, lengths_text
 from hivekeeper.ports import Row
+from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 
@@ -95,8 +97,9 @@ def _bounded(cell: Any) -> Any:
 
 def _identity(result: CommandResult, full_name: str, key: str, identifier: str, kind: str) -> Dict[str, Any]:
     database, table = _names(full_name)
-    if not (database and table and key and identifier):
-        raise ValueError(f"a row without a key: {full_name!r}, {key!r}, {identifier!r}")
+    for part, value in {"database": database, "table": table, "metadata key": key, "metadata identifier": identifier}.items():
+        if not value:
+            raise _without_key(f"a {kind} row of {full_name!r} has no {part}")
     return {
         "catalogue_name": CATALOGUE,
         "database_name": database,
@@ -106,6 +109,15 @@ def _identity(result: CommandResult, full_name: str, key: str, identifier: str, 
         "metadata_kind": kind,
         "run": result.run,
     }
+
+
+def _without_key(what: str) -> Refused:
+    return Refused(
+        f"the catalogue: {what}, and no part of a key may be missing",
+        code=Code.NOT_RECORDABLE,
+        state="no row of this component was added",
+        next="report it with the command and the table's definition: the metastore named none",
+    )
 
 
 # ---- what a command says about tables

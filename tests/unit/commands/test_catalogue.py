@@ -324,6 +324,29 @@ def test_a_bug_in_the_catalogue_fails_no_command(world, desk, caplog, monkeypatc
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("table", "run", "what"),
+    [
+        ("events", "20260201t000000z-0000", "a TABLE row of 'events' has no table"),
+        (".events", "20260201t000000z-0000", "a TABLE row of '.events' has no database"),
+        ("sales.events", "", "a RUN row of 'sales.events' has no metadata key"),
+    ],
+    ids=["table", "database", "key"],
+)
+def test_a_row_without_a_part_of_its_key_is_refused_in_one_line_and_added_nowhere(world, desk, caplog, table, run, what):
+    everything(world, "20260131t000000z-0000")
+    found = desk.analyze()
+    with caplog.at_level(logging.WARNING, "hivekeeper"):
+        record(world, replace(found, run=run, tables=(replace(found.tables[0], table=table),)))
+    (warning,) = (line for line in caplog.text.splitlines() if "not in the catalogue" in line)
+    assert f"the catalogue: {what}, and no part of a key may be missing" in warning
+    assert "unexpected" not in caplog.text
+    for component in (TABLES, RUNS):
+        keys = rows_in(world.cluster, component, KEY_COLUMNS)
+        assert keys
+        assert all(all(key) for key in keys)
+
+
 @pytest.mark.parametrize("place", ["/warehouse/sales/events", "/warehouse/sales/events/cat", "/warehouse/sales", "/warehouse"])
 def test_a_place_that_belongs_to_a_table_is_refused(world, desk, caplog, place):
     world.add_table(a_table(name="at", location="hdfs://nn/warehouse/sales/events/metadata/tables/x"), {})
