@@ -243,7 +243,7 @@ def is_file_name(name: str) -> bool:
 def are_file_names(found: Sequence[str]) -> bool:
     """Whether all of these are file names, and no two the same."""
     different, together = set(found), "".join(found)
-    is_short = 0 < min(map(len, found)) and max(map(len, found)) <= MOST_NAME
+    is_short = min(map(len, found)) > 0 and max(map(len, found)) <= MOST_NAME
     return is_short and "/" not in together and "\0" not in together and len(different) == len(found) and different.isdisjoint((".", ".."))
 
 

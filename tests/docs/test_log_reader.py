@@ -13,14 +13,19 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, 
 import pytest
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.plan import retention, rollback
+from hivekeeper.runlog import store
 from hivekeeper.runlog.strict import UnreadableRecord
-from support.builders import a_table, files_at, read_log
+from support.builders import a_table, read_log
 from support.desk import EVERYTHING, Desk
 from support.fakes.files import Killed
 from support.world import World
 
 Key = Tuple[str, int]
+FileSet = Tuple[Dict[str, int], Dict[str, Tuple[int, str]]]
+
+DAY_MS = 86_400_000
 
 # -- the reader: rules 1 to 12 of the page, its checkpoints, and the standard library -------------------------------------------------
 
@@ -45,17 +50,21 @@ class Effect:
 
 @dataclass
 class Reader:
-    """What the page promises that another program can know."""
+    """What the page promises that another program can know. `base`: files and tombstones after the last of the `expired` entries."""
 
     entries: List[List[Dict[str, Any]]] = field(default_factory=list)
+    expired: int = 0
+    base: FileSet = field(default_factory=lambda: ({}, {}))
 
     @classmethod
-    def of(cls, log: Mapping[str, str]) -> Reader:
-        """`log` maps file names to texts."""
+    def of(cls, log: Mapping[str, str], checkpoint: Optional[Reader] = None) -> Reader:
+        """`log` maps file names to texts. A log whose oldest entries are expired needs its checkpoint."""
         numbered = {int(name[:20]): text for name, text in log.items() if re.fullmatch(r"\d{20}\.json", name)}
-        if sorted(numbered) != list(range(len(numbered))):
+        known = checkpoint if checkpoint and 0 not in numbered else cls()
+        if any(number not in numbered for number in range(known.expired, max(numbered, default=0))):
             raise Untrusted("an entry is missing")
-        return cls([read_lines(numbered[number]) for number in sorted(numbered)])
+        later = [read_lines(numbered[number]) for number in sorted(numbered) if number >= known.expired]
+        return cls([*known.entries[: known.expired], *later], known.expired, known.base)
 
     @classmethod
     def of_checkpoint(cls, packed: bytes, log: Mapping[str, Any]) -> Reader:
@@ -63,18 +72,21 @@ class Reader:
         head, *lines = (json.loads(line) for line in gzip.decompress(packed).decode("utf-8").split("\n") if line)
         if head["checkpoint"]["version"] > 1:
             raise Untrusted("a newer checkpoint")
-        entries: List[List[Dict[str, Any]]] = []
+        expired, files, tombstones = head["checkpoint"]["expired"], {}, {}
+        told, entries = [], []  # type: ignore[var-annotated]
         for action in lines:
-            if "entry" in action:
-                entry = action["entry"]
-                if log.get(f"{entry['version']:020d}.json") != (entry["size"], entry["modificationTime"], entry["fileId"]):
-                    raise Untrusted("a checkpoint of other entries")
+            if "base" in action:
+                files.update(action["base"]["files"])
+                tombstones.update({path: (size, retired) for path, size, retired in action["base"]["tombstones"]})
+            elif "entry" in action:
+                told.append(action["entry"])
                 entries.append([])
             else:
                 entries[-1].append(action)
-        if len(entries) != head["checkpoint"]["entries"]:
+        if [entry["version"] for entry in told] != list(range(head["checkpoint"]["entries"])):
             raise Untrusted("a part of a checkpoint")
-        return cls(entries)
+        is_exact = compare_entries(told, log, expired)
+        return cls(entries if is_exact else entries[:expired], expired, (files, tombstones))
 
     def infos(self) -> Iterator[Tuple[int, Dict[str, Any]]]:
         for version, actions in enumerate(self.entries):
@@ -120,9 +132,10 @@ class Reader:
         )
 
     def files_at(self, version: int) -> Tuple[Dict[str, int], Dict[str, Tuple[int, str]]]:
-        files: Dict[str, int] = {}
-        tombstones: Dict[str, Tuple[int, str]] = {}
-        for action in (action for actions in self.entries[: version + 1] for action in actions):
+        if version < self.expired - 1:
+            raise Untrusted("its details are expired")
+        files, tombstones = dict(self.base[0]), dict(self.base[1])
+        for action in (action for actions in self.entries[self.expired : version + 1] for action in actions):
             if "remove" in action:
                 files.pop(action["remove"]["path"], None)
                 tombstones[action["remove"]["path"]] = action["remove"]["size"], action["remove"]["retired"]
@@ -183,6 +196,19 @@ class Reader:
                 done.append(effect)
                 undone.clear()
         return found
+
+
+def compare_entries(told: List[Dict[str, int]], log: Mapping[str, Any], expired: int) -> bool:
+    """Whether a checkpoint is of exactly these entries; false if it is only right about the expired ones, of which some are missing."""
+    pairs = [((one["size"], one["modificationTime"], one["fileId"]), log.get(f"{one['version']:020d}.json")) for one in told]
+    if any(found is None for _, found in pairs[expired:]):
+        raise Untrusted("a checkpoint of more entries")
+    there = [(own, found) for own, found in pairs if found is not None]
+    if all(own == found for own, found in there):
+        return True
+    if len(there) == len(pairs) or any(own[0] != found[0] for own, found in there):
+        raise Untrusted("a checkpoint of other entries")
+    return False
 
 
 def read_lines(text: str) -> List[Dict[str, Any]]:
@@ -286,9 +312,25 @@ def joined(desk: Desk) -> None:
     desk.cleanup(EVERYTHING)
 
 
+def expired(desk: Desk) -> None:
+    """Runs whose backups are discarded, among them one that was rolled back, and later runs until their entries are gone."""
+    desk.settings = replace(desk.settings, log_retention_ms=DAY_MS)
+    compact_twice(desk)
+    desk.rollback()
+    desk.cleanup(EVERYTHING)
+    for nth in range(2, 8):
+        desk.world.files.namespace.advance(DAY_MS)
+        append(desk, nth)
+        desk.compact()
+    assert "00000000000000000000.json" not in texts_of_log(desk), "no entry is gone"
+
+
 STORIES: Dict[str, Callable[[Desk], None]] = {
     story.__name__: story
-    for story in (compact_twice, roll_back_and_forth, everything, killed_and_recovered, killed_in_a_cleanup, made_anew, joined)
+    for story in (
+        *(compact_twice, roll_back_and_forth, everything, killed_and_recovered, killed_in_a_cleanup, made_anew),
+        *(joined, expired),
+    )
 }
 
 
@@ -306,7 +348,15 @@ def desk(request: pytest.FixtureRequest) -> Desk:
 
 @pytest.fixture(scope="module")
 def reader(desk: Desk) -> Reader:
-    return Reader.of(texts_of_log(desk))
+    return Reader.of(texts_of_log(desk), read_checkpoint(desk))
+
+
+def read_checkpoint(desk: Desk) -> Reader:
+    """The newest one."""
+    listed = desk.world.files.look([desk.control.log])[desk.control.log].entries
+    *_, newest = sorted(entry.path for entry in listed if "checkpoint" in entry.name)
+    packed = desk.world.files.contents(desk.control.log)[newest]
+    return Reader.of_checkpoint(packed, {entry.name: (entry.length, entry.mtime_ms, entry.file_id) for entry in listed})
 
 
 def texts_of_log(desk: Desk) -> Dict[str, str]:
@@ -328,11 +378,12 @@ def test_it_finds_the_finished_runs(desk, reader):
 
 
 def test_it_finds_the_files_and_tombstones_of_every_version(desk, reader):
-    entries = dict(enumerate(text for _, text in sorted(texts_of_log(desk).items())))
-    assert len(entries) == desk.log().next_version
-    for version in entries:
-        told = files_at(entries, version)
+    assert len(reader.entries) == desk.log().next_version
+    for version in range(reader.expired, len(reader.entries)):
+        told = store.read_files_at(desk.world.cluster, desk.control, version)
         assert reader.files_at(version) == (told.files, told.tombstones)
+    for version in range(reader.expired):
+        assert desk.history(at=version).code is Exit.REFUSED
 
 
 def test_it_finds_the_backups_with_their_places_and_pins(desk, reader):
@@ -357,11 +408,7 @@ def test_it_knows_what_a_rollback_would_undo(desk, reader):
 
 
 def test_it_finds_the_same_in_a_checkpoint(desk, reader):
-    listed = desk.world.files.look([desk.control.log])[desk.control.log].entries
-    log = {entry.name: (entry.length, entry.mtime_ms, entry.file_id) for entry in listed}
-    *_, newest = sorted(entry.name for entry in listed if "checkpoint" in entry.name)
-    packed = desk.world.files.contents(desk.control.log)[names.join(desk.control.log, newest)]
-    found = Reader.of_checkpoint(packed, log)
+    found = read_checkpoint(desk)
     known = Reader(reader.entries[: len(found.entries)])
     assert (found.finished, found.backups, found.pinned, found.keys) == (known.finished, known.backups, known.pinned, known.keys)
     assert {key: [[one.place for one in stack] for stack in two] for key, two in found.stacks.items()} == {
@@ -371,9 +418,6 @@ def test_it_finds_the_same_in_a_checkpoint(desk, reader):
     assert {one.place: one.before for one in found.effects if one.place in needed} == {
         one.place: one.before for one in known.effects if one.place in needed
     }
-    entry = sorted(name for name in log if name.endswith("0.json"))[0]
-    with pytest.raises(Untrusted):
-        Reader.of_checkpoint(packed, {**log, entry: (1, 2, 3)})
 
 
 # -- against the files -----------------------------------------------------------------------------------------------
@@ -419,6 +463,49 @@ def test_the_places_of_the_backups_hold_their_files_and_nothing_of_ours_lies_els
 
 
 # -- what must stop it, and what must not ----------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[compact_twice, expired], ids=["all entries", "expired ones"])
+def checkpointed(request: pytest.FixtureRequest) -> Tuple[bytes, Dict[str, Any], Dict[str, str]]:
+    """A packed checkpoint; size, time and id of the entries; and their texts."""
+    desk = build(("dt",))
+    desk.compact()
+    append(desk, 9)
+    request.param(desk)
+    listed = desk.world.files.look([desk.control.log])[desk.control.log].entries
+    *_, newest = sorted(entry.path for entry in listed if "checkpoint" in entry.name)
+    packed = desk.world.files.contents(desk.control.log)[newest]
+    log = {entry.name: (entry.length, entry.mtime_ms, entry.file_id) for entry in listed if entry.name.endswith(".json")}
+    return packed, log, texts_of_log(desk)
+
+
+def test_a_checkpoint_is_of_the_entries_that_it_names(checkpointed):
+    packed, log, _ = checkpointed
+    oldest = min(log)
+    expired = Reader.of_checkpoint(packed, log).expired
+    with pytest.raises(Untrusted):
+        Reader.of_checkpoint(packed, {**log, oldest: (1, *log[oldest][1:])})
+    copied = {name: (size, 2, 3) for name, (size, _, _) in log.items()}
+    if "00000000000000000000.json" in log:
+        with pytest.raises(Untrusted):
+            Reader.of_checkpoint(packed, copied)
+    else:
+        assert len(Reader.of_checkpoint(packed, copied).entries) == expired > 0
+    del log[max(name for name in log if int(name[:20]) < len(Reader.of_checkpoint(packed, log).entries))]
+    with pytest.raises(Untrusted):
+        Reader.of_checkpoint(packed, log)
+
+
+def test_only_an_expired_entry_may_be_missing(checkpointed):
+    packed, log, texts = checkpointed
+    checkpoint = Reader.of_checkpoint(packed, log)
+    assert Reader.of(texts, checkpoint).expired == (0 if "00000000000000000000.json" in texts else checkpoint.expired)
+    if checkpoint.expired:
+        with pytest.raises(Untrusted):
+            Reader.of(texts)
+    first_needed = f"{checkpoint.expired:020d}.json"
+    with pytest.raises(Untrusted):
+        Reader.of({name: text for name, text in texts.items() if name != first_needed}, checkpoint)
 
 
 @pytest.fixture

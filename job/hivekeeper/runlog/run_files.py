@@ -518,7 +518,7 @@ def _are_files(items: List[Any]) -> bool:
     if set(map(type, found)) != {str} or any(set(map(type, column)) != {int} for column in numbers):
         return False
     lengths, *signed = numbers
-    in_range = 0 <= min(lengths) and max(lengths) <= HIGHEST and all(LOWEST <= min(column) and max(column) <= HIGHEST for column in signed)
+    in_range = min(lengths) >= 0 and max(lengths) <= HIGHEST and all(min(column) >= LOWEST and max(column) <= HIGHEST for column in signed)
     return in_range and names.are_file_names(found)
 
 
