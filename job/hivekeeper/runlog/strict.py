@@ -109,7 +109,7 @@ def _constant(text: str) -> NoReturn:
 
 
 def _may_have_long_number(text: str) -> bool:
-    """False only if no number in it has too many digits: asking each of the 400,000 numbers of 65,000 files takes long. Bounded in memory."""
+    """False only if no number in it has too many digits: asking each of 400,000 numbers of 65,000 files takes long. Bounded in memory."""
     return len(text) > LONG_TEXT or _LONG_NUMBER in text.encode("utf-8", "surrogatepass").translate(_ALL_DIGITS_AS_ONE)
 
 
