@@ -20,11 +20,13 @@ from support.contexts import a_context
 
 PAGE = Path(__file__).parents[2] / "docs" / "catalogue.md"
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+DAY_MS = 86_400_000
+FIRST_NIGHT_MS = 1_767_225_600_000 + 2 * 3_600_000
 RULES = Settings(min_quiet_ms=0, min_age_ms=0)
 
 
 class Filled:
-    """A database with two tables and a view, the catalogue of three commands on it, and Spark SQL over that."""
+    """A database with three tables and a view, the catalogue of five nights with a command each, and Spark SQL over that."""
 
     def __init__(self, driver, spark, root):
         self.cluster, self.spark, self.root = assemble(driver), spark, root
@@ -40,9 +42,20 @@ class Filled:
             spark.range(20).repartition(5).write.mode("append").parquet(f"{place}/dt={day}")
         spark.sql(f"CREATE TABLE {self.database}.text (id BIGINT) STORED AS TEXTFILE")
         spark.sql(f"CREATE VIEW {self.database}.totals AS SELECT count(*) AS n FROM {self.database}.events")
-        for number, command in enumerate((analyze, compact_swap, clean_up)):
-            context = a_context(self.cluster, Selection(databases=(self.database,)), f"2026010{number + 1}t020304z-1f0c", RULES)
-            catalogue.record(self.cluster, self.settings, (), command(context))
+        # Its files are no Parquet files.
+        spark.sql(f"CREATE EXTERNAL TABLE {self.database}.damaged (id BIGINT) STORED AS PARQUET LOCATION '{root}/damaged'")
+        for _ in range(2):
+            spark.sql("SELECT 'x' AS x").write.mode("append").text(f"{root}/damaged")
+        for night, command in enumerate((analyze, compact_swap, clean_up, compact_swap, analyze)):
+            if night == 3:
+                spark.range(20, 40).repartition(4).write.mode("append").parquet(f"{place}/dt=2026-01-02")
+            self.run_at_night(night, command)
+
+    def run_at_night(self, night, command):
+        """Run and record a command; the first night is the one of 1 January 2026."""
+        context = a_context(self.cluster, Selection(databases=(self.database,)), f"2026010{night + 1}t020304z-1f0c", RULES)
+        result = replace(command(context), started_ms=FIRST_NIGHT_MS + night * DAY_MS)
+        catalogue.record(self.cluster, self.settings, (), result)
 
     def ask(self, query):
         return [row.asDict() for row in self.spark.sql(query.replace("hivekeeper.", f"{self.settings.database}.")).collect()]
@@ -67,23 +80,78 @@ def test_the_page_has_ten_queries():
     assert len(QUERIES) == 10
 
 
+# Of each query the rows, without what depends on the version of Spark, the machine or the names of files: these only have a value.
+ANSWERS = [
+    [
+        {"table_name": "damaged", "files": 2, "files_saved": 1},
+        {"table_name": "events", "files": 2, "files_saved": 0},
+        {"table_name": "text", "files": None, "files_saved": None, "total_bytes": None},
+    ],
+    [
+        {"table_name": "damaged", "partition_name": "", "small_files": 2},
+        # Compacted files of a few rows are small still.
+        {"table_name": "events", "partition_name": "dt=2026-01-01", "small_files": 1},
+        {"table_name": "events", "partition_name": "dt=2026-01-02", "small_files": 1},
+    ],
+    [{"small": 4, "partitions_hit": 3}],
+    [{"table_name": "events", "files_before": 5, "files_after": 1, "files_saved": 4}],
+    [
+        {"day": "2026-01-02", "saved": 8, "discarded": 0, "bytes_given_back": 0},
+        {"day": "2026-01-03", "saved": None, "discarded": 10},
+        {"day": "2026-01-04", "saved": 4, "discarded": 0, "bytes_given_back": 0},
+    ],
+    [
+        {"table_name": "damaged", "week": 2922, "fewest": 2, "most": 2},
+        {"table_name": "events", "week": 2922, "fewest": 2, "most": 10},
+    ],
+    [{"reason_code": "other-format", "tables_left": 1, "for_example": "text"}],
+    [
+        {
+            "day": f"2026-01-{night}",
+            "run": f"202601{night}t020304z-1f0c",
+            "table_name": "damaged",
+            "partition_name": "",
+            "outcome": "refused",
+        }
+        for night in ("04", "02")
+    ],
+    [{"day": "2026-01-02", "swaps": 2}, {"day": "2026-01-04", "swaps": 1}],
+    [{}],
+]
+
+
 @pytest.mark.parametrize("number", range(10))
 def test_each_query_of_the_page_answers(filled, number):
-    rows = filled.ask(QUERIES[number])
-    if number == 1:
-        # Compacted files of a few rows are small still.
-        assert [row["small_files"] for row in rows] == [1, 1]
-    assert rows or "gap_ms" not in QUERIES[number]
+    rows, answer = filled.ask(QUERIES[number]), ANSWERS[number]
+    for row in rows:
+        assert row.pop("database_name", filled.database) == filled.database
+    # Partitions with the same number of files have no order.
+    rows = sorted(rows, key=lambda row: row["partition_name"]) if number == 1 else rows
+    assert [{key: value for key, value in row.items() if key in told} for row, told in zip(rows, answer)] == answer
+    assert len(rows) == len(answer)
+    assert all(value is not None for row, told in zip(rows, answer) for key, value in row.items() if key not in told)
+
+
+def test_what_backups_cost_is_what_their_files_cost(filled):
+    (row,) = filled.ask(QUERIES[9])
+    # Five files were merged into one, and their backup is a directory in directories.
+    assert row["in_backups"] > 5
+    assert row["live_objects"] >= 4
 
 
 def test_spark_reads_the_newest_state(filled):
     worst = filled.ask("SELECT * FROM hivekeeper.tables_now ORDER BY files DESC")
-    assert {row["table_name"]: (row["verdict"], row["files"]) for row in worst} == {"events": ("fine", 2), "text": ("refused", None)}
+    assert {row["table_name"]: (row["verdict"], row["files"]) for row in worst} == {
+        "events": ("fine", 2),
+        "damaged": ("compact", 2),
+        "text": ("refused", None),
+    }
     assert filled.ask("SELECT reason_code FROM hivekeeper.tables_now WHERE table_name = 'text'") == [{"reason_code": "other-format"}]
     saved = filled.ask("SELECT operation, files_saved, discarded_files FROM hivekeeper.savings_by_run")
-    assert {row["operation"]: (row["files_saved"], row["discarded_files"]) for row in saved} == {
-        "compact-swap": (8, 0),
-        "cleanup": (None, 10),
+    assert {(row["operation"], row["files_saved"], row["discarded_files"]) for row in saved} == {
+        ("compact-swap", 8, 0),
+        ("cleanup", None, 10),
+        ("compact-swap", 4, 0),
     }
     text = filled.ask("SELECT view_text FROM hivekeeper.metadata_views WHERE table_name = 'totals'")
     assert "count" in text[0]["view_text"]

@@ -661,6 +661,7 @@ def test_the_log_names_what_is_to_go_before_anything_goes(desk):
     assert (begun.finished, set(begun.discarding), begun.discarded) == (False, places, ())
     assert (ended.finished, ended.discarding, set(ended.discarded)) == (True, (), places)
 
+
 class Counting:
     """A port, and how often it was called; and how many paths it was asked to look at."""
 
