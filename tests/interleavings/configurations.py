@@ -21,7 +21,9 @@ COMPACT_JOINED = "compact, joined"
 
 @dataclass(frozen=True)
 class Configuration:
-    """`swapped`: an earlier run has compacted the unit. `coarse`: the clock advances only when told to."""
+    """`swapped`: an earlier run has compacted the unit. `discarded`: long ago, a cleanup has discarded its backup; a file has come since.
+    `coarse`: the clock advances only when told to.
+    """
 
     jobs: Tuple[str, ...]
     writers: Tuple[Tuple[Any, ...], ...] = ()
@@ -30,6 +32,7 @@ class Configuration:
     errors: int = 0
     switches: int = 3
     swapped: bool = False
+    discarded: bool = False
     coarse: bool = False
 
     def limited(self, most: int) -> Configuration:
@@ -120,6 +123,7 @@ CONFIGURATIONS: Dict[str, Configuration] = {
     "rollback, rollback": Configuration((ROLLBACK, ROLLBACK), APPEND, kills=1, swapped=True),
     "checkpoints": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True),
     "checkpoints, pause": Configuration((ROLLBACK_SHORTLY, COMPACT_SHORTLY), kills=0, lapses=1, swapped=True),
+    "checkpoints, expiry": Configuration((COMPACT_SHORTLY, ROLLBACK_SHORTLY, RECOVER), kills=1, swapped=True, discarded=True),
     **{f"joined: {name}": configuration for name, configuration in JOINED.items()},
     "cleanup, open stream": Configuration((CLEANUP, RECOVER), one("append_to_old", "b1"), kills=1, swapped=True),
     "cleanup, errors": Configuration((CLEANUP, RECOVER), kills=1, errors=2, swapped=True),
@@ -149,6 +153,8 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
         if any(writer[0] == "append_to_old" for writer in configuration.writers):
             (old,) = (node for path, node in world.files_below(RUNS) if path.endswith("/s1.parquet"))
             old.is_open = True
+    if configuration.discarded:
+        world = discard_long_ago(explorer, world)
     if configuration.coarse:
         world.namespace.coarse_ms = 0
         for _, node in world.namespace.walk(ROOT):
@@ -159,6 +165,18 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
     )
     budget = Budget(configuration.kills, configuration.lapses, configuration.errors, configuration.switches)
     return explorer, explorer.first(explorer.freezer.freeze(world), (*runners, *writers), budget)
+
+
+def discard_long_ago(explorer: Explorer, world: World) -> World:
+    """The backup is discarded, all entries of the log are older than any to come, and a new file gives the next runs something to do."""
+    world = explorer.freezer.thaw(explorer.run_alone(explorer.freezer.freeze(world), CLEANUP, 81))
+    for _, node in world.files_below(CONTROL.log):
+        node.mtime_ms = 0
+    assert not any(path.endswith(f"{ORIGINAL[0]}.parquet") for path, _ in world.files_below(RUNS)), "the backup is not discarded"
+    world.namespace.made.clear()
+    add_file(world, f"{LIVE}/n1.parquet", DataFile(("n1",)))
+    world.facts.add(("told", "n1"))
+    return world
 
 
 __all__ = ["CONFIGURATIONS", "CONTROL", "Configuration", "begin"]

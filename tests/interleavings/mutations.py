@@ -69,6 +69,13 @@ MUTATIONS = {
         "pause, recover",
         most=1,
     ),
+    "keeping an entry that the last checkpoint alone marks as expired": Mutation(
+        "runlog/store.py",
+        "for version in range(former.expired) if version in listed))",
+        "for version in range(expired) if version in listed))",
+        "checkpoints, expiry",
+        most=1,
+    ),
     "taking the tail away": Mutation(
         JOINS,
         'return self._take(self._in_live(self._join.tail), "tail")',

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Dict, Iterator, List, Mapping, Sequence, Set
+from typing import Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RUN_DIRECTORY
 from hivekeeper.runlog import checkpoint, strict
+from hivekeeper.runlog.checkpoint import Checkpoint
 from hivekeeper.runlog.entry_reader import read_entry
 from hivekeeper.runlog.history import LoggedRun
 from hivekeeper.runlog.strict import UnreadableRecord
 from interleavings.runners import TABLE
 from interleavings.world import World
 from interleavings.writers import LIVE, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
-from support.fakes.files import info
+from support.fakes.files import Node, info
 from support.fakes.rows import DataFile
 
 LOG = f"{ROOT}/.hivekeeper/log"
@@ -109,11 +110,18 @@ def _judge_log(world: World) -> Iterator[str]:
     files = dict(world.files_below(LOG))
     numbers = {path: names.log_version(names.base(path)) for path in files}
     listed = {number: info(path, files[path]) for path, number in numbers.items() if number is not None}
-    entries = [read_entry(files[file.path].content.splitlines(), version, file.path) for version, file in sorted(listed.items())]
-    for path, node in files.items():
-        if names.checkpoint_version(names.base(path)) is not None:
-            yield from _judge_checkpoint(path, node.content, listed, entries)
-    finished = [entry.run for entry in entries if entry.finished]
+    entries = {version: read_entry(files[file.path].content.splitlines(), version, file.path) for version, file in sorted(listed.items())}
+    found, unusable = _read_checkpoints(files, listed)
+    yield from unusable
+    for each in found:
+        yield from _judge_checkpoint(each, entries)
+    runs = {version: run for each in found for version, run in each.runs.items()}
+    if any(sum(version in each.runs for each in found) < 2 for version in runs.keys() - entries.keys()):
+        yield "what is left of an expired entry is in one checkpoint only"
+    runs.update(entries)
+    if sorted(runs) != list(range(len(runs))):
+        yield "an entry of the log is gone"
+    finished = [run.run for run in runs.values() if run.finished]
     if len(set(finished)) < len(finished):
         yield "a run is twice in the log"
     directories = {RUN_DIRECTORY.fullmatch(name) for name in _names_in(world, RUNS)}
@@ -121,14 +129,22 @@ def _judge_log(world: World) -> Iterator[str]:
         yield "a run that is not in the log is left"
 
 
-def _judge_checkpoint(path: str, content: bytes, listed: Mapping[int, FileInfo], entries: Sequence[LoggedRun]) -> Iterator[str]:
-    """A checkpoint is whole, of the entries that are there, and says of their units what they say."""
-    try:
-        found = checkpoint.read(strict.lines_of(checkpoint.decompress([content], path), path), path, listed)
-    except UnreadableRecord as broken:
-        yield f"a checkpoint cannot be used: {broken}"
-        return
-    if any(found.runs[version].units != entries[version].units for version in found.runs):
+def _read_checkpoints(files: Mapping[str, Node], listed: Mapping[int, FileInfo]) -> Tuple[List[Checkpoint], List[str]]:
+    """The checkpoints, and why others cannot be used."""
+    found, unusable = [], []
+    for path, node in files.items():
+        if names.checkpoint_version(names.base(path)) is not None:
+            try:
+                found.append(checkpoint.read(strict.lines_of(checkpoint.decompress([node.content], path), path), path, listed))
+            except UnreadableRecord as broken:
+                unusable.append(f"a checkpoint cannot be used: {broken}")
+    return found, unusable
+
+
+def _judge_checkpoint(found: Checkpoint, entries: Mapping[int, LoggedRun]) -> Iterator[str]:
+    """A checkpoint says of the units of each entry what the entry says; of an expired one only some are left."""
+    told = [(run, entries[version]) for version, run in found.runs.items() if version in entries]
+    if any(run.units != entry.units if not run.expired else not set(run.units) <= set(entry.units) for run, entry in told):
         yield "a checkpoint says something else than the log"
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hivekeeper.names import base, log_version
 from interleavings import runners
 from interleavings.configurations import CONFIGURATIONS, begin
 from interleavings.mutations import MUTATIONS, explore_mutated
+from interleavings.promises import LOG
 
 PAGE = (Path(__file__).parents[2] / "docs" / "swap.md").read_text("utf-8")
 WHEN = re.compile(" (in the gap|in an outage|after the swap)$")
@@ -27,6 +29,7 @@ QUICK = [
     "rollback, overwrite directory",
     "rollback, rollback",
     "checkpoints",
+    "checkpoints, expiry",
     "cleanup, open stream",
     "cleanup, errors",
     "joined: alone",
@@ -73,6 +76,20 @@ def test_an_exploration_that_may_not_go_on_says_that_it_is_incomplete(monkeypatc
     found = explorer.explore(first, may_go_on=lambda: False)
     assert not found.complete
     assert found.states >= 10
+
+
+def test_entries_expire_in_the_configuration_that_is_about_it():
+    explorer, first = begin(CONFIGURATIONS["checkpoints, expiry"].limited(1))
+    judge, oldest = explorer.judge_end, set()
+
+    def look(world):
+        oldest.add(min(version for path, _ in world.files_below(LOG) for version in [log_version(base(path))] if version is not None))
+        return judge(world)
+
+    explorer.judge_end = look
+    explorer.explore(first)
+    # Two runs that end leave none of the three old entries. A kill leaves all of them, or some if it comes while they are removed.
+    assert oldest == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
