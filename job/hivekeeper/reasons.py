@@ -234,6 +234,13 @@ class Code(Coded):
     )
     NEEDED_BY_ROLLBACK = Topic.BACKUPS, None, "an older backup of its unit stays, and a rollback to that one needs it", "nothing"
     UNIT_IN_QUARANTINE = Topic.BACKUPS, None, "its unit is in quarantine", "find out why the compaction of this unit fails"
+    OF_FORMER_TABLE = (
+        Topic.BACKUPS,
+        None,
+        "of another table that lay at this place: one that was dropped, also if it was created again under the same name, or moved away",
+        "copy what somebody needs of it; `cleanup --former-tables` lets it go "
+        "([old files of a former table](retention.md#old-files-of-a-former-table))",
+    )
     NOT_KEPT = Topic.BACKUPS, None, "no rule that is set keeps it: it goes", "nothing"
     BACKUP_SHOWN = (
         Topic.BACKUPS,

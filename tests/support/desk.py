@@ -62,8 +62,8 @@ class Desk:
 
         return rollback.rollback(self._context(where, dry_run=dry_run, confirm=confirm), undo)
 
-    def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False) -> CommandResult:
-        return cleanup.clean_up(self._context(settings=replace(rules, discard=how), dry_run=dry_run))
+    def cleanup(self, rules: Settings = EVERYTHING, how: str = "delete", dry_run: bool = False, former: bool = False) -> CommandResult:
+        return cleanup.clean_up(self._context(settings=replace(rules, discard=how), dry_run=dry_run, former_tables=former))
 
     def forget(self, dry_run: bool = False) -> CommandResult:
         return forget.forget(self._context(dry_run=dry_run))

@@ -92,7 +92,11 @@ COMMANDS: Mapping[str, Callable[[Context, argparse.Namespace], CommandResult]] =
     "compact": lambda context, _: compact_swap.compact_swap(context),
     "verify": lambda context, parsed: verify.verify(context, parsed.of_run, parsed.level),
     "rollback": lambda context, parsed: rollback.rollback(context, parsed.of_run),
-    "cleanup": lambda context, parsed: cleanup_orphans.clean_up_orphans(context) if parsed.orphans else cleanup.clean_up(context),
+    "cleanup": lambda context, parsed: (
+        cleanup_orphans.clean_up_orphans(context)
+        if parsed.orphans
+        else cleanup.clean_up(replace(context, former_tables=parsed.former_tables))
+    ),
     "forget": lambda context, _: forget.forget(context),
     "history": lambda context, parsed: (
         orphans.show_orphans(context)

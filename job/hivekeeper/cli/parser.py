@@ -167,6 +167,8 @@ def _add_cleanup(commands: Any) -> None:
     _add_selection(parser, no_where="its rules are about all partitions of a table")
     orphans = "instead: discard what dropped tables have left in each --database; the first time it is only marked (docs/retention.md)"
     parser.add_argument("--orphans", action="store_true", help=orphans)
+    former = "also those of tables that lay at the same place before and are gone, such as one that was dropped and created again"
+    parser.add_argument("--former-tables", action="store_true", help=former)
     _add_run_key(parser)
     _add_common(parser)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
@@ -10,11 +11,14 @@ from hivekeeper.commands import per_table, run_keys
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.config.settings import Settings
+from hivekeeper.config.value_types import write_duration
 from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, UnitNumber
+from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster, Lock
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, table_id
@@ -22,17 +26,22 @@ from hivekeeper.runlog.history import Effect, History
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock, table_log
+from hivekeeper.steps.census import Census
 from hivekeeper.steps.cleanup import AskLives
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
+BY_HAND = "find out what became of that table; nothing of it is discarded as long as that is not certain"
+
 
 def clean_up(context: Context) -> CommandResult:
     """Judge the backups of every selected table, and discard those that may go."""
-    return per_table.run_on_tables(context, CLEANUP, clean_up_table)
+    census = Census(context.cluster) if context.former_tables else None
+    return per_table.run_on_tables(context, CLEANUP, partial(clean_up_table, census=census))
 
 
-def clean_up_table(context: Context, table: Table) -> TableOutcome:
+def clean_up_table(context: Context, table: Table, census: Optional[Census] = None) -> TableOutcome:
+    """`census`: of all tables, to let go also of the backups of other tables that lay here and are gone."""
     cluster, settings = context.cluster, context.settings_for(table.full_name)
     table, control = find_control(cluster, table, settings)
     if control is None:
@@ -40,7 +49,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
     if context.dry_run:
         ownership.require_own_records(cluster, table, control, settings.trusted_owners)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
-        verdicts, _ = judge(cluster, table, control, history, settings)
+        verdicts, _ = judge(cluster, table, control, history, settings, census)
         backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
         return TableOutcome(table.full_name, backups=backups, window=retention.find_window(history, verdicts, cluster.clock.now_ms()))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
@@ -50,7 +59,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
         if answered is not None:
             return replace(answered, recovered=recovered)
         with timed(cluster, Step.PLAN):
-            verdicts, lives = judge(cluster, table, control, history, settings)
+            verdicts, lives = judge(cluster, table, control, history, settings, census)
         window = retention.find_window(history, verdicts, cluster.clock.now_ms())
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
@@ -61,7 +70,7 @@ def clean_up_table(context: Context, table: Table) -> TableOutcome:
 
 
 def judge(
-    cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings
+    cluster: Cluster, table: Table, control: ControlPaths, history: History, settings: Settings, census: Optional[Census] = None
 ) -> Tuple[Tuple[Verdict, ...], Mapping[str, str]]:
     """A verdict for each backup, and where the units are; without a backup that may go, the metastore is not asked for them.
 
@@ -69,11 +78,28 @@ def judge(
     """
     retention.refuse_contradiction(settings, table.full_name)
     verdicts = retention.judge_backups(history, settings, cluster.clock.now_ms())
+    verdicts = retention.keep_former(history, verdicts, _why_keep_former(cluster, table, history, settings, census))
     if all(verdict.keep for verdict in verdicts):
         return verdicts, {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
     return retention.keep_shown(history, verdicts, control, lives), lives
+
+
+def _why_keep_former(
+    cluster: Cluster, table: Table, history: History, settings: Settings, census: Optional[Census]
+) -> Mapping[str, Reason]:
+    """By its id, why the backups of each other table that lay here stay. Who has the place now decides nothing about them."""
+    former = retention.find_former(history, table_id(table))
+    kept = {one: retention.why_former(one, table.full_name) for one in former}
+    if census is None:
+        return kept
+    # Old files may be months old when somebody drops the table by mistake.
+    if former and cluster.clock.now_ms() - table.create_time * 1000 < settings.min_age_ms:
+        since = f"{table.full_name}, which lies in its place, was created less than min_age ({write_duration(settings.min_age_ms)}) ago"
+        return {one: Reason(Code.TOO_YOUNG, since) for one in former}
+    found = {one: rules.why_perhaps_there([one], census.tables()) for one in former}
+    return {one: replace(kept[one], what=f"{kept[one].what}, and {why}", next=BY_HAND) for one, why in found.items() if why}
 
 
 def carry_out(

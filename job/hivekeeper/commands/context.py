@@ -21,7 +21,8 @@ def go_on(_planned: TableOutcome) -> bool:
 class Context:
     """One run of a command. `run` is its id, `run_key` the scheduler's, "" for none.
 
-    `confirm` gets the plan for a table and returns whether to go on.
+    `confirm` gets the plan for a table and returns whether to go on. `former_tables`: whether a cleanup may also take the old files of
+    other tables that lay at a table's place.
     """
 
     cluster: Cluster
@@ -32,3 +33,4 @@ class Context:
     dry_run: bool = False
     confirm: Callable[[TableOutcome], bool] = go_on
     run_key: str = ""
+    former_tables: bool = False

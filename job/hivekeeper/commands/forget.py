@@ -5,8 +5,9 @@ Deletes only records, and backup tables that show nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import quoting
 from hivekeeper.commands import per_table
@@ -16,23 +17,27 @@ from hivekeeper.errors import Refused, Unusable
 from hivekeeper.jail import Jail, confine
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths
+from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
 from hivekeeper.plan.retention import Backup
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, Forgotten, TableOutcome
 from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import table_id
+from hivekeeper.runlog.history import History
 from hivekeeper.steps import backup_tables, finish, identity, ownership, removal, run_directory, table_lock
+from hivekeeper.steps.census import Census
 
 FORGET = "forget"
 
 
 def forget(context: Context) -> CommandResult:
     """Remove what Hivekeeper keeps of each selected table."""
-    return per_table.run_on_tables(context, FORGET, partial(_forget_table, {}))
+    return per_table.run_on_tables(context, FORGET, partial(_forget_table, {}, Census(context.cluster)))
 
 
-def _forget_table(removed: Dict[str, List[ControlPaths]], context: Context, table: Table) -> TableOutcome:
+def _forget_table(removed: Dict[str, List[ControlPaths]], census: Census, context: Context, table: Table) -> TableOutcome:
     settings = context.settings_for(table.full_name)
     table, control = find_control(context.cluster, table, settings)
     own = control or ControlPaths.of(table.location, table.partitioned)
@@ -41,10 +46,10 @@ def _forget_table(removed: Dict[str, List[ControlPaths]], context: Context, tabl
     cluster = confine(context.cluster, Jail.of_records(table.full_name, *places))
     found: Optional[Forgotten] = None
     if control is None or context.dry_run:
-        found = _look(cluster, table, control) if control else None
+        found = _look(cluster, census, table, control) if control else None
     else:
         with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-            found, aside = _set_aside(context, cluster, table, control, lock)
+            found, aside = _set_aside(replace(context, cluster=cluster), census, table, control, lock)
         # Only now: the lock, which is in it, is released.
         removal.delete_records(cluster.files, aside)
     if not context.dry_run:
@@ -53,19 +58,20 @@ def _forget_table(removed: Dict[str, List[ControlPaths]], context: Context, tabl
     return TableOutcome(table.full_name, None if context.dry_run or shown is None else context.run, forgotten=shown)
 
 
-def _look(cluster: Cluster, table: Table, control: ControlPaths) -> Forgotten:
+def _look(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:
     """What would be removed. Raises Refused if anything is still needed."""
     ownership.require_own_records(cluster, table, control, cluster.trusted_owners)
-    found = _describe(cluster, table, control)
+    found = _describe(cluster, census, table, control)
     records = store.find_runs(cluster.files, control)
     known = {control.run(name).top for name in records}
     _refuse_strangers(table, [path for path in removal.find_strangers(cluster.files, control) if path not in known])
     return found
 
 
-def _set_aside(context: Context, cluster: Cluster, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, ControlPaths]:
+def _set_aside(context: Context, census: Census, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, ControlPaths]:
     """Drop the backup tables, then set the control directory aside. Killed between: the next one does the rest."""
-    found = _describe(cluster, table, control)
+    cluster = context.cluster
+    found = _describe(cluster, census, table, control)
     finish.tidy_up(cluster, table, control)
     _require_dropped(cluster, table, control)
     _refuse_strangers(table, removal.find_strangers(cluster.files, control))
@@ -85,7 +91,7 @@ def _finish(cluster: Cluster, table: Table, leftovers: List[ControlPaths]) -> No
             )
 
 
-def _describe(cluster: Cluster, table: Table, control: ControlPaths) -> Forgotten:
+def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:
     """What Hivekeeper has of a table. Raises Refused if the table, or a reader of its log, still needs it."""
     require_own_place(cluster, table, control)
     history = identity.know_history(cluster, table, store.read_history(cluster, control))
@@ -95,15 +101,26 @@ def _describe(cluster: Cluster, table: Table, control: ControlPaths) -> Forgotte
         raise _needed(table, what, f"hivekeeper recover --table {quoting.shell(table.full_name)}")
     backups = retention.list_backups(history)
     if backups:
-        raise _needed(table, *_explain_backups(table, backups))
+        raise _needed(table, *_explain_backups(table, backups, retention.find_former(history, table_id(table))))
+    _refuse_log_of_other(census, table, history)
     entries = store.list_log(cluster.files, control)[0]
     return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history))
 
 
-def _explain_backups(table: Table, backups: Sequence[Backup]) -> Tuple[str, str]:
+def _refuse_log_of_other(census: Census, table: Table, history: History) -> None:
+    """Raise Refused if the log is also about another table, which may only have been renamed or moved away: it needs its records."""
+    others = rules.ids_of(history) - {table_id(table), ""}
+    why = rules.why_perhaps_there(others, census.tables()) if others else ""
+    if why:
+        what = f"its log is also about {sorted(rules.names_of(others))[0]}, and {why}"
+        raise _needed(table, what, "find out what became of that table, and whether it needs these records")
+
+
+def _explain_backups(table: Table, backups: Sequence[Backup], former: Collection[str]) -> Tuple[str, str]:
     """What is left, and what to do."""
     what = f"{len(backups)} backups of it are left" if len(backups) > 1 else f"the backup of run {backups[0].run} is left"
-    then = f"hivekeeper cleanup --table {quoting.shell(table.full_name)}, which says when each may go"
+    option = " --former-tables" if former else ""
+    then = f"hivekeeper cleanup{option} --table {quoting.shell(table.full_name)}, which says when each may go"
     pinned = [backup.run for backup in backups if backup.pinned]
     if not pinned:
         return what, then

@@ -83,6 +83,8 @@ def _show_partitions(
     retention.refuse_contradiction(settings, name)
     history = identity.know_history(cluster, table, history)
     verdicts: Sequence[Verdict] = retention.judge_backups(history, settings, cluster.clock.now_ms())
+    former = {one: retention.why_former(one, name) for one in retention.find_former(history, table_id(table))}
+    verdicts = retention.keep_former(history, verdicts, former)
     if control is not None and any(verdict.going for verdict in verdicts):
         verdicts = retention.keep_shown(history, verdicts, control, find_lives(cluster, table))
     kept = [KeptFiles(verdict.backup, effect, True, why) for verdict in verdicts for effect, why in verdict.staying]

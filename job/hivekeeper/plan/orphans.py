@@ -138,13 +138,17 @@ def why_not_dropped(ids: Collection[str], database: str, tables: Iterable[Table]
     No statement changes a table's creation time, and none takes it over, so a table that was renamed or moved still has it, under any name
     and in any database.
     """
-    created = {id.rpartition("@")[2] for id in ids}
-    if not all(one.isdigit() and int(one) for one in created):
-        return "its log does not say when its table was created"
     others = sorted(name for name in names_of(ids) if name.partition(".")[0] != database)
-    if others:
+    if others and all(map(_created, ids)):
         return f"its log is about {others[0]}, which is not in the database {database}"
-    times, known = {int(one) for one in created}, False
+    return why_perhaps_there(ids, tables)
+
+
+def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
+    """Why one of these tables may still be there, under whatever name and in any database; "" if none is. `tables` are those of all databases."""
+    if not all(map(_created, ids)):
+        return "its log does not say when its table was created"
+    times, known = set(map(_created, ids)), False
     for table in tables:
         known = True
         if table.create_time in times:
@@ -153,6 +157,12 @@ def why_not_dropped(ids: Collection[str], database: str, tables: Iterable[Table]
             return f"the metastore does not say when {table.full_name} was created: it may be that table"
     # That of a test, or an empty one after a failed restore.
     return "" if known else "the metastore has no table at all: is it the right one?"
+
+
+def _created(id: str) -> int:
+    """When the table was created, 0 if that is not known."""
+    created = id.rpartition("@")[2]
+    return int(created) if created.isdigit() else 0
 
 
 def why_shared(

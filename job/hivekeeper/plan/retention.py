@@ -7,9 +7,10 @@ are those of Apache Hudi's cleaner (KEEP_LATEST_COMMITS and KEEP_LATEST_FILE_VER
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from datetime import datetime, timezone
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
 from hivekeeper.config.settings import VERIFIED, Settings
 from hivekeeper.config.value_types import write_duration
 from hivekeeper.errors import UsageError
@@ -273,6 +274,33 @@ def find_window(history: History, verdicts: Sequence[Verdict], now_ms: int) -> O
             runs += 1
             window = Window(runs, max(0, now_ms - verdict.backup.timestamp_ms))
     return window
+
+
+def find_former(history: History, own: str) -> FrozenSet[str]:
+    """The ids of the other tables of which old files or records are left; `own` is the id of the table that is there now."""
+    left = {effect.table_id for effect in history.standing} | {run.table_id for run in history.records}
+    return frozenset(left - {own})
+
+
+def why_former(table_id: str, table: str) -> Reason:
+    name, _, created = table_id.rpartition("@")
+    when = f", created {datetime.fromtimestamp(int(created), timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if created.isdigit() else ""
+    return Reason(
+        Code.OF_FORMER_TABLE,
+        f"it is of another table that lay here ({name or 'its name is not known'}{when})",
+        f"when nobody needs its rows: hivekeeper cleanup --former-tables --table {quoting.shell(table)}",
+    )
+
+
+def keep_former(history: History, verdicts: Sequence[Verdict], keep: Mapping[str, Reason]) -> Tuple[Verdict, ...]:
+    """The same verdicts, but what is of one of the tables in `keep`, by their ids, stays for the reason given there."""
+    of_run = {run.version: run.table_id for run in history.runs}
+    why_stay = {effect.key: keep.get(effect.table_id) for verdict in verdicts for effect in verdict.going}
+    found = []
+    for verdict in verdicts:
+        why = keep.get(of_run[verdict.backup.version]) if verdict.record_goes else None
+        found.append(Verdict(verdict.backup, why) if why else _keep_also(verdict, why_stay))
+    return tuple(found)
 
 
 def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPaths, lives: Mapping[str, str]) -> Tuple[Verdict, ...]:

@@ -242,8 +242,8 @@ def test_the_backups_of_a_table_created_again_with_other_partition_columns_are_d
     desk.compact()
     create_again(desk, columns)
     if interrupted:
-        desk.kill_before(["rename_exact", "/held/u00002"], desk.cleanup)
-    assert desk.cleanup().code is Exit.DONE
+        desk.kill_before(["rename_exact", "/held/u00002"], lambda: desk.cleanup(former=True))
+    assert desk.cleanup(former=True).code is Exit.DONE
     assert (desk.run_directories(), desk.log().standing) == ([], ())
     assert desk.history().code is Exit.DONE
 

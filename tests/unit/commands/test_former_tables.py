@@ -1,0 +1,121 @@
+"""Old files of a table that lay where another one lies now: dropped and created again, or with its place taken by somebody else's table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.config.settings import Settings
+from hivekeeper.reasons import Code
+from support.desk import EVERYTHING, Desk
+from support.leftovers import DAY_MS, SHAPES, build, wait
+
+TAKERS = ["loader.mine", "sales.mine", "sales.events"]
+
+
+@pytest.fixture(params=list(SHAPES))
+def desk(request):
+    return build(request.param)
+
+
+def take_place(desk, taker, moved=False):
+    """The desk of a table that got the place of a dropped, or moved, one, on which nothing was run yet."""
+    world, old = desk.world, desk.world.table(desk.table)
+    wait(desk, 30)
+    world.catalog.drop_table(desk.table)
+    world.wait(2 * 3_600_000)
+    database, _, name = taker.partition(".")
+    created = world.clock.now_ms() // 1000
+    world.catalog.add_table(replace(old, database=database, name=name, create_time=created, owner="loader"), [])
+    if moved:
+        world.add_table(replace(old, name="moved", location="hdfs://nn/elsewhere/moved"), {})
+    # An external table's directory, outside those of all databases.
+    world.catalog.homes.pop("sales", None)
+    world.wait(2 * 3_600_000)
+    theirs = Desk(world, taker)
+    theirs.runs = list(desk.runs)
+    return theirs
+
+
+def old_files(desk):
+    return sorted(path for path in desk.world.files.contents(desk.control.top) if "/retired/" in path)
+
+
+def reasons(result):
+    return {backup.why.code for backup in result.tables[0].backups}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize("moved", [False, True], ids=["dropped", "renamed and moved"])
+def test_the_old_files_of_a_table_stay_whatever_lies_in_its_place_now(desk, taker, moved):
+    theirs = take_place(desk, taker, moved)
+    before = old_files(theirs)
+    assert reasons(theirs.cleanup(Settings(), dry_run=True)) == reasons(theirs.cleanup(Settings())) == {Code.OF_FORMER_TABLE}
+    assert theirs.history(partitions=True).tables[0].old_files[0].why.code is Code.OF_FORMER_TABLE
+    assert before and old_files(theirs) == before
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_they_go_when_an_operator_asks_for_those_of_former_tables(desk, taker):
+    theirs = take_place(desk, taker)
+    refused = theirs.forget()
+    assert (refused.code, "cleanup --former-tables" in refused.tables[0].problem.next) == (Exit.REFUSED, True)
+    wait(theirs, 8)
+    assert theirs.cleanup(Settings(), former=True).code is Exit.DONE
+    assert (old_files(theirs), theirs.log().standing) == ([], ())
+    assert theirs.forget().code is Exit.DONE
+    assert not theirs.world.files.contents(theirs.control.top)
+
+
+def test_they_stay_as_long_as_a_young_backup_when_the_other_table_was_just_created(desk):
+    theirs = take_place(desk, "sales.events")
+    before = old_files(theirs)
+    assert reasons(theirs.cleanup(Settings(), former=True)) == {Code.TOO_YOUNG}
+    assert old_files(theirs) == before
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_those_of_a_table_that_may_have_been_renamed_stay_also_when_an_operator_asks(desk, taker):
+    theirs = take_place(desk, taker, moved=True)
+    before = old_files(theirs)
+    result = theirs.cleanup(EVERYTHING, former=True)
+    assert reasons(result) == {Code.OF_FORMER_TABLE}
+    assert "sales.moved was created in the same second" in result.tables[0].backups[0].why.what
+    assert old_files(theirs) == before
+
+
+def test_its_own_old_files_go_beside_those_of_a_former_table(desk):
+    theirs = take_place(desk, "sales.events")
+    kept = old_files(theirs)
+    if theirs.world.table(theirs.table).partitioned:
+        theirs.world.make_partition(theirs.table, "dt=1")
+    unit = "dt=1" if theirs.world.table(theirs.table).partitioned else ""
+    theirs.append(unit, "a", "b", "c")
+    assert theirs.compact().code is Exit.DONE
+    assert len(old_files(theirs)) > len(kept)
+    assert theirs.cleanup().code is Exit.DONE
+    assert old_files(theirs) == kept
+
+
+def test_the_record_of_a_backup_of_a_former_table_stays_too():
+    desk = build("flat", compactions=1)
+    desk.backup()
+    theirs = take_place(desk, "loader.mine")
+    theirs.cleanup()
+    assert len(theirs.log().records) == 1
+    theirs.cleanup(former=True)
+    assert theirs.log().records == ()
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["dropped", "renamed and moved"])
+def test_forget_takes_the_log_of_a_former_table_only_if_that_is_certainly_gone(desk, moved):
+    desk.world.wait(30 * DAY_MS)
+    assert desk.cleanup().code == 0
+    theirs = take_place(desk, "loader.mine", moved)
+    result = theirs.forget()
+    assert result.code is (Exit.REFUSED if moved else Exit.DONE)
+    assert (theirs.log().runs != ()) is moved
+    if moved:
+        assert result.tables[0].problem.code is Code.RECORDS_NEEDED
