@@ -29,8 +29,8 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.runlog.run_files import CLEANUP, RunPlan
+from hivekeeper.steps import finish, ownership, recover, removal, table_lock
 from hivekeeper.steps import orphans as finding
-from hivekeeper.steps import ownership, recover, removal, table_lock
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.observe import find_existing, qualify_table
 
@@ -149,8 +149,9 @@ class _Records:
     table: Table
     settings: Settings
     history: History
-    # Of interrupted runs.
+    # Of interrupted runs; and the directories of those of which no plan is seen, though they hold more than a run does before its plan.
     plans: Tuple[RunPlan, ...] = ()
+    unplanned: Tuple[str, ...] = ()
 
     @property
     def cluster(self) -> Cluster:
@@ -192,18 +193,19 @@ def _read(context: Context, census: Census, database: str, control: ControlPaths
     cluster = context.cluster
     history = store.read_history(cluster, control)
     bare = rules.former_table(history, control, database, None)
-    unfinished = [store.read_plan(cluster, bare, control.run(name)) for name in finding.find_unfinished(cluster, control, history)]
+    unfinished = {name: store.read_plan(cluster, bare, control.run(name)) for name in finding.find_unfinished(cluster, control, history)}
+    unplanned = tuple(name for name, known in unfinished.items() if not known and finish.holds_more(cluster.files, control.run(name)))
     kept = reversed(retention.list_backups(history))
     plan = next((plan for one in kept for plan in [store.read_plan(cluster, bare, control.run(one.directory))] if plan), None)
     table = rules.former_table(history, control, database, plan)
-    return _Records(context, census, database, control, table, settings, history, tuple(plan for plan in unfinished if plan))
+    return _Records(context, census, database, control, table, settings, history, tuple(filter(None, unfinished.values())), unplanned)
 
 
 def _why_not(records: _Records) -> str:
     """Why nothing in a control directory may be discarded, "" if it may."""
-    begun = [plan for plan in records.plans if plan.operation != CLEANUP]
+    begun = [plan.run for plan in records.plans if plan.operation != CLEANUP] or [store.run_of(name) for name in records.unplanned]
     if begun:
-        return f"run {begun[0].run} was interrupted: rows that readers miss may be there alone"
+        return f"run {begun[0]} was interrupted: rows that readers miss may be there alone"
     ids, tables = rules.ids_of(records.history, records.plans), records.census.tables()
     why = rules.why_not_dropped(ids, records.database, tables)
     homes = records.cluster.metastore.database_locations()

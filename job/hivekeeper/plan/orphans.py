@@ -145,7 +145,7 @@ def why_not_dropped(ids: Collection[str], database: str, tables: Iterable[Table]
 
 
 def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
-    """Why one of these tables may still be there, under whatever name and in any database; "" if none is. `tables` are those of all databases."""
+    """Why one of these tables may still be there, under whatever name and in any database; "" if none is. `tables`: all there are."""
     if not all(map(_created, ids)):
         return "its log does not say when its table was created"
     times, known = set(map(_created, ids)), False

@@ -6,7 +6,7 @@ Never touches a data file.
 from __future__ import annotations
 
 import logging
-from typing import Dict, Iterable, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot, Table
@@ -137,15 +137,27 @@ def remove_unplanned(files: Files, paths: RunPaths) -> bool:
     directory, for copies and their certificates, and went no further.
     Never as a tree: a plan also seems to be missing while somebody has exchanged the control directory, and then rows may lie here.
     """
-    entries = files.look([paths.top])[paths.top].entries
-    ours = {paths.stages, paths.clock, paths.checkpoint, paths.entry, paths.plan + ".part"}
-    ours.update(entry.path for entry in entries if _is_certificates(entry))
-    others = [entry for entry in entries if entry.path not in ours]
+    ours, others = _look_unplanned(files, paths)
     if not all(entry.is_dir and _remove_empty_or_gone(files, entry.path) for entry in others):
         return False
     for path in sorted(ours):
         files.delete_tree(path)
     return _remove_empty_or_gone(files, paths.top)
+
+
+def holds_more(files: Files, paths: RunPaths) -> bool:
+    """Whether the directory of a run holds more than one that died before its plan leaves there; reads only."""
+    _, others = _look_unplanned(files, paths)
+    inside = files.look([entry.path for entry in others if entry.is_dir], 1)
+    return any(not entry.is_dir or inside[entry.path].entries for entry in others)
+
+
+def _look_unplanned(files: Files, paths: RunPaths) -> Tuple[Set[str], List[FileInfo]]:
+    """What a run may leave in its directory before its plan, and what else is there."""
+    entries = files.look([paths.top])[paths.top].entries
+    ours = {paths.stages, paths.clock, paths.checkpoint, paths.entry, paths.plan + ".part"}
+    ours.update(entry.path for entry in entries if _is_certificates(entry))
+    return ours, [entry for entry in entries if entry.path not in ours]
 
 
 def _is_certificates(entry: FileInfo) -> bool:

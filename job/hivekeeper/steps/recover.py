@@ -115,8 +115,19 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
 
 
 def settle_orphaned(ask_lives: AskLives, run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
-    """Finish the cleanup of a table that is gone. Late files stay in its backups, which therefore stay too."""
+    """Finish the cleanup of a table that is gone. Late files stay in its backups, which therefore stay too.
+
+    Raises NeedsInvestigation for any other run: of these only the table's own recovery may move files. Its plan may have been hidden from
+    who looked before.
+    """
     run_directory.require_lock(run)
+    if plan.operation != CLEANUP:
+        raise NeedsInvestigation(
+            f"{run.table.full_name}: the interrupted run {plan.run} of a table that is gone is a {plan.operation}",
+            code=Code.UNKNOWN_FILES,
+            state=f"no file in {run.paths.top} was touched; rows that readers miss may be there alone",
+            next="find out what became of the table, and who had hidden the plan of this run when it was looked for",
+        )
     refuse_strangers(run, plan)
     plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
     units = _settle_units(run, plan, cleanup.discarder(run, plan, ask_lives(), ask_lives=ask_lives))

@@ -9,6 +9,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup_orphans
+from hivekeeper.model import Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import OrphanKind, OrphanState
 from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
@@ -343,6 +344,80 @@ def test_an_interrupted_run_in_them_keeps_everything(desk):
         assert (found.state, "was interrupted" in found.why) == (OrphanState.FOUND, True)
         wait(desk, 30)
     assert desk.world.picture() == before
+
+
+GAPS = {
+    "compact": ["rename_exact", "/ready/u00001"],
+    "rollback": ["rename_exact", "/restoring/u00001 hdfs"],
+    "rollback, begun": ["rename_exact", "/restoring/u00001"],
+}
+
+
+def hide_plan(desk, monkeypatch):
+    """As if somebody renamed the control directory away, and back, each time when the interrupted run's plan is asked for."""
+    stat, run, top = desk.world.files.stat, desk.runs[-1], desk.control.top
+    monkeypatch.setattr(desk.world.files, "stat", lambda path: None if path == f"{top}/runs/{run}/plan.json" else stat(path))
+
+
+@pytest.mark.parametrize("how", GAPS)
+def test_an_interrupted_run_of_which_the_plan_is_hidden_keeps_everything(desk, monkeypatch, how):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.kill_before(GAPS[how], getattr(desk, how.partition(",")[0]))
+    hide_plan(desk, monkeypatch)
+    drop(desk)
+    before = desk.world.picture()
+    for _ in range(2):
+        found = records(clean(desk, min_age_ms=0))
+        assert (found.state, "was interrupted" in found.why) == (OrphanState.FOUND, True)
+        wait(desk, 8)
+    assert desk.world.picture() == before
+
+
+def test_a_run_of_which_the_plan_is_seen_only_at_its_settling_is_not_settled_as_a_cleanup(desk, monkeypatch):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.kill_before(GAPS["rollback"], desk.rollback)
+    table, rows, entries = desk.world.table(desk.table), desk.world.rows_anywhere(), len(desk.log().runs)
+    hide_plan(desk, monkeypatch)
+    look, own = desk.world.files.look, f"{desk.control.top}/runs/{desk.runs[-1]}"
+    hidden = Snapshot(exists=False)
+    monkeypatch.setattr(
+        desk.world.files, "look", lambda asked, *most: {**look(asked, *most), **{path: hidden for path in asked if path == own}}
+    )
+    drop(desk)
+    clean(desk, min_age_ms=0)
+    wait(desk, 8)
+    result = clean(desk, min_age_ms=0)
+    assert [one.problem.code for one in result.tables if one.problem] == [Code.UNKNOWN_FILES]
+    desk.world.catalog.add_table(table, [])
+    assert (desk.world.rows_anywhere(), len(desk.log().runs)) == (rows, entries)
+
+
+def test_a_table_that_comes_back_gets_the_rows_of_its_interrupted_rollback(monkeypatch):
+    """It was dropped by mistake, and restored from a backup of the metastore."""
+    desk = build("flat")
+    desk.append("", "a", "b")
+    rows = desk.world.rows_of(desk.table)
+    desk.kill_before(GAPS["rollback"], desk.rollback)
+    table = desk.world.table(desk.table)
+    with monkeypatch.context() as hidden:
+        hide_plan(desk, hidden)
+        drop(desk)
+        clean(desk, min_age_ms=0)
+        wait(desk, 8)
+        clean(desk, min_age_ms=0)
+    desk.world.catalog.add_table(table, [])
+    wait(desk, 1)
+    result = desk.recover()
+    assert set(desk.world.rows_of(desk.table)) == set(rows), (result.code, result.tables)
+
+
+def test_what_a_run_left_that_was_killed_before_its_plan_keeps_nothing(desk, top):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b", "c")
+    desk.kill_before(["rename_exact", "plan.json"], desk.compact)
+    drop_and_mark(desk)
+    result = clean(desk)
+    assert records(result).state is OrphanState.REMOVED, result.tables
+    assert not desk.world.files.contents(top)
 
 
 @pytest.mark.parametrize("place", ["backup", "beside", "in the root", "around"])
