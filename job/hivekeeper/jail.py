@@ -17,6 +17,7 @@ from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
     Block,
+    CatalogueTable,
     Content,
     Differences,
     Exposed,
@@ -292,19 +293,19 @@ class JailedMetastore:
         self._require_catalogue(f"{name}.")
         self.inner.make_database(name, comment)
 
-    def make_catalogue_table(
-        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    def make_catalogue_table(self, table: CatalogueTable) -> bool:
+        self._require_catalogue(table.name, [table.location])
+        return self.inner.make_catalogue_table(table)
+
+    def make_catalogue_view(
+        self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str], owners: Sequence[str]
     ) -> bool:
-        self._require_catalogue(name, [location])
-        return self.inner.make_catalogue_table(name, location, columns, partition_column, parameters)
-
-    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
         self._require_catalogue(name)
-        return self.inner.make_catalogue_view(name, text, columns, parameters)
+        return self.inner.make_catalogue_view(name, text, columns, parameters, owners)
 
-    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
-        self._require_catalogue(name, places.values())
-        return self.inner.point_catalogue_table(name, parameters, places)
+    def point_catalogue_table(self, table: CatalogueTable, places: Mapping[str, str]) -> bool:
+        self._require_catalogue(table.name, [table.location, *places.values()])
+        return self.inner.point_catalogue_table(table, places)
 
     def _require_catalogue(self, name: str, places: Iterable[str] = ()) -> None:
         self.jail.require_database(name)

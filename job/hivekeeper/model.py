@@ -161,6 +161,22 @@ class Storage:
 
 
 @dataclass(frozen=True)
+class CatalogueTable:
+    """A table of the catalogue, `database.table`, as the metastore must have it: external, in Parquet, at `location`.
+
+    `columns`: Hive's types. One that differs in anything but its columns, lacks any of `parameters`, or belongs to neither this user nor
+    any of `owners` is somebody else's.
+    """
+
+    name: str
+    location: str
+    columns: Mapping[str, str]
+    partition_column: str
+    parameters: Mapping[str, str]
+    owners: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of the metastore. `kind` is its `tableType`: EXTERNAL_TABLE, MANAGED_TABLE, VIRTUAL_VIEW, …
 

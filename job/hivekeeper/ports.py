@@ -32,6 +32,7 @@ from hivekeeper.model import (
     OWNER_ONLY,
     Attributes,
     Block,
+    CatalogueTable,
     Content,
     Differences,
     Exposed,
@@ -373,17 +374,17 @@ class Metastore(Protocol):
     def make_database(self, name: str, comment: str) -> None:
         """Create a database at the place that the metastore chooses; no error if it exists."""
 
-    def make_catalogue_table(
-        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    def make_catalogue_table(self, table: CatalogueTable) -> bool:
+        """Create the table, or give ours these columns. Returns False, and changes nothing, if one of its name is not ours."""
+
+    def make_catalogue_view(
+        self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str], owners: Sequence[str]
     ) -> bool:
-        """Create the external Parquet table `name` (database.table), or give ours these columns and this location. Returns False, and
-        changes nothing, if there is a table or view of this name that lacks any of `parameters`.
+        """Create a view, or give ours this text. Returns False, and changes nothing, if there is a table, or a view that lacks any of
+        `parameters` or belongs to neither this user nor any of `owners`.
         """
 
-    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
-        """Create a view, or give ours this text; returns False like make_catalogue_table."""
-
-    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
+    def point_catalogue_table(self, table: CatalogueTable, places: Mapping[str, str]) -> bool:
         """Let a table have exactly these partitions, by their value, in these directories. Those that move change in one request. Touches
         no file. Returns False if the table is gone or not ours.
         """

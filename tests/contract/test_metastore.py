@@ -20,7 +20,7 @@ from hivekeeper.cluster.java_errors import Cause, metastore_error
 from hivekeeper.cluster.metastore import HiveMetastore
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Refused, Unusable
-from hivekeeper.model import Column, Partition, Table
+from hivekeeper.model import CatalogueTable, Column, Partition, Table
 from hivekeeper.ports import Metastore, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from support.fakes.files import FakeFiles, Killed
@@ -66,6 +66,11 @@ class FakeWorld:
     @property
     def catalog(self) -> Any:
         return self.metastore.catalog
+
+    def hand_over(self, table: Table, change: str) -> None:
+        purge = {**table.parameters, "external.table.purge": "true"}
+        changed = {"owner": {"owner": "mallory"}, "kind": {"kind": "MANAGED_TABLE"}, "purge": {"parameters": purge}}
+        self.catalog.put_table(replace(table, **changed[change]))
 
     def rename_partition(self, table: Table, old: str, new: str) -> None:
         list(self.hive.rename_partition(table.full_name, old, new))
@@ -188,6 +193,17 @@ class RealWorld:
             self.client.alter_partition(table.database, table.name, stored, self._keep_statistics())
         else:
             self.client.alter_table_with_environmentContext(table.database, table.name, stored, self._keep_statistics())
+
+    def hand_over(self, table: Table, change: str) -> None:
+        stored = self._stored(table, "")
+        if change == "owner":
+            stored.setOwner("mallory")
+        elif change == "kind":
+            stored.setTableType("MANAGED_TABLE")
+            stored.getParameters().remove("EXTERNAL")
+        else:
+            stored.getParameters().put("external.table.purge", "true")
+        self.client.alter_table_with_environmentContext(table.database, table.name, stored, self._keep_statistics())
 
     def _stored(self, table: Table, name: str) -> Any:
         return self.client.getPartition(table.database, table.name, name) if name else self.client.getTable(table.database, table.name)
@@ -1104,8 +1120,12 @@ CELLS = {"name": "string", "files": "bigint", "median": "double"}
 
 
 def make_catalogue_table(world: Any, name: str, columns: Mapping[str, str] = CELLS) -> bool:
-    made: bool = world.metastore.make_catalogue_table(name, place(world, 0, "catalogue"), columns, "bucket", MARK)
+    made: bool = world.metastore.make_catalogue_table(catalogue_table(world, name, columns))
     return made
+
+
+def catalogue_table(world: Any, name: str, columns: Mapping[str, str] = CELLS) -> CatalogueTable:
+    return CatalogueTable(name, place(world, 0, "catalogue"), columns, "bucket", MARK)
 
 
 def test_a_table_of_the_catalogue_is_external_and_nothing_deletes_its_files(world):
@@ -1124,7 +1144,7 @@ def test_a_table_of_the_catalogue_has_exactly_the_partitions_it_is_given(world):
     make_catalogue_table(world, name)
     for places in ({"01": 1, "02": 2}, {"01": 1, "02": 3, "03": 4}, {"03": 4}, {}):
         wanted = {value: place(world, number) for value, number in places.items()}
-        assert world.metastore.point_catalogue_table(name, MARK, wanted)
+        assert world.metastore.point_catalogue_table(catalogue_table(world, name), wanted)
         assert shown_by(world, name) == {f"bucket={value}": location for value, location in wanted.items()}
 
 
@@ -1133,17 +1153,51 @@ def test_a_table_of_somebody_else_is_not_touched(world):
     add_partitions(world, table, ["1"])
     before = find(world, table.full_name)
     assert not make_catalogue_table(world, table.full_name)
-    assert not world.metastore.make_catalogue_view(table.full_name, "SELECT 1 AS `one`", {"one": "bigint"}, MARK)
-    assert not world.metastore.point_catalogue_table(table.full_name, MARK, {})
-    assert not world.metastore.point_catalogue_table(f"{world.database}.gone", MARK, {})
+    assert not world.metastore.make_catalogue_view(table.full_name, "SELECT 1 AS `one`", {"one": "bigint"}, MARK, ())
+    assert not world.metastore.point_catalogue_table(catalogue_table(world, table.full_name), {})
+    assert not world.metastore.point_catalogue_table(catalogue_table(world, f"{world.database}.gone"), {})
     assert find(world, table.full_name) == before
     assert list(shown_by(world, table.full_name)) == ["dt=1"]
+
+
+@pytest.mark.parametrize("differs", ["location", "partition_column", "parameters"])
+def test_a_table_with_the_mark_of_the_catalogue_that_differs_from_ours_is_not_touched(world, differs):
+    name = f"{world.database}.metadata_tables"
+    assert make_catalogue_table(world, name)
+    before = find(world, name)
+    other = {"location": place(world, 1, "catalogue"), "partition_column": "day", "parameters": {"hivekeeper.catalogue": "runs"}}
+    wanted = replace(catalogue_table(world, name), **{differs: other[differs]})
+    assert not world.metastore.make_catalogue_table(replace(wanted, columns={"new": "string"}))
+    assert not world.metastore.point_catalogue_table(wanted, {"01": place(world, 1)})
+    assert (find(world, name), shown_by(world, name)) == (before, {})
+
+
+@pytest.mark.parametrize("change", ["owner", "purge", "kind"])
+def test_a_table_of_the_catalogue_that_somebody_else_may_drop_with_its_files_is_not_touched(world, change):
+    table = catalogue_table(world, f"{world.database}.metadata_tables")
+    assert world.metastore.make_catalogue_table(table)
+    world.hand_over(find(world, table.name), change)
+    before = find(world, table.name)
+    assert not world.metastore.make_catalogue_table(replace(table, columns={"new": "string"}))
+    assert not world.metastore.point_catalogue_table(table, {"01": place(world, 1)})
+    assert (find(world, table.name), shown_by(world, table.name)) == (before, {})
+    if change == "owner":
+        assert world.metastore.point_catalogue_table(replace(table, owners=("mallory",)), {"01": place(world, 1)})
+
+
+def test_a_view_of_somebody_else_with_the_mark_of_the_catalogue_is_not_touched(world):
+    name, mark = f"{world.database}.tables_now", {"hivekeeper.catalogue": "tables_now"}
+    assert world.metastore.make_catalogue_view(name, "SELECT 1 AS `one`", {"one": "bigint"}, mark, ())
+    world.hand_over(find(world, name), "owner")
+    assert not world.metastore.make_catalogue_view(name, "SELECT 2 AS `one`", {"one": "bigint"}, mark, ())
+    assert find(world, name).view_text == "SELECT 1 AS `one`"
+    assert world.metastore.make_catalogue_view(name, "SELECT 2 AS `one`", {"one": "bigint"}, mark, ("mallory",))
 
 
 def test_a_view_of_the_catalogue_has_its_newest_text(world):
     name = f"{world.database}.tables_now"
     for text in ("SELECT 1 AS `one`", "SELECT 1 AS `one`", "SELECT 2 AS `one`"):
-        assert world.metastore.make_catalogue_view(name, text, {"one": "bigint"}, {"hivekeeper.catalogue": "tables_now"})
+        assert world.metastore.make_catalogue_view(name, text, {"one": "bigint"}, {"hivekeeper.catalogue": "tables_now"}, ())
         found = find(world, name)
         assert (found.kind, found.view_text, [column.name for column in found.columns]) == ("VIRTUAL_VIEW", text, ["one"])
 

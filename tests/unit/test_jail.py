@@ -15,7 +15,7 @@ from hivekeeper import ports
 from hivekeeper.codes import Exit
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRowFiles, JailedRows, confine, confine_files
-from hivekeeper.model import FileInfo, Partition, Snapshot, StageBatch
+from hivekeeper.model import CatalogueTable, FileInfo, Partition, Snapshot, StageBatch
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.reasons import Code
 from support import changes
@@ -74,6 +74,8 @@ def a_batch(target: str) -> StageBatch:
 
 
 # Each changing call with one path chosen by the caller and the others valid.
+SEEN = CatalogueTable("seen.t", INSIDE, {}, "day", {})
+
 CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "make_directory", lambda port, path: port.make_directory(path)),
     ("files", "rename_exact", lambda port, path: port.rename_exact(path, INSIDE)),
@@ -96,8 +98,8 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("metastore", "make_backup_table", lambda port, path: port.make_backup_table(TABLE, "b.t", path, OURS, {})),
     ("metastore", "make_backup_table", lambda port, path: port.make_backup_table(TABLE, "b.t", INSIDE, OURS, {"dt=1": path})),
     ("metastore", "point_backup_table", lambda port, path: port.point_backup_table("b.t", OURS, {"dt=1": path})),
-    ("metastore", "make_catalogue_table", lambda port, path: port.make_catalogue_table("seen.t", path, {}, "day", {})),
-    ("metastore", "point_catalogue_table", lambda port, path: port.point_catalogue_table("seen.t", {}, {"1": INSIDE, "2": path})),
+    ("metastore", "make_catalogue_table", lambda port, path: port.make_catalogue_table(CatalogueTable("seen.t", path, {}, "day", {}))),
+    ("metastore", "point_catalogue_table", lambda port, path: port.point_catalogue_table(SEEN, {"1": INSIDE, "2": path})),
     ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), path, INSIDE)),
     ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, path)),
     ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, INSIDE, path)),
@@ -156,9 +158,9 @@ def test_another_table_of_the_metastore_is_never_changed(method, arguments):
     ("method", "arguments"),
     [
         ("make_database", ("sales", "")),
-        ("make_catalogue_table", ("sales.t", INSIDE, {}, "day", {})),
-        ("make_catalogue_view", ("sales.v", "SELECT 1", {}, {})),
-        ("point_catalogue_table", ("sales.t", {}, {})),
+        ("make_catalogue_table", (replace(SEEN, name="sales.t"),)),
+        ("make_catalogue_view", ("sales.v", "SELECT 1", {}, {}, ())),
+        ("point_catalogue_table", (replace(SEEN, name="sales.t"), {})),
     ],
 )
 def test_the_catalogue_changes_only_its_own_database_and_a_table_none(method, arguments):
@@ -167,7 +169,7 @@ def test_the_catalogue_changes_only_its_own_database_and_a_table_none(method, ar
         with pytest.raises(NeedsInvestigation):
             getattr(JailedMetastore(witness, jail), method)(*arguments)
     assert not witness.reached
-    own = arguments[0].replace("sales", "seen")
+    own = SEEN if isinstance(arguments[0], CatalogueTable) else arguments[0].replace("sales", "seen")
     getattr(JailedMetastore(witness, CATALOGUE), method)(own, *arguments[1:])
 
 

@@ -19,6 +19,7 @@ from hivekeeper.catalogue.store import Part, Store
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.jail import Jail, confine
+from hivekeeper.model import CatalogueTable
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.unchanged import KnownUnit
@@ -192,13 +193,14 @@ class Catalogue:
         The files are the truth. Two runs may point the table in any order, so the newest commit is asked for again afterwards.
         """
         metastore, store = self.cluster.metastore, self.store(component)
-        name, mark = f"{self.database}.{component.table}", {names.CATALOGUE: component.name}
+        name, owners = f"{self.database}.{component.table}", (self.cluster.user, *self.trusted)
+        table = CatalogueTable(name, store.top, component.columns, component.part, {names.CATALOGUE: component.name}, owners)
         metastore.make_database(self.database, "What Hivekeeper saw and did (docs/catalogue.md)")
-        if not metastore.make_catalogue_table(name, store.top, component.columns, component.part, mark):
+        if not metastore.make_catalogue_table(table):
             raise _taken(name)
         for view in (view for view in VIEWS_OF_NOW if view.of is component):
             own = f"{self.database}.{view.name}"
-            if not metastore.make_catalogue_view(own, view.text(self.database), view.types, {names.CATALOGUE: view.name}):
+            if not metastore.make_catalogue_view(own, view.text(self.database), view.types, {names.CATALOGUE: view.name}, owners):
                 raise _taken(own)
         shown = -1
         for _ in range(MOST_TURNS):
@@ -206,7 +208,7 @@ class Catalogue:
             if version == shown:
                 return
             places = {file.part: names.join(store.top, file.place) for file in commit.files} if commit else {}
-            if not metastore.point_catalogue_table(name, mark, places):
+            if not metastore.point_catalogue_table(table, places):
                 raise _taken(name)
             shown = version
 
@@ -233,5 +235,6 @@ def _taken(name: str) -> UsageError:
         f"{name} exists and is not the catalogue's",
         code=Code.CATALOGUE_PLACE,
         state="it was not changed; the catalogue's files are right",
-        next="set catalogue.database to a database of its own",
+        next="set catalogue.database to a database of its own; or, if it is the catalogue's from before its place or its user changed, "
+        "drop it: its files stay",
     )

@@ -17,7 +17,7 @@ from hivekeeper import names, ports
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, java_causes, metastore_error
 from hivekeeper.errors import Unusable
-from hivekeeper.model import Column, Partition, Storage, Table
+from hivekeeper.model import CatalogueTable, Column, Partition, Storage, Table
 from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -134,17 +134,17 @@ class HiveMetastore:
     def make_database(self, name: str, comment: str) -> None:
         _ask(self._catalogue.makeDatabase, name, comment)
 
-    def make_catalogue_table(
-        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    def make_catalogue_table(self, table: CatalogueTable) -> bool:
+        return bool(_ask(self._catalogue.makeTable, *_split(table.name), *_definition(table), json.dumps(dict(table.columns))))
+
+    def make_catalogue_view(
+        self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str], owners: Sequence[str]
     ) -> bool:
-        definition = (location, json.dumps(dict(columns)), partition_column, json.dumps(dict(parameters)))
-        return bool(_ask(self._catalogue.makeTable, *_split(name), *definition))
+        definition = (text, json.dumps(dict(columns)), json.dumps(dict(parameters)), json.dumps(list(owners)))
+        return bool(_ask(self._catalogue.makeView, *_split(name), *definition))
 
-    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
-        return bool(_ask(self._catalogue.makeView, *_split(name), text, json.dumps(dict(columns)), json.dumps(dict(parameters))))
-
-    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
-        return bool(_ask(self._catalogue.point, *_split(name), json.dumps(dict(parameters)), json.dumps(dict(places))))
+    def point_catalogue_table(self, table: CatalogueTable, places: Mapping[str, str]) -> bool:
+        return bool(_ask(self._catalogue.point, *_split(table.name), *_definition(table), json.dumps(dict(places))))
 
     @contextmanager
     def hold(self, table: Table, timeout_s: float) -> Iterator[str]:
@@ -187,6 +187,10 @@ class HiveMetastore:
 def _split(full_name: str) -> Tuple[str, str]:
     database, _, name = full_name.partition(".")
     return database, name
+
+
+def _definition(table: CatalogueTable) -> Tuple[str, str, str, str]:
+    return table.location, table.partition_column, json.dumps(dict(table.parameters)), json.dumps(list(table.owners))
 
 
 class Roots:

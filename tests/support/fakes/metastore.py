@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import ports, quoting
-from hivekeeper.model import Column, Partition, Storage, Table
+from hivekeeper.model import CatalogueTable, Column, Partition, Storage, Table
 from hivekeeper.ports import FilesError, MetastoreRefused, MetastoreUnavailable
 from support.fakes.files import FakeFiles
 
@@ -22,6 +22,8 @@ PARQUET = Storage(
     "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
     {"serialization.format": "1"},
 )
+
+USER = "etl"
 
 # Properties that Hive's and Spark's statistics add, and those that let others delete a table's files: a backup table has neither.
 ROW_STATISTICS = ("numRows", "rawDataSize", "COLUMN_STATS_ACCURATE", "STATS_GENERATED_VIA_STATS_TASK", "numFilesErasureCoded")
@@ -157,24 +159,25 @@ class FakeMetastore:
     def make_database(self, name: str, comment: str) -> None:  # noqa: ARG002
         self._change("make_database", name, lambda: self.catalog.databases.add(name))
 
-    def make_catalogue_table(
-        self, name: str, location: str, columns: Mapping[str, str], partition_column: str, parameters: Mapping[str, str]
+    def make_catalogue_table(self, table: CatalogueTable) -> bool:
+        more = {**table.parameters, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}
+        database, _, name = table.name.partition(".")
+        fields, keys = _columns(table.columns), (Column(table.partition_column, "string"),)
+        own = Table(database, name, "EXTERNAL_TABLE", table.location, PARQUET, fields, keys, more, owner=USER)
+        made: bool = self._change("make_catalogue_table", table.name, lambda: self._make_own(own, self._is_our_table(table)))
+        return made
+
+    def make_catalogue_view(
+        self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str], owners: Sequence[str]
     ) -> bool:
-        more = {**parameters, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}
         database, _, own_name = name.partition(".")
-        fields, keys = _columns(columns), (Column(partition_column, "string"),)
-        table = Table(database, own_name, "EXTERNAL_TABLE", location, PARQUET, fields, keys, more, owner="etl")
-        made: bool = self._change("make_catalogue_table", name, lambda: self._make_own(table, parameters, location))
+        view = Table(database, own_name, "VIRTUAL_VIEW", "", PARQUET, _columns(columns), (), parameters, owner=USER, view_text=text)
+        is_ours = self._is_ours(name, view.kind, parameters, owners)
+        made: bool = self._change("make_catalogue_view", name, lambda: self._make_own(view, is_ours))
         return made
 
-    def make_catalogue_view(self, name: str, text: str, columns: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
-        database, _, own_name = name.partition(".")
-        view = Table(database, own_name, "VIRTUAL_VIEW", "", PARQUET, _columns(columns), (), parameters, owner="etl", view_text=text)
-        made: bool = self._change("make_catalogue_view", name, lambda: self._make_own(view, parameters, ""))
-        return made
-
-    def point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
-        pointed: bool = self._change("point_catalogue_table", name, lambda: self._point_catalogue_table(name, parameters, places))
+    def point_catalogue_table(self, table: CatalogueTable, places: Mapping[str, str]) -> bool:
+        pointed: bool = self._change("point_catalogue_table", table.name, lambda: self._point_catalogue_table(table, places))
         return pointed
 
     @contextmanager
@@ -324,23 +327,41 @@ class FakeMetastore:
             self.catalog.drop_table(name)
         return ours
 
-    def _make_own(self, table: Table, parameters: Mapping[str, str], place: str) -> bool:
+    def _is_ours(self, name: str, kind: str, parameters: Mapping[str, str], owners: Sequence[str]) -> bool:
+        known = self.catalog.tables.get(name)
+        return known is not None and known.kind == kind and known.owner in (USER, *owners) and self._carries(name, parameters)
+
+    def _is_our_table(self, table: CatalogueTable) -> bool:
+        if not self._is_ours(table.name, "EXTERNAL_TABLE", table.parameters, table.owners):
+            return False
+        known = self.catalog.tables[table.name]
+        classes = (known.storage.input_format, known.storage.output_format, known.storage.serde)
+        keys = [(column.name, column.type) for column in known.partition_columns]
+        return (
+            known.parameters.get("external.table.purge", "").lower() == "false"
+            and self._lies_at(known.location, table.location)
+            and classes == (PARQUET.input_format, PARQUET.output_format, PARQUET.serde)
+            and keys == [(table.partition_column, "string")]
+        )
+
+    def _make_own(self, table: Table, is_ours: bool) -> bool:
         if table.database not in self.catalog.databases:
             raise MetastoreRefused(f"{table.full_name}: no such database")
         if table.full_name not in self.catalog.tables:
-            if place:
-                self._make_place(place)
+            if table.location:
+                self._make_place(table.location)
             self.catalog.add_table(dataclasses.replace(table, create_time=self._files.namespace.now() // 1000))
             return True
-        if not self._carries(table.full_name, parameters):
+        if not is_ours:
             return False
         known = self.catalog.tables[table.full_name]
-        self.catalog.put_table(dataclasses.replace(known, location=place, columns=table.columns, view_text=table.view_text))
+        self.catalog.put_table(dataclasses.replace(known, columns=table.columns, view_text=table.view_text))
         return True
 
-    def _point_catalogue_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> bool:
-        if not self._carries(name, parameters):
+    def _point_catalogue_table(self, table: CatalogueTable, places: Mapping[str, str]) -> bool:
+        if not self._is_our_table(table):
             return False
+        name = table.name
         column, known = self.catalog.tables[name].partition_columns[0].name, self.catalog.partitions[name]
         wanted = {f"{column}={value}": Partition(f"{column}={value}", (value,), place, PARQUET) for value, place in places.items()}
         for gone in known.keys() - wanted.keys():

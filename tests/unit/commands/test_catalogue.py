@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.catalogue.columns import COMPONENTS, KEY_COLUMNS, RUNS, TABLES, VIEWS, VIEWS_OF_NOW
 from hivekeeper.codes import Exit
 from hivekeeper.commands import analyze, catalogue, compact_swap
@@ -380,6 +381,17 @@ def test_a_table_of_somebody_else_by_a_name_it_needs_stays_and_the_files_are_rig
         record(world, desk.analyze())
     assert f"hivekeeper.{name} exists and is not the catalogue's" in caplog.text
     assert world.table(f"hivekeeper.{name}") == taken
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda one: one.name)
+def test_a_tenants_table_with_its_mark_is_not_handed_the_catalogue(world, desk, component):
+    """Whoever makes it first, with the mark in its properties, would own it, and could drop it with the catalogue's files."""
+    mark = {names.CATALOGUE: component.name, "external.table.purge": "true"}
+    table = a_table([component.part], name=component.table, location="hdfs://nn/user/mallory/x", kind="MANAGED_TABLE", owner="mallory")
+    theirs = replace(table, database="hivekeeper", parameters=mark)
+    world.catalog.add_table(theirs, [])
+    record(world, desk.analyze())
+    assert (world.table(theirs.full_name), places_shown(world, component)) == (theirs, {})
 
 
 def test_its_own_tables_are_not_compacted(world):

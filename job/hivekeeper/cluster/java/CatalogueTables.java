@@ -15,11 +15,14 @@ import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
+import org.apache.hadoop.security.UserGroupInformation;
 
 /**
  * The external tables and the views through which others query the catalogue. Touches no file.
  *
- * A table or view that lacks any of `parameters` is not ours, and is not changed. Columns are {name: Hive's type}.
+ * What is not ours is not changed. A mark in the properties proves nothing, as anybody can set it: a table or view of somebody else, who could
+ * drop it with our files or show other rows, is not ours, nor is one that lies elsewhere, is read in another way, or whose files go with it.
+ * Columns are {name: Hive's type}.
  */
 public class CatalogueTables {
   private static final String INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat";
@@ -43,10 +46,11 @@ public class CatalogueTables {
   }
 
   /** Makes the table, or gives it these columns. False if a table of this name is not ours. */
-  public boolean makeTable(String database, String name, String place, String columns, String partitionColumn, String parameters)
+  public boolean makeTable(
+      String database, String name, String place, String partitionColumn, String parameters, String owners, String columns)
       throws Exception {
     Table known = find(database, name);
-    if (known != null && !isOurs(known, parameters)) return false;
+    if (known != null && !isOurTable(known, place, partitionColumn, parameters, owners)) return false;
     List<FieldSchema> fields = fields(columns);
     if (known == null) {
       Table made = table(database, name, TableType.EXTERNAL_TABLE, place, fields, parameters);
@@ -54,34 +58,38 @@ public class CatalogueTables {
       made.getParameters().put("EXTERNAL", "TRUE");
       made.getParameters().put("external.table.purge", "false");
       made.getParameters().put("discover.partitions", "false");
-      return isCreated(made);
+      if (isCreated(made)) return true;
+      return isOurTable(connection.client.getTable(database, name), place, partitionColumn, parameters, owners);
     }
-    if (!known.getSd().getCols().equals(fields) || connection.isElsewhere(known.getSd(), place)) {
+    if (!known.getSd().getCols().equals(fields)) {
       known.getSd().setCols(fields);
-      known.getSd().setLocation(place);
       alter(known);
     }
     return true;
   }
 
   /** Makes the view, or gives it this text. False if a table or view of this name is not ours. */
-  public boolean makeView(String database, String name, String text, String columns, String parameters) throws Exception {
+  public boolean makeView(String database, String name, String text, String columns, String parameters, String owners) throws Exception {
     Table known = find(database, name);
-    if (known != null && !isOurs(known, parameters)) return false;
+    if (known != null && !isOurs(known, TableType.VIRTUAL_VIEW, parameters, owners)) return false;
     if (known != null && text.equals(known.getViewExpandedText())) return true;
     Table made = table(database, name, TableType.VIRTUAL_VIEW, null, fields(columns), parameters);
     made.setViewOriginalText(text);
     made.setViewExpandedText(text);
-    if (known == null) return isCreated(made);
+    if (known == null) {
+      return isCreated(made) || isOurs(connection.client.getTable(database, name), TableType.VIRTUAL_VIEW, parameters, owners);
+    }
     alter(made);
     return true;
   }
+
+  /** False if another run, or somebody else, has made one of this name meanwhile. */
 
   private boolean isCreated(Table made) throws Exception {
     try {
       connection.client.createTable(made);
     } catch (AlreadyExistsException meanwhile) {
-      return isOurs(connection.client.getTable(made.getDbName(), made.getTableName()), Json.write(made.getParameters()));
+      return false;
     }
     return true;
   }
@@ -90,19 +98,21 @@ public class CatalogueTables {
    * Lets the table have exactly these partitions, {value: directory}: those that moved change in one request, so that a reader of the
    * metastore sees all of them at their old places or all at their new ones. False if the table is gone or not ours.
    */
-  public boolean point(String database, String name, String parameters, String places) throws Exception {
+  public boolean point(
+      String database, String name, String place, String partitionColumn, String parameters, String owners, String places)
+      throws Exception {
     Table table = find(database, name);
-    if (table == null || !isOurs(table, parameters)) return false;
+    if (table == null || !isOurTable(table, place, partitionColumn, parameters, owners)) return false;
     Map<String, Object> wanted = new LinkedHashMap<String, Object>(Json.readMap(places));
     List<Partition> moved = new ArrayList<Partition>();
     List<Partition> gone = new ArrayList<Partition>();
     for (Object each : connection.client.listPartitions(database, name, (short) -1)) {
       Partition partition = (Partition) each;
-      String place = (String) wanted.remove(partition.getValues().get(0));
-      if (place == null) {
+      String own = (String) wanted.remove(partition.getValues().get(0));
+      if (own == null) {
         gone.add(partition);
-      } else if (connection.isElsewhere(partition.getSd(), place)) {
-        partition.setSd(at(table, place));
+      } else if (connection.isElsewhere(partition.getSd(), own)) {
+        partition.setSd(at(table, own));
         moved.add(partition);
       }
     }
@@ -130,8 +140,35 @@ public class CatalogueTables {
     }
   }
 
-  private static boolean isOurs(Table table, String parameters) throws Exception {
-    return MetastoreReader.parameters(table.getParameters()).entrySet().containsAll(Json.readMap(parameters).entrySet());
+  private boolean isOurTable(Table table, String place, String partitionColumn, String parameters, String owners) throws Exception {
+    StorageDescriptor sd = table.getSd();
+    List<FieldSchema> keys = table.getPartitionKeys();
+    return isOurs(table, TableType.EXTERNAL_TABLE, parameters, owners)
+        && "false".equalsIgnoreCase((String) table.getParameters().get("external.table.purge"))
+        && !connection.isElsewhere(sd, place)
+        && INPUT.equals(sd.getInputFormat())
+        && OUTPUT.equals(sd.getOutputFormat())
+        && sd.getSerdeInfo() != null
+        && SERDE.equals(sd.getSerdeInfo().getSerializationLib())
+        && keys != null
+        && keys.size() == 1
+        && isColumn((FieldSchema) keys.get(0), partitionColumn);
+  }
+
+  /** Its comment, which we leave empty, is not compared: a metastore in Oracle has null for it. */
+  private static boolean isColumn(FieldSchema column, String name) {
+    return name.equals(column.getName()) && "string".equals(column.getType());
+  }
+
+  private static boolean isOurs(Table table, TableType kind, String parameters, String owners) throws Exception {
+    return kind.toString().equals(table.getTableType())
+        && table.getParameters() != null
+        && MetastoreReader.parameters(table.getParameters()).entrySet().containsAll(Json.readMap(parameters).entrySet())
+        && (user().equals(table.getOwner()) || Json.readList(owners).contains(table.getOwner()));
+  }
+
+  private static String user() throws Exception {
+    return UserGroupInformation.getCurrentUser().getShortUserName();
   }
 
   private void alter(Table table) throws Exception {
@@ -145,7 +182,7 @@ public class CatalogueTables {
     made.setDbName(database);
     made.setTableName(name);
     made.setTableType(kind.toString());
-    made.setOwner(System.getProperty("user.name"));
+    made.setOwner(user());
     made.setPartitionKeys(new ArrayList<FieldSchema>());
     made.setParameters(new HashMap<String, String>((Map) Json.readMap(parameters)));
     StorageDescriptor sd = new StorageDescriptor();
