@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence
 
 # Facts from Hadoop's PBImageTextWriter and PBImageDelimitedTextWriter (package o.a.h.hdfs.tools.offlineImageViewer), checked by running
 # the oiv of Hadoop 3.3.6:
@@ -143,18 +143,18 @@ class Layout(NamedTuple):
             raise bad_line(1, f"it does not begin with the names of the columns ({first.decode()}, {second.decode()}, …)")
         return cls(found[0], len(names))
 
-    def read_odd(self, line: bytes) -> Optional[List[bytes]]:
+    def read_odd(self, line: bytes, begun: Sequence[bytes] = ()) -> Optional[List[bytes]]:
         """The columns of a line that is not simply as many texts as columns, the path without quotes. None if a quoted path goes on after
-        the end of the line. Raises ValueError with the reason.
+        the end of the line. `begun`: the lines in which its path began; they are not searched again. Raises ValueError with the reason.
         """
-        if line[:1] == b'"':
-            found = _unquote(line)
-            if found is None:
+        if begun or line[:1] == b'"':
+            end = _find_end(line, 0 if begun else 1)
+            if end is None:
                 return None
-            path, end = found
-            rest = line[end:]
+            rest = line[end + 1 :]
             if not rest.startswith(self.delimiter):
                 raise ValueError("text follows the quote behind its path")
+            path = _unquote(b"\n".join([*begun, line[:end]])[1:])
             fields = [path, *rest[len(self.delimiter) :].split(self.delimiter)]
         else:
             # Only the path can have the delimiter in it.
@@ -166,15 +166,13 @@ class Layout(NamedTuple):
         return fields
 
 
-def _unquote(line: bytes) -> Optional[Tuple[bytes, int]]:
-    """A quoted path without its quotes, and where it ends; None if it does not end."""
-    at = 1
-    while True:
-        at = line.find(b'"', at)
-        if at < 0:
-            return None
-        if line[at + 1 : at + 2] != b'"':
-            break
-        at += 2
-    path = line[1:at].replace(b'""', b'"')
-    return path.replace(b"%x0D%x0A", b"\r\n").replace(b"%x0A", b"\n"), at + 1
+def _find_end(line: bytes, start: int) -> Optional[int]:
+    """Where the quote is that ends a quoted path; None if it goes on in the next line. A quote in a path is doubled, in one line."""
+    at = line.find(b'"', start)
+    while at >= 0 and line[at + 1 : at + 2] == b'"':
+        at = line.find(b'"', at + 2)
+    return at if at >= 0 else None
+
+
+def _unquote(path: bytes) -> bytes:
+    return path.replace(b'""', b'"').replace(b"%x0D%x0A", b"\r\n").replace(b"%x0A", b"\n")

@@ -213,8 +213,9 @@ class Survey:
         self._orphans: Dict[bytes, Bin] = {}
         self._of_tables = Bin()
         self._layout: Optional[Layout] = None
-        # A path with a line end in it: the lines so far, and the number of the first, 0 for none.
-        self._open, self._open_at = b"", 0
+        # A path with a line end in it: the lines so far, their bytes, and the number of the first, 0 for none.
+        self._open: List[bytes] = []
+        self._open_bytes = self._open_at = 0
         # Whether small orphans were added to the directories above.
         self.has_merged = False
         self._files = self._directories = self._total_bytes = 0
@@ -290,12 +291,16 @@ class Survey:
 
     def _read_odd(self, layout: Layout, line: bytes, number: int) -> Optional[List[bytes]]:
         """The columns of a line that is not simple, or None if it goes on in the next one."""
-        at = self._open_at or number
-        whole = self._open + b"\n" + line if self._open_at else line
-        if len(whole) > MOST_LINE_BYTES:
+        self._open_bytes += len(line) + 1
+        if self._open_bytes > MOST_LINE_BYTES:
             raise ValueError("its quoted path has no end")
-        fields = layout.read_odd(whole)
-        self._open, self._open_at = (whole, at) if fields is None else (b"", 0)
+        fields = layout.read_odd(line, self._open)
+        if fields is None:
+            self._open.append(line)
+            self._open_at = self._open_at or number
+        else:
+            self._open.clear()
+            self._open_bytes = self._open_at = 0
         return fields
 
     def _count_directory(self, path: bytes) -> None:

@@ -1,5 +1,6 @@
 """Sums of an image: against a naive implementation, with any names, orders and pieces; and what is kept in memory."""
 
+import sys
 from collections import Counter
 
 import pytest
@@ -195,6 +196,25 @@ def test_a_file_that_was_cut_off_is_refused_wherever(lost):
 def test_an_empty_image_is_refused(content):
     with pytest.raises(BadImage, match="line 1 cannot be read: no line of a file or directory"):
         survey_of(content)
+
+
+def calls_for_a_path(parts):
+    """Calls of C functions that a file costs in so many nested directories with names of 127 quotes and line ends."""
+    path = "/w" + ("/" + '"\n' * 127) * parts + "/\r\n"
+    content = f"{HEADER}\n{file_line(path, 9)}".encode()
+    calls = Counter()
+    sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
+    try:
+        survey, totals = survey_of(content)
+    finally:
+        sys.setprofile(None)
+    assert totals.files == 1
+    return calls["c_call"]
+
+
+def test_a_path_of_quotes_and_line_ends_costs_work_that_grows_with_its_length_only():
+    """An image has a hundred million files, and each line was searched again from where its path began."""
+    assert calls_for_a_path(30) < 12 * calls_for_a_path(3)
 
 
 def test_the_newest_change_is_told_but_for_impossible_years():
