@@ -160,7 +160,7 @@ class _Records:
     def ask_lives(self) -> Mapping[str, str]:
         """The directories of other tables and their partitions in it: somebody may have pointed them at old files to rescue rows."""
         own = sorted(rules.names_of(rules.ids_of(self.history, self.plans)))
-        return {**self.census.partitions_inside(self.control.top, own), **self.census.tables_inside(self.control.top, own)}
+        return {**self.census.partitions_inside(self.control.top, own, self.database), **self.census.tables_inside(self.control.top, own)}
 
 
 def _clean_up_records(context: Context, census: Census, database: str, orphan: Orphan) -> TableOutcome:

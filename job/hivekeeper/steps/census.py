@@ -41,6 +41,10 @@ class Census:
     _tables_ms: Optional[float] = None
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
     _partitions_ms: Optional[float] = None
+    # Tables whose partitions are more than can be read.
+    _unread: List[Table] = field(default_factory=list)
+    # An answer that reading them again soon would not change.
+    _refusal: Optional[MetastoreRefused] = None
 
     def tables(self) -> Sequence[Table]:
         """The tables of all databases without what takes room, their locations qualified; at most a minute old."""
@@ -54,12 +58,20 @@ class Census:
         inside = (table for table in self.tables() if is_inside(table.location, top))
         return {table.full_name: table.location for table in inside if table.parameters.get(BACKUP_OF) not in own}
 
-    def partitions_inside(self, top: str, own: Sequence[str]) -> Mapping[str, str]:
-        """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`."""
+    def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
+        """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
+
+        A table of the same database whose partitions cannot be read may have them all over it. One of another database is not asked to:
+        else anybody could keep everybody's old files for ever.
+        """
         if self._is_old(self._partitions_ms, MOST_AGE_OF_PARTITIONS_MS):
-            self._partitions = self._read_partitions()
+            self._read_partitions()
             self._partitions_ms = self.cluster.clock.monotonic_ms()
-        return {one.name: one.location for one in self._partitions if is_inside(one.location, top) and one.backup_of not in own}
+        if self._refusal is not None:
+            raise self._refusal
+        found = {one.name: one.location for one in self._partitions if is_inside(one.location, top) and one.backup_of not in own}
+        unread = (table.full_name for table in self._unread if table.database == database and table.parameters.get(BACKUP_OF) not in own)
+        return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
 
     def _is_old(self, read_ms: Optional[float], most_ms: int) -> bool:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
@@ -77,8 +89,19 @@ class Census:
                 found += [_slim(self.cluster, table) for table in tables.values()]
         return found
 
-    def _read_partitions(self) -> List[PartitionInside]:
-        return [one for table in self.tables() if table.partitioned for one in self._in_control(table)]
+    def _read_partitions(self) -> None:
+        """Read the partitions of all tables. A refusal is kept too: not every leftover waits minutes for it."""
+        found: List[PartitionInside] = []
+        self._unread, self._refusal = [], None
+        for table in (table for table in self.tables() if table.partitioned):
+            try:
+                found += self._in_control(table)
+            except Refused:
+                self._unread.append(table)
+            except MetastoreRefused as refusal:
+                self._refusal = refusal
+                return
+        self._partitions = found
 
     def _in_control(self, table: Table) -> List[PartitionInside]:
         qualify, backup_of = self.cluster.files.qualify, table.parameters.get(BACKUP_OF, "")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from hivekeeper import names
+from hivekeeper import names, ports
 from hivekeeper.codes import Exit
 from hivekeeper.commands import cleanup_orphans
 from hivekeeper.model import Snapshot
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.orphans import OrphanKind, OrphanState
-from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.runlog import store
+from hivekeeper.steps.census import Census
 from support.builders import a_partition, a_table
 from support.desk import Desk
 from support.leftovers import DAY_MS, HOME, SHAPES, build, clean, drop, leftovers, records, wait
@@ -888,6 +890,42 @@ def test_what_nobody_understands_in_a_killed_cleanup_keeps_everything(desk, top)
     result = clean(desk)
     assert result.tables[1].problem.code is Code.UNKNOWN_FILES
     assert [path for path in desk.world.files.contents(top) if "/held/" in path]
+
+
+@pytest.mark.parametrize(("database", "stays"), [("loader", False), ("sales", True)])
+def test_a_table_whose_partitions_are_too_many_to_be_read_keeps_only_what_is_left_in_its_own_database(
+    desk, top, monkeypatch, database, stays
+):
+    drop_and_mark(desk)
+    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", 1000)
+    heavy = replace(a_table(["dt"], name="heavy", location="hdfs://nn/elsewhere/heavy", create_time=88), database=database)
+    partition = replace(a_partition("dt=1", "hdfs://nn/elsewhere/heavy/dt=1"), parameters={"x": "y" * 2000})
+    desk.world.catalog.add_table(heavy, [partition])
+    result = clean(desk)
+    assert (records(result).state, bool(backups_in(desk, top))) == ((OrphanState.KEPT, True) if stays else (OrphanState.REMOVED, False))
+
+
+def test_partitions_that_the_metastore_refuses_to_give_are_asked_for_once(desk, top, monkeypatch):
+    """Reading all partitions takes minutes, and a database may have hundreds of leftovers."""
+    world, partitions, asked = desk.world, desk.world.metastore.partitions, Counter()
+    drop_and_mark(desk)
+    kept = backups_in(desk, top)
+
+    def refuse(table):
+        asked[table.name] += 1
+        if table.name == "closed":
+            raise MetastoreRefused("permission denied")
+        return partitions(table)
+
+    monkeypatch.setattr(world.metastore, "partitions", refuse)
+    closed = replace(a_table(["dt"], name="closed", location="hdfs://nn/elsewhere/closed", create_time=88), database="a")
+    world.catalog.add_table(closed)
+    census = Census(world.cluster)
+    for _ in range(3):
+        with pytest.raises(MetastoreRefused):
+            census.partitions_inside(top, (), "sales")
+    assert asked["closed"] == 1
+    assert (clean(desk).code, backups_in(desk, top)) == (Exit.UNUSABLE, kept)
 
 
 @pytest.mark.parametrize("what", ["a database", "a table"])
