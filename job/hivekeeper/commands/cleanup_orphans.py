@@ -20,7 +20,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
-from hivekeeper.plan.orphans import Orphan, OrphanKind, OrphanState
+from hivekeeper.plan.orphans import Doubt, Orphan, OrphanKind, OrphanState
 from hivekeeper.plan.retention import Verdict
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.command_text import time_text
@@ -172,12 +172,12 @@ def _clean_up_records(context: Context, census: Census, database: str, orphan: O
     context = replace(context, cluster=confine(context.cluster, jail))
     ownership.require_own_records(context.cluster, subject, control, settings.trusted_owners)
     records = _read(context, census, database, control, settings)
-    why = _why_not(records)
-    if why:
+    doubt = _doubt(records)
+    if doubt:
         # Not even the lock is taken: it may be the control directory of a table that is elsewhere.
-        if not context.dry_run:
+        if doubt.is_sign and not context.dry_run:
             finding.remove_mark(context.cluster, control)
-        return _outcome(_stays(orphan, why))
+        return _outcome(_stays(orphan, doubt.why))
     if context.dry_run:
         return _plan(records, orphan)
     with table_lock.hold_table(context.cluster, subject, control, context.run, settings) as lock:
@@ -201,16 +201,21 @@ def _read(context: Context, census: Census, database: str, control: ControlPaths
     return _Records(context, census, database, control, table, settings, history, tuple(filter(None, unfinished.values())), unplanned)
 
 
-def _why_not(records: _Records) -> str:
-    """Why nothing in a control directory may be discarded, "" if it may."""
+def _doubt(records: _Records) -> Optional[Doubt]:
+    """Why nothing in a control directory may be discarded, None if it may."""
     begun = [plan.run for plan in records.plans if plan.operation != CLEANUP] or [store.run_of(name) for name in records.unplanned]
     if begun:
-        return f"run {begun[0]} was interrupted: rows that readers miss may be there alone"
+        return Doubt(f"run {begun[0]} was interrupted: rows that readers miss may be there alone", is_sign=True)
     ids, tables = rules.ids_of(records.history, records.plans), records.census.tables()
-    why = rules.why_not_dropped(ids, records.database, tables)
-    homes = records.cluster.metastore.database_locations()
-    shared = None if why else rules.why_shared(ids, records.table, records.control, tables, homes)
-    return shared.what if shared else why
+    doubt = rules.doubt_drop(ids, records.database, tables)
+    if doubt and doubt.is_sign:
+        return doubt
+    # From another database, only a table at its place can tell anything.
+    homes = {} if doubt else records.cluster.metastore.database_locations()
+    shared = rules.why_shared(ids, records.table, records.control, tables, homes)
+    if not shared:
+        return doubt
+    return Doubt(doubt.why if doubt else shared.what, is_sign=True)
 
 
 def _plan(records: _Records, orphan: Orphan) -> TableOutcome:
@@ -229,10 +234,11 @@ def _plan(records: _Records, orphan: Orphan) -> TableOutcome:
 
 def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutcome, Optional[ControlPaths]]:
     """Mark, or discard; and where the directory was set aside, if nothing but records was left in it."""
-    why = _why_not(records)
-    if why:
-        finding.remove_mark(records.cluster, records.control)
-        return _outcome(_stays(orphan, why)), None
+    doubt = _doubt(records)
+    if doubt:
+        if doubt.is_sign:
+            finding.remove_mark(records.cluster, records.control)
+        return _outcome(_stays(orphan, doubt.why)), None
     since_ms, now_ms = finding.renew_mark(records.cluster, records.control, records.history)
     if since_ms == now_ms or now_ms - since_ms < records.settings.min_age_ms:
         said = "it is marked from now on" if since_ms == now_ms else "it is marked"
@@ -243,9 +249,9 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     if retention.list_backups(left.history):
         return replace(outcome, orphans=(_kept(orphan, state, verdicts),)), None
     strangers = removal.find_strangers(records.cluster.files, records.control)
-    why = f"it holds {strangers[0]}, which no finished run leaves" if strangers else _why_not(left)
-    if why:
-        return replace(outcome, orphans=(replace(_stays(orphan, why), state=state),)), None
+    doubt = Doubt(f"it holds {strangers[0]}, which no finished run leaves", is_sign=False) if strangers else _doubt(left)
+    if doubt:
+        return replace(outcome, orphans=(replace(_stays(orphan, doubt.why), state=state),)), None
     aside = removal.set_aside(records.cluster, records.table, records.control, lock, records.context.run)
     gone = replace(orphan, state=OrphanState.REMOVED, why="its table was dropped, and no backup is left in it", next="")
     return replace(outcome, orphans=(gone,)), aside

@@ -132,22 +132,39 @@ def names_of(ids: Iterable[str]) -> FrozenSet[str]:
     return frozenset(id.rpartition("@")[0] for id in ids)
 
 
-def why_not_dropped(ids: Collection[str], database: str, tables: Iterable[Table]) -> str:
-    """Why it is not certain that each of these tables was dropped, "" if it is. `tables` are those of all databases.
+@dataclass(frozen=True)
+class Doubt:
+    """Why nothing of a control directory may be discarded. `is_sign`: its table is, or may be, there; so a wait since its drop is over.
+
+    Without that, this look only cannot tell: one from another database must not end a wait.
+    """
+
+    why: str
+    is_sign: bool
+
+
+def doubt_drop(ids: Collection[str], database: str, tables: Iterable[Table]) -> Optional[Doubt]:
+    """Why it is not certain that each of these tables was dropped, None if it is. `tables` are those of all databases.
 
     No statement changes a table's creation time, and none takes it over, so a table that was renamed or moved still has it, under any name
     and in any database.
     """
+    if not all(map(_created, ids)):
+        return Doubt(UNDATED, is_sign=False)
+    why = why_perhaps_there(ids, tables)
+    if why:
+        return Doubt(why, is_sign=True)
     others = sorted(name for name in names_of(ids) if name.partition(".")[0] != database)
-    if others and all(map(_created, ids)):
-        return f"its log is about {others[0]}, which is not in the database {database}"
-    return why_perhaps_there(ids, tables)
+    return Doubt(f"its log is about {others[0]}, which is not in the database {database}", is_sign=False) if others else None
+
+
+UNDATED = "its log does not say when its table was created"
 
 
 def why_perhaps_there(ids: Collection[str], tables: Iterable[Table]) -> str:
     """Why one of these tables may still be there, under whatever name and in any database; "" if none is. `tables`: all there are."""
     if not all(map(_created, ids)):
-        return "its log does not say when its table was created"
+        return UNDATED
     times, known = set(map(_created, ids)), False
     for table in tables:
         known = True

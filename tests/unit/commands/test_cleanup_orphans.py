@@ -46,6 +46,20 @@ def drop_and_mark(desk):
 # ---- a dropped table
 
 
+def test_a_look_from_another_database_does_not_end_the_wait(desk, top):
+    """Of a tenant's table, anywhere, whose location's parent is the directory of the dropped table's database."""
+    desk.world.catalog.homes["loader"] = "hdfs://nn/warehouse/loader"
+    drop(desk)
+    tenants = a_table(name="mine", location=f"{HOME}/no-such-directory", create_time=88)
+    desk.world.catalog.add_table(replace(tenants, database="loader"), [])
+    states = []
+    for _ in range(2):
+        states.append(records(clean(desk, databases=("sales", "loader"))).state)
+        wait(desk, 8)
+    assert states == [OrphanState.MARKED, OrphanState.REMOVED]
+    assert not backups_in(desk, top)
+
+
 def test_the_first_look_only_marks_and_the_second_one_removes_everything_of_ours(desk, top):
     drop(desk)
     live = {path for path in desk.world.picture() if ".hivekeeper" not in path}
