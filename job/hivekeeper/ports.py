@@ -277,6 +277,8 @@ class Files(Protocol):
 # with a kilobyte of them each take 0.4 GB here. A character counts as the bytes that it takes on its way here: one if it is ASCII.
 MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
+# Of all tables that one call returns: ten thousand of 25 KB each.
+MOST_OF_TABLES = 2**28
 
 
 class MetastoreUnavailable(Exception):
@@ -293,6 +295,14 @@ class MetastoreNoTicket(MetastoreUnavailable):
 
 class MetastoreRefused(MetastoreUnavailable):
     """The metastore answered and refused: missing permission, or the table is gone."""
+
+
+def why_heavy(weight: int) -> str:
+    """Why a table of this weight was not read."""
+    own = f"its properties and columns have {weight} characters"
+    if weight > MOST_OF_TABLE:
+        return f"{own}, more than {MOST_OF_TABLE}"
+    return f"{own}, and those of all tables that were asked for with it more than {MOST_OF_TABLES}"
 
 
 def heavy_partitions(table: Table) -> Refused:
@@ -324,7 +334,8 @@ class Metastore(Protocol):
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         """Tables in bulk; a missing one is left out. Locations are as stored: qualify them.
 
-        One that cannot be read, or is larger than MOST_OF_TABLE, is `unreadable` and does not fail the others.
+        One that cannot be read, or is larger than MOST_OF_TABLE, is `unreadable` and does not fail the others. If all together are larger
+        than MOST_OF_TABLES, so are the largest.
         """
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:

@@ -292,6 +292,19 @@ def test_a_table_with_a_huge_definition_is_unreadable_and_the_others_are_read(wo
     assert world.metastore.locations_below([table.location])[table.location] == (table.full_name,)
 
 
+def test_of_tables_that_are_huge_together_the_largest_are_unreadable(world, monkeypatch):
+    names = ["before", "huge", "large", "rest"]
+    tables = {name: world.add_table(name) for name in names}
+    world.set_parameters(tables["huge"], "", RICH)
+    world.set_parameters(tables["large"], "", {**RICH, "x": "v" * 3000})
+    created = find(world, tables["huge"].full_name).create_time
+    for most, unread in ((2**14, set()), (7000, {"huge"}), (3000, {"huge", "large"})):
+        monkeypatch.setattr(ports, "MOST_OF_TABLES", most)
+        found = world.metastore.tables(world.database, names)
+        assert {name for name, one in found.items() if one.unreadable} == unread
+        assert (sorted(found), found["huge"].create_time) == (names, created)
+
+
 def test_partitions_with_huge_properties_are_refused(world, monkeypatch):
     table, other = world.add_table("huge"), world.add_table("other")
     for one in (table, other):

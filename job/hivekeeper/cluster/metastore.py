@@ -68,11 +68,10 @@ class HiveMetastore:
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         if not names:
             return {}
-        found = json.loads(_ask(self._reader.tables, database, json.dumps(list(names)), ports.MOST_OF_TABLE))
+        found = json.loads(_ask(self._reader.tables, database, json.dumps(list(names)), ports.MOST_OF_TABLE, ports.MOST_OF_TABLES))
         tables = {entry["name"]: _read_table(entry) for entry in found["tables"]}
         for name, known in found["heavy"].items():
-            what = f"its properties and columns have {known['weight']} characters, more than {ports.MOST_OF_TABLE}"
-            tables[name] = Table.without_definition(database, name, what, known["kind"], known["create_time"])
+            tables[name] = Table.without_definition(database, name, ports.why_heavy(known["weight"]), known["kind"], known["create_time"])
         for name, why in found["unreadable"].items():
             tables[name] = Table.without_definition(database, name, f"the metastore cannot give its definition: {why}")
         return dict(sorted(tables.items()))

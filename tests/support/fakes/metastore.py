@@ -110,7 +110,7 @@ class FakeMetastore:
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         self._read("tables")
         found = (self.catalog.tables.get(f"{database}.{name}".lower()) for name in sorted(names))
-        return {table.name: self._readable(table) for table in found if table is not None}
+        return _light_together([self._readable(table) for table in found if table is not None])
 
     def partitions(self, table: Table) -> Tuple[Partition, ...]:
         self._read("partitions")
@@ -213,12 +213,12 @@ class FakeMetastore:
         return self._roots[1]
 
     def _readable(self, table: Table) -> Table:
-        weight = _weight(table.parameters) + sum(len(column.name) + len(column.type) for column in table.columns)
+        weight = _weight_of(table)
         if table.full_name in self.catalog.unreadable:
             return Table.without_definition(table.database, table.name, "the metastore cannot give its definition")
         if weight <= ports.MOST_OF_TABLE:
             return table
-        return Table.without_definition(table.database, table.name, f"it has {weight} characters", table.kind, table.create_time)
+        return _brief(table)
 
     def _read(self, method: str) -> None:
         self._files.qualify("/")  # a killed process makes no more calls
@@ -391,6 +391,25 @@ class FakeMetastore:
 
 def _columns(columns: Mapping[str, str]) -> Tuple[Column, ...]:
     return tuple(Column(name, type) for name, type in columns.items())
+
+
+def _weight_of(table: Table) -> int:
+    return _weight(table.parameters) + sum(len(column.name) + len(column.type) for column in table.columns)
+
+
+def _brief(table: Table) -> Table:
+    return Table.without_definition(table.database, table.name, ports.why_heavy(_weight_of(table)), table.kind, table.create_time)
+
+
+def _light_together(tables: Sequence[Table]) -> Mapping[str, Table]:
+    """The tables by name; the largest without their definitions, if all are too large together."""
+    found, total = {table.name: table for table in tables}, sum(map(_weight_of, tables))
+    for table in sorted(tables, key=_weight_of, reverse=True):
+        if total <= ports.MOST_OF_TABLES:
+            break
+        found[table.name] = _brief(table)
+        total -= _weight_of(table)
+    return found
 
 
 def _weight(parameters: Mapping[str, str]) -> int:

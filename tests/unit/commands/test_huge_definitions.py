@@ -87,6 +87,19 @@ def test_a_table_that_cannot_be_read_any_more_during_a_run_is_not_taken_for_anot
     assert [unit.outcome.code for unit in table.units] == ["swapped"]
 
 
+def test_many_tables_that_are_just_not_too_large_cost_no_other_table_its_definition(desk, monkeypatch):
+    """All that one call returns is in memory together."""
+    monkeypatch.setattr(ports, "MOST_OF_TABLES", 4 * 2**14)
+    for nth in range(20):
+        desk.world.catalog.add_table(a_table(name=f"large{nth}", location=f"hdfs://nn/elsewhere/t{nth}", parameters={"x": "y" * 2**13}))
+    result = compact_swap.compact_swap(a_context(desk.world.cluster, Selection(databases=("sales",)), desk._new_run(), desk.settings))
+    codes = {table.table: table.problem.code if table.problem else table.code for table in result.tables}
+    assert codes["sales.events"] is Exit.DONE
+    assert list(codes.values()).count(Code.UNREADABLE_DEFINITION) >= 13
+    desk.compact()
+    assert desk.compact().code is Exit.DONE
+
+
 def test_what_could_not_be_read_says_nothing():
     table = Table.without_definition("sales", "events", "it is too large")
     with pytest.raises(MetastoreRefused, match=r"sales\.events: it is too large"):

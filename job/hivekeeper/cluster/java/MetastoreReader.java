@@ -33,23 +33,57 @@ public class MetastoreReader {
     return connection.isDatabase(database) ? Json.write(connection.client.getAllTables(database)) : "null";
   }
 
-  /** {tables, heavy, unreadable}: of a table that is heavier than `most` only the weight by its name, of one that cannot be read why. */
-  public String tables(String database, String names, long most) throws Exception {
-    List<Object> described = new ArrayList<Object>();
+  /** A table whose definition fits into the answer so far. */
+  private static class Weighed {
+    final Table table;
+    final long weight;
+
+    Weighed(Table table, long weight) {
+      this.table = table;
+      this.weight = weight;
+    }
+  }
+
+  /**
+   * {tables, heavy, unreadable}: of a table that is heavier than `most` only the weight by its name, of one that cannot be read why. If the
+   * others are heavier than `together`, the heaviest of them are left out in the same way: whoever makes many tables, each of them just not
+   * too heavy, costs nobody else's table its definition.
+   */
+  public String tables(String database, String names, long most, long together) throws Exception {
+    List<Weighed> kept = new ArrayList<Weighed>();
     Map<String, Object> heavy = new LinkedHashMap<String, Object>();
+    long sum = 0;
     TableBatches batches = new TableBatches(connection, database, Json.readStrings(names));
     for (List<Table> batch = batches.next(); batch != null; batch = batches.next()) {
       for (Table table : batch) {
         long weight = Weight.of(table);
-        if (weight > most) heavy.put(table.getTableName(), brief(table, weight));
-        else described.add(describe(table));
+        if (weight > most) {
+          heavy.put(table.getTableName(), brief(table, weight));
+          continue;
+        }
+        kept.add(new Weighed(table, weight));
+        for (sum += weight; sum > together;) {
+          Weighed left = (Weighed) kept.remove(heaviest(kept));
+          heavy.put(left.table.getTableName(), brief(left.table, left.weight));
+          sum -= left.weight;
+        }
       }
     }
+    List<Object> described = new ArrayList<Object>();
+    for (Weighed one : kept) described.add(describe(one.table));
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("tables", described);
     found.put("heavy", heavy);
     found.put("unreadable", batches.unreadable);
     return Json.writeAscii(found);
+  }
+
+  private static int heaviest(List<Weighed> kept) {
+    int found = 0;
+    for (int at = 1; at < kept.size(); at++) {
+      if (((Weighed) kept.get(at)).weight > ((Weighed) kept.get(found)).weight) found = at;
+    }
+    return found;
   }
 
   /** {locations, unreadable}: the qualified location of every table of a database that has one; why a table cannot be read. */
