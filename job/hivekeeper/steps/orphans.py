@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
@@ -18,11 +18,12 @@ from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership
+from hivekeeper.steps.census import TABLES_AT_ONCE
 from hivekeeper.steps.observe import look_at
 
 log = logging.getLogger(__name__)
 
-# Entries of a directory that holds tables. A database with more of them is not looked through.
+# Entries of all directories that hold tables of a database. What has more is not looked through.
 MOST_LISTED = 200_000
 
 
@@ -43,24 +44,64 @@ def find_records(
     """Control directories that belong to no table, in the database's own directory and in those that its tables lie in; and those that a
     killed run had begun to remove.
     """
-    found: Dict[str, ControlPaths] = {}
-    removed: List[str] = []
-    for parent in sorted({home, *(names.parent(table.location) for table in tables if table.location)}):
-        try:
-            entries = _list_directories(cluster, parent)
-            found.update(_controls_among(parent, entries))
-            removed += _removed_among(entries)
-        except (Refused, FilesError) as error:
-            if parent == home:
-                raise
-            log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
+    found, removed = _look_through(cluster, home, tables)
     touching = cluster.metastore.locations_below(list(found)) if found else {}
-    by_name = {table.full_name: table for table in tables}
-    homeless = [place for place in sorted(found) if not any(_is_at_home(cluster, by_name, name) for name in touching.get(place, ()))]
+    at_home = _find_at_home(cluster, tables, {name for each in touching.values() for name in each})
+    homeless = [place for place in sorted(found) if at_home.isdisjoint(touching.get(place, ()))]
     seen = cluster.files.look([found[place].top for place in homeless], 0)
     removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside])
     there = [_describe(cluster, place, found[place], database, tables, settings_for) for place in homeless if seen[found[place].top].exists]
     return there + [_explain_removed(path, database) for path in sorted(set(removed))]
+
+
+def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple[Dict[str, ControlPaths], List[str]]:
+    """Where control directories may be, and those that a killed run had begun to remove. What is listed is bounded for all directories
+    together: whoever may create tables chooses how many these are.
+    """
+    found: Dict[str, ControlPaths] = {}
+    removed: List[str] = []
+    left = MOST_LISTED
+    for parent in [home, *sorted(_find_parents(cluster, tables) - {home})]:
+        try:
+            entries = _list_entries(cluster, parent, left)
+        except (Refused, FilesError) as error:
+            if parent == home:
+                raise
+            log.warning("step=find-orphans reason=%r", f"{parent} is left out: {error}")
+            continue
+        left -= len(entries)
+        found.update(_controls_among(parent, [entry for entry in entries if entry.is_dir]))
+        removed += _removed_among(entries)
+    return found, removed
+
+
+def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
+    """The directories that tables lie in. One that lies inside a table itself holds that table's partitions, perhaps a million, and no
+    control directories of others.
+    """
+    parents = {names.parent(table.location) for table in tables if table.location}
+    places = set(cluster.metastore.table_locations().values()) if parents else set()
+    return {parent for parent in parents if not any(above in places for above in _with_above(parent))}
+
+
+def _with_above(path: str) -> Iterator[str]:
+    while path.count("/") > 2:
+        yield path
+        path = names.parent(path)
+
+
+def _find_at_home(cluster: Cluster, tables: Sequence[Table], touching: Collection[str]) -> Set[str]:
+    """Of the tables that touch the place of a control directory, those that it can belong to: they are there, and no backup tables."""
+    by_database: Dict[str, List[str]] = {}
+    for name in sorted(set(touching) - {table.full_name for table in tables}):
+        database, _, base = name.partition(".")
+        by_database.setdefault(database, []).append(base)
+    found = {table.full_name for table in tables if BACKUP_OF not in table.parameters}
+    for database, bases in by_database.items():
+        for start in range(0, len(bases), TABLES_AT_ONCE):
+            asked = cluster.metastore.tables(database, bases[start : start + TABLES_AT_ONCE])
+            found.update(table.full_name for table in asked.values() if BACKUP_OF not in table.parameters)
+    return found
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
@@ -81,22 +122,15 @@ def _explain_removed(path: str, database: str) -> Orphan:
     return Orphan(OrphanKind.REMOVED, path, "", why, f"hivekeeper cleanup --orphans --database {quoting.shell(database)}")
 
 
-def _is_at_home(cluster: Cluster, known: Mapping[str, Table], name: str) -> bool:
-    """Whether a table that touches the place of a control directory can be the one that it belongs to: it is there, and no backup table."""
-    database, _, base = name.partition(".")
-    table = known.get(name) or cluster.metastore.tables(database, [base]).get(base)
-    return table is not None and BACKUP_OF not in table.parameters
-
-
-def _list_directories(cluster: Cluster, parent: str) -> List[FileInfo]:
-    entries = cluster.files.look([parent], MOST_LISTED + 1)[parent].entries
-    if len(entries) > MOST_LISTED:
+def _list_entries(cluster: Cluster, parent: str, left: int) -> Sequence[FileInfo]:
+    entries = cluster.files.look([parent], left + 1)[parent].entries
+    if len(entries) > left:
         raise Refused(
-            f"{parent}: it has more than {MOST_LISTED} entries",
+            f"{parent}: with it, the directories of this database's tables have more than {MOST_LISTED} entries",
             code=Code.TOO_MANY_HIDDEN,
             next="find out who makes them, or look there by hand",
         )
-    return [entry for entry in entries if entry.is_dir]
+    return entries
 
 
 def _controls_among(parent: str, directories: Iterable[FileInfo]) -> Mapping[str, ControlPaths]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -166,6 +167,49 @@ def test_a_table_that_lay_elsewhere_is_found_beside_another_one(desk):
     desk.world.files.namespace.advance(2 * 3_600_000)
     (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
     assert records.place == f"{places['gone']}/.hivekeeper"
+
+
+def a_database_of_tables_at(world, *places):
+    world.catalog.homes["loader"] = "hdfs://nn/warehouse/loader"
+    for nth, place in enumerate(places):
+        table = a_table(name=f"t{nth}", location=place, create_time=100 + nth)
+        world.catalog.add_table(replace(table, database="loader"), [])
+
+
+def look_through(world):
+    return show_orphans(a_context(world.cluster, Selection(databases=("loader",)), "20260901t020304z-0000", Settings()))
+
+
+@pytest.mark.parametrize("inside", ["x", "dt=1/x", "../x"])
+def test_what_it_costs_does_not_grow_with_the_partitions_or_tables_of_somebody_else(desk, monkeypatch, inside):
+    world = desk.world
+    big = replace(a_table(["dt"], name="big", location="hdfs://nn/warehouse/fin/big", create_time=9), database="fin")
+    world.add_table(big, {f"dt={day}": [] for day in range(40)})
+    for nth in range(40):
+        table = a_table(name=f"other{nth}", location=f"hdfs://nn/warehouse/fin/other{nth}", create_time=10)
+        world.catalog.add_table(replace(table, database="fin"), [])
+        world.files.writer.make_directory(table.location)
+    a_database_of_tables_at(world, f"hdfs://nn/warehouse/fin/{'big/' * (inside[0] != '.')}{inside.replace('../', '')}")
+    tables, calls = world.metastore.tables, Counter()
+    monkeypatch.setattr(world.metastore, "tables", lambda database, bases: (calls.update([database]), tables(database, bases))[1])
+    assert look_through(world).code is Exit.DONE
+    assert calls["fin"] <= 1
+
+
+def test_what_is_listed_is_bounded_for_all_directories_together(desk, monkeypatch, caplog):
+    world = desk.world
+    monkeypatch.setattr(orphans, "MOST_LISTED", 20)
+    for nth in range(10):
+        for entry in range(15):
+            world.files.writer.make_directory(f"hdfs://nn/data/p{nth}/d{entry}")
+    world.files.writer.make_directory("hdfs://nn/data/small/d0")
+    a_database_of_tables_at(world, *(f"hdfs://nn/data/p{nth}/x" for nth in range(10)), "hdfs://nn/data/small/x")
+    below, asked = world.metastore.locations_below, []
+    monkeypatch.setattr(world.metastore, "locations_below", lambda places: (asked.append(list(places)), below(places))[1])
+    assert look_through(world).code is Exit.DONE
+    assert max(map(len, asked)) <= 20
+    assert any("hdfs://nn/data/small/d0" in places for places in asked)
+    assert caplog.text.count("is left out") == 9
 
 
 def test_a_directory_of_tables_that_cannot_be_looked_through_costs_only_itself(desk, monkeypatch, caplog):
