@@ -227,7 +227,18 @@ class Store:
         removed.update({file.place: now_ms for file in known if file.part in gone})
         staying = (file for file in known if file.part not in gone)
         files = tuple(sorted((*staying, *written), key=lambda file: file.part))
+        removed = self._forget_oldest(removed, commits.MOST_FILES - len(files))
         return Commit(str(uuid.uuid4()), operation, self.run, now_ms, files, removed)
+
+    def _forget_oldest(self, removed: Dict[str, int], most: int) -> Dict[str, int]:
+        """What was removed, without the oldest if a commit would name more than any command reads. They go early, after this commit; or are
+        left for ever, where nothing expires.
+        """
+        if len(removed) <= most:
+            return removed
+        oldest = set(sorted(removed, key=lambda place: (removed[place], place))[: len(removed) - most])
+        log.warning("step=catalogue component=%s reason='too many replaced files: %d go early'", self.component.name, len(oldest))
+        return {place: since for place, since in removed.items() if place not in oldest}
 
     def _write_commit(self, commit: Commit, written: Iterable[DataFile]) -> str:
         """Where a commit waits for its number."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper import names
+from hivekeeper.catalogue import commits
 from hivekeeper.catalogue import store as store_module
 from hivekeeper.catalogue.columns import VIEWS
 from hivekeeper.catalogue.commits import DELETE, EXPIRE, OVERWRITE, PURGE
@@ -125,6 +126,21 @@ def test_without_a_time_nothing_goes(world, store):
         put(store, "01", "a", x=number)
         world.files.namespace.advance(1000 * DAY)
     assert len(data_directories(world, store)) == len(commits_of(world, store)) == 5
+
+
+@pytest.mark.parametrize("expire_after_ms", [None, 864_000_000], ids=["never", "10d"])
+def test_a_commit_never_names_more_than_is_read_again(world, monkeypatch, expire_after_ms):
+    """One line for each replaced file until it expires: some hundred commands an hour, or a catalogue whose files never do."""
+    monkeypatch.setattr(commits, "MOST_FILES", 10)
+    store = a_store(world.cluster, expire_after_ms)
+    for number in range(15):
+        put(store, "01", f"t{number}", x=number)
+        world.wait(60_000)
+    (_, commit), directories = store.newest(), world.files.look([store.data])[store.data].entries
+    assert len(content(store)) == 15
+    assert len(commit.files) + len(commit.removed) == 10
+    assert min(commit.removed.values()) > world.clock.now_ms() - 11 * 60_000
+    assert len(directories) == (10 if expire_after_ms else 15)
 
 
 def test_expire_removes_what_is_over_and_commits_nothing_new(world):
