@@ -25,6 +25,7 @@ from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, Row, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
+from hivekeeper.runlog.store import WRITE_OF_OTHERS
 from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
 
 log = logging.getLogger(__name__)
@@ -94,6 +95,8 @@ class Store:
 
     def _read(self, file: FileInfo) -> Commit:
         self._require_own()
+        # What was listed before may lie in another directory, which somebody had put here and taken away again.
+        self._require_trusted(file)
         try:
             if file.length > MOST_COMMIT_BYTES:
                 raise strict.foreign(file.path, "", f"it has {file.length} bytes, more than {MOST_COMMIT_BYTES}")
@@ -105,6 +108,16 @@ class Store:
             raise NeedsInvestigation(
                 str(error), code=Code.CATALOGUE_UNREADABLE, state=_UNTOUCHED, next=f"look at the file; {BEGIN_ANEW}"
             ) from error
+
+    def _require_trusted(self, file: FileInfo) -> None:
+        """Raise NeedsInvestigation if others may have written this file."""
+        if file.owner not in (self.cluster.files.user_at(file.path), *self.trusted) or file.mode & WRITE_OF_OTHERS:
+            raise NeedsInvestigation(
+                f"{file.path} belongs to {file.owner} (mode {file.mode:04o}): it was put in the place of a commit that had been checked",
+                code=Code.RECORDS_OF_ANOTHER,
+                state="no table was touched, and nothing that lies there was believed",
+                next="find out who exchanges directories beside the catalogue",
+            )
 
     def _require_own(self) -> None:
         """Raise NeedsInvestigation if others may have written anything here."""

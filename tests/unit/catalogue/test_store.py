@@ -547,6 +547,37 @@ def test_what_others_own_or_may_write_is_not_believed(world, store, below):
     assert stopped.value.reason.code is Code.RECORDS_OF_ANOTHER
 
 
+def test_a_commit_of_somebody_else_that_is_there_only_while_it_is_listed_and_read_is_not_believed(world, store, monkeypatch):
+    """Whoever may write beside the catalogue exchanges its directory for a copy with other rows, and back, around each of these calls."""
+    put(store, "01", "a", x=1)
+    space, files, top, mine, aside = world.files.namespace, world.files, names.parent(store.top), f"{ROOT}/mine", f"{ROOT}/aside"
+    for path, node in list(space.walk(top)):
+        copy = mine + path[len(top) :]
+        space.make_directory(copy) if node.is_dir else space.create(copy, node.content, node.length)
+    for _, node in space.walk(mine):
+        node.attributes = replace(node.attributes, owner="loader")
+
+    def exchange():
+        for source, target in ((top, aside), (mine, top), (aside, mine)):
+            space.rename(source, target)
+
+    def seen_with_theirs(call):
+        def called(*asked):
+            exchange()
+            found = call(*asked)
+            found = found if isinstance(found, dict) else list(found)
+            exchange()
+            return found
+
+        return called
+
+    monkeypatch.setattr(files, "look", seen_with_theirs(files.look))
+    monkeypatch.setattr(files, "read_pieces", seen_with_theirs(files.read_pieces))
+    with pytest.raises(NeedsInvestigation) as refused:
+        store.newest()
+    assert refused.value.reason.code is Code.RECORDS_OF_ANOTHER
+
+
 def test_the_group_may_read_and_nobody_else_may(world, store):
     put(store, "01", "a", x=1)
     below = [entry for entry in world.files.tree(ROOT) if entry.path.startswith(store.top)]
