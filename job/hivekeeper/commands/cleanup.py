@@ -16,7 +16,7 @@ from hivekeeper.model import Table, Unit
 from hivekeeper.names import ControlPaths, UnitNumber
 from hivekeeper.plan import orphans as rules
 from hivekeeper.plan import retention
-from hivekeeper.plan.retention import Verdict
+from hivekeeper.plan.retention import Verdict, Window
 from hivekeeper.ports import Cluster, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import BackupOutcome, BackupState, CommandResult, TableOutcome
@@ -51,7 +51,7 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
         verdicts, _ = judge(cluster, table, control, history, settings, census)
         backups = tuple(outcome_of(verdict, (), dry_run=True) for verdict in verdicts)
-        return TableOutcome(table.full_name, backups=backups, window=retention.find_window(history, verdicts, cluster.clock.now_ms()))
+        return TableOutcome(table.full_name, backups=backups, window=_find_window(cluster, table, history, verdicts))
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
         history = identity.know_history(cluster, table, store.read_history(cluster, control))
@@ -60,13 +60,18 @@ def clean_up_table(context: Context, table: Table, census: Optional[Census] = No
             return replace(answered, recovered=recovered)
         with timed(cluster, Step.PLAN):
             verdicts, lives = judge(cluster, table, control, history, settings, census)
-        window = retention.find_window(history, verdicts, cluster.clock.now_ms())
+        window = _find_window(cluster, table, history, verdicts)
         if all(verdict.keep for verdict in verdicts):
             backups = tuple(outcome_of(verdict, ()) for verdict in verdicts)
             return TableOutcome(table.full_name, recovered=recovered, backups=backups, window=window)
         per_table.require_time(cluster, table)
         outcome = carry_out(context, table, control, history, verdicts, lives, lock)
     return replace(outcome, recovered=recovered, window=window)
+
+
+def _find_window(cluster: Cluster, table: Table, history: History, verdicts: Sequence[Verdict]) -> Optional[Window]:
+    """How far back the table can be rolled back; None as long as the log is about another one that lay here."""
+    return retention.find_window(history, verdicts, cluster.clock.now_ms()) if history.table_id == table_id(table) else None
 
 
 def judge(

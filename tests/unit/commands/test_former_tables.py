@@ -55,6 +55,7 @@ def test_the_old_files_of_a_table_stay_whatever_lies_in_its_place_now(desk, take
     assert reasons(theirs.cleanup(Settings(), dry_run=True)) == reasons(theirs.cleanup(Settings())) == {Code.OF_FORMER_TABLE}
     assert theirs.history(partitions=True).tables[0].old_files[0].why.code is Code.OF_FORMER_TABLE
     assert before and old_files(theirs) == before
+    assert theirs.cleanup(Settings()).tables[0].window is None
 
 
 @pytest.mark.parametrize("taker", TAKERS)
