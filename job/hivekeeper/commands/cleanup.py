@@ -88,7 +88,20 @@ def judge(
         return verdicts, {}
     require_own_place(cluster, table, control)
     lives = find_lives(cluster, table)
-    return retention.keep_shown(history, verdicts, control, lives), lives
+    shown = {**lives, **_find_rescues(table, control, history, verdicts, census)}
+    return retention.keep_shown(history, verdicts, control, shown), lives
+
+
+def _find_rescues(
+    table: Table, control: ControlPaths, history: History, verdicts: Sequence[Verdict], census: Optional[Census]
+) -> Mapping[str, str]:
+    """Partitions of other tables in this control directory, if old files of a former table are to go: who had that one may have pointed
+    them there, for its rows.
+    """
+    going = {effect.table_id for verdict in verdicts for effect in verdict.going}
+    if census is None or going <= {table_id(table)}:
+        return {}
+    return census.partitions_inside(control.top, sorted(rules.names_of(rules.ids_of(history))), table.database)
 
 
 def _why_keep_former(

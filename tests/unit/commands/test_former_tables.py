@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
 from hivekeeper.reasons import Code
+from support.builders import a_partition, a_table
 from support.desk import EVERYTHING, Desk
 from support.leftovers import DAY_MS, SHAPES, build, wait
 
@@ -85,6 +87,21 @@ def test_those_of_a_table_that_may_have_been_renamed_stay_also_when_an_operator_
     assert reasons(result) == {Code.OF_FORMER_TABLE}
     assert "sales.moved was created in the same second" in result.tables[0].backups[0].why.what
     assert old_files(theirs) == before
+
+
+def test_those_that_a_partition_of_another_table_shows_stay(desk):
+    """Somebody has pointed it there, to have the rows of the dropped table."""
+    theirs = take_place(desk, "sales.events")
+    place = names.join(theirs.control.top, theirs.log().standing[0].place)
+    rescue = a_table(["dt"], name="rescue", location="hdfs://nn/warehouse/fin/rescue", create_time=88)
+    theirs.world.catalog.add_table(replace(rescue, database="fin"), [a_partition("dt=1", place)])
+    shown = [path for path in old_files(theirs) if path.startswith(place)]
+    result = theirs.cleanup(EVERYTHING, former=True)
+    assert (result.code, Code.BACKUP_SHOWN in reasons(result) | {why.code for _, why in result.tables[0].backups[0].kept_units}) == (
+        Exit.DONE,
+        True,
+    )
+    assert shown and set(shown) <= set(old_files(theirs))
 
 
 def test_its_own_old_files_go_beside_those_of_a_former_table(desk):
