@@ -265,6 +265,12 @@ class Code(Coded):
 
     ROWS_DIFFER = Topic.VERIFY, None, "live does not hold the rows of the backup", "[verify says differs](runbook.md#verify-says-differs)"
     SAME_ROWS = Topic.VERIFY, None, "the files were replaced or discarded since, but the rows, or the certificate, are the same", "nothing"
+    USER_DEFINED_TYPE = (
+        Topic.VERIFY,
+        None,
+        "Spark would run code that a file of the backup or of live names, so `--level rows` does not read it",
+        "compare with `--level digest`",
+    )
     NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded and the files were replaced since", "nothing"
 
     CHANGED_MEANWHILE = Topic.RUN, None, "a file of the unit is gone or was changed since the plan", "run again when it is quiet"

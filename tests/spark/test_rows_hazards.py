@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import json
+import os
+import pickle
 import time
 from decimal import Decimal
 
@@ -13,7 +17,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.cluster.rows import SparkRows
-from hivekeeper.plan.fidelity import unfaithful
+from hivekeeper.plan.fidelity import refuse_copy, unfaithful
 from hivekeeper.ports import RowsError
 from hivekeeper.schemas import parse_parquet
 from support import hostile_files
@@ -314,3 +318,68 @@ def test_a_page_that_claims_all_memory_fails_its_unit_and_nothing_else(rows, tmp
     (tmp_path / "good").mkdir()
     (tmp_path / "good" / "a").write_bytes(hostile_files.good())
     assert rows.write_stage(batch_of(rows, "parquet", tmp_path / "other", [tmp_path / "good"]))[1].digest.rows == 1
+
+
+ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
+
+
+class Planted:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def user_type(proof, **more):
+    pickled = base64.b64encode(pickle.dumps(Planted(proof))).decode()
+    return {"type": "udt", "pyClass": "pyspark.sql.types.NoSuchClass", "serializedClass": pickled, "sqlType": "long", **more}
+
+
+def write_typed(path, kind):
+    """A file whose footer says that its column is of this type of Spark's."""
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    schema = json.dumps({"type": "struct", "fields": [{"name": "id", "type": kind, "nullable": True, "metadata": {}}]})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        # JSON may be spelled with escapes.
+        writer.add_key_value_metadata({ROW_METADATA: schema.replace("udt", "u\\u0064t")})
+
+
+@pytest.mark.parametrize("depth", ["outermost", "in a list"])
+def test_a_footer_that_names_code_for_spark_is_not_read_as_rows(rows, tmp_path, depth):
+    proof = tmp_path / "proof"
+    kind = user_type(proof) if depth == "outermost" else {"type": "array", "elementType": user_type(proof), "containsNull": True}
+    write_typed(tmp_path / "u" / "a.parquet", kind)
+    (group,) = rows.footers("parquet", {"u": listed(tmp_path / "u")})["u"].groups
+    assert "user-defined type" in unfaithful(group.form, "parquet", "3.5.9", "UTC")
+    with pytest.raises(RowsError, match="user-defined type"):
+        rows.differences("parquet", [group], [group], 10)
+    # A copy makes no rows, and runs nothing.
+    assert refuse_copy(group.form, "parquet", "snappy", "3.5.9") is None
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize("kind", ["python", "java"])
+def test_a_file_that_names_code_once_its_footer_was_judged_is_not_read_as_rows(rows, gateway, tmp_path, kind):
+    """Before Spark 3.5.9 the JVM makes an object of any class that is named there: a timer, whose threads are numbered."""
+    proof, file = tmp_path / "proof", tmp_path / "u" / "a.parquet"
+    write_typed(file, "long")
+    (group,) = rows.footers("parquet", {"u": listed(file.parent)})["u"].groups
+    before = next_timer(gateway)
+    write_typed(file, user_type(proof) if kind == "python" else {"type": "udt", "class": "java.util.Timer", "sqlType": "long"})
+    with pytest.raises(RowsError, match="names a user-defined type"):
+        rows.differences("parquet", [group], [group], 10)
+    assert not proof.exists()
+    assert next_timer(gateway) == before + 1
+
+
+def next_timer(gateway):
+    timer = gateway.jvm.java.util.Timer()
+    threads = gateway.jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
+    number = max(int(thread.getName()[6:]) for thread in threads if thread.getName().startswith("Timer-"))
+    timer.cancel()
+    return number

@@ -22,6 +22,7 @@ from hivekeeper.cluster.nanoseconds import NanosecondChecks, find_checks
 from hivekeeper.cluster.session import GUARDS, Where
 from hivekeeper.cluster.writer_settings import session_settings, whole_file_settings, writer_options
 from hivekeeper.model import Differences, FooterGroup, Form, StageBatch, StageOutput, StageUnit
+from hivekeeper.plan.fidelity import refuse_as_rows
 from hivekeeper.ports import RowsError
 from hivekeeper.quoting import identifier
 from hivekeeper.schemas import PARQUET, ParquetField, parse_parquet
@@ -130,19 +131,42 @@ class SqlRows:
 
     def _schema(self, session: SparkSession, format: str, form: Form, path: str) -> StructType:
         """The schema that Spark reads from one file of the form, plus the field ids that it would drop."""
-        schema = self._load(session, format, [path], None).schema
+        why = refuse_as_rows(form)
+        if why:
+            raise RowsError(why)
+        schema = self._read_schema(session, format, path)
         clash = [field.name for field in schema.fields if field.name.lower().startswith(_UNIT)]
         if clash:
             raise RowsError(f"the column {clash[0]} has a name that Hivekeeper itself uses")
         return _with_field_ids(schema, parse_parquet(form.schema)) if format == PARQUET else schema
 
-    def _load(self, session: SparkSession, format: str, paths: Sequence[str], schema: Union[StructType, str, None]) -> DataFrame:
-        reader = session.read.format(format)
+    def _read_schema(self, session: SparkSession, format: str, path: str) -> StructType:
+        """The schema that Spark reads from one file. The file may have changed since its footer was judged, and both Spark and PySpark run
+        what a user-defined type in it names: Spark is given the very footer that was checked, and Python a schema without such types.
+        """
+        reader = self._reader(session, format)
+        if format == PARQUET:
+            parquet = self.gateway.jvm.org.apache.spark.sql.execution.datasources.parquet
+            converter = parquet.ParquetToSparkSchemaConverter(session._jsparkSession.sessionState().conf())
+            footer = self._row_schema.footer(path)
+            reader = reader.schema(parquet.ParquetFileFormat.readSchemaFromFooter(footer, converter))
+        data = reader.load(self.gateway.strings([path]))
+        return StructType.fromJson(json.loads(self._row_schema.requireBuiltIn(data.schema().json())))
+
+    @cached_property
+    def _row_schema(self) -> Any:
+        return self.gateway.helper("RowSchema", self.gateway.hadoop_conf)
+
+    def _reader(self, session: SparkSession, format: str) -> Any:
+        """Spark's own reader, of the JVM."""
+        reader = session._jsparkSession.read().format(format)
         for key, value in _BY_NAME.items():
             reader = reader.option(key, value)
-        if schema is not None:
-            reader = reader.schema(schema)
-        return DataFrame(reader._jreader.load(self.gateway.strings(paths)), session)
+        return reader
+
+    def _load(self, session: SparkSession, format: str, paths: Sequence[str], schema: Union[StructType, str]) -> DataFrame:
+        ddl_or_json = schema if isinstance(schema, str) else session._jsparkSession.parseDataType(schema.json())
+        return DataFrame(self._reader(session, format).schema(ddl_or_json).load(self.gateway.strings(paths)), session)
 
     def _read_placed(self, session: SparkSession, format: str, schema: Union[StructType, str], places: Sequence[Place]) -> DataFrame:
         """The rows of many files, each with the key, ordinal and task of its file. A row of an unknown file fails the job."""

@@ -28,6 +28,8 @@ from hivekeeper.schemas import (
 _IDLE_KEYS = frozenset(["writer.model.name"])
 # Spark rewrites its own row metadata, from the schema that it took from one of the files.
 _KEPT_KEYS = ("org.apache.spark.sql.parquet.row.metadata#",)
+# Row metadata in which a type is one that its writer defined.
+_USER_TYPES = "org.apache.spark.sql.parquet.row.metadata#udt#"
 # Hive 3.1.2 and later use them to read dates and timestamps; Spark cannot write them.
 _TIME_KEYS = frozenset(["writer.time.zone", "writer.date.proleptic", "writer.zone.conversion.legacy"])
 _UTC = frozenset(["UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal", "Z"])
@@ -44,12 +46,19 @@ def unfaithful(form: Form, format: str, spark_version: str, time_zone: str) -> O
     """Why files of this form cannot be rewritten faithfully; `time_zone` is that of the driver's and executors' JVM."""
     try:
         if format == PARQUET:
-            return _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
+            return refuse_as_rows(form) or _refuse_codec(form, format, spark_version) or _refuse_parquet(form, spark_version)
         if format == ORC:
             return _refuse_codec(form, format, spark_version) or _refuse_orc(form, spark_version, time_zone)
     except SchemaTextError as error:
         return f"its schema is not understood ({error})"
     return f"its format is {format}"
+
+
+def refuse_as_rows(form: Form) -> Optional[str]:
+    """Why Spark must not make rows of files of this form: their footers name code, which it would run in the driver."""
+    if any(key.startswith(_USER_TYPES) for key in form.keys):
+        return "its footers name a user-defined type, for which Spark would run code that they name"
+    return None
 
 
 def refuse_copy(form: Form, format: str, codec: str, spark_version: str) -> Optional[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Collection, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup, UnitFooters
+from hivekeeper.plan.fidelity import refuse_as_rows
 from hivekeeper.plan.verify import Link, Proof
 from hivekeeper.ports import Rows
 from hivekeeper.reasons import Code, Reason
@@ -140,6 +141,9 @@ class Prover:
     def _judge_rows(self, proof: Proof, base: Measured, measured: Mapping[Files, Measured]) -> Compared:
         """Compare row by row; arrivals compacted since then count as rows of the backup's side."""
         since, newer = measured[proof.compacted_arrivals].groups, measured[_newer(proof)].groups
+        unfit = next(filter(None, (refuse_as_rows(group.form) for group in (*base.groups, *since, *newer))), None)
+        if unfit:
+            return Compared(Reason(Code.USER_DEFINED_TYPE, unfit), base.digest.rows)
         found = self._rows.differences(self._format, [*base.groups, *since], newer, MOST_EXAMPLES)
         missing, extra = found.only_in_one, 0 if proof.broken else found.only_in_other
         if missing or extra:

@@ -1,6 +1,7 @@
 package hivekeeper;
 
 import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import java.io.IOException;
@@ -43,6 +44,10 @@ public class Json {
   /** An object of objects, each of which becomes an instance of `type`, by its public fields. */
   public static Map<String, Object> readMapOf(Class<?> type, String text) throws IOException {
     return (Map) MAPPER.readValue(text, MAPPER.getTypeFactory().constructMapType(LinkedHashMap.class, String.class, type));
+  }
+
+  static JsonParser tokens(String text) throws IOException {
+    return MAPPER.getFactory().createParser(text);
   }
 
   /** The content of the text, as Jackson's plain lists, maps and values. */

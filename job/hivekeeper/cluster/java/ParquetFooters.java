@@ -19,7 +19,7 @@ import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 
 /** Reads the footer of a Parquet file. */
 class ParquetFooters {
-  private static final String ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata";
+  static final String ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata";
   // Differences in row metadata that do not change its meaning.
   private static final List<String> MEANINGLESS = Arrays.asList("nullable", "containsNull", "valueContainsNull", "comment");
 
@@ -145,7 +145,7 @@ class ParquetFooters {
       if (LONG_NUMBER.matcher(json).find()) throw new IllegalStateException("its row metadata has a number of more than 1000 digits");
       String said = Json.write(withoutMeaningless(Json.readAny(json)));
       boolean telling = said.contains("\"metadata\"") || said.contains("\"udt\"") || said.contains("\"interval");
-      if (telling) names.add(ROW_METADATA + "#" + hash(said));
+      if (telling) names.add(ROW_METADATA + (RowSchema.namesUserType(json) ? "#udt#" : "#") + hash(said));
     }
     return new ArrayList<String>(names);
   }
