@@ -55,8 +55,8 @@ MUTATIONS = {
     ),
     "lifting a nested directory": Mutation(
         DIRECTORIES,
-        "    for entry in nested:\n        _lift(files, entry, live)\n",
-        "",
+        "    return {place: seen[place].entries for place in places if eligibility.holds_only_data(seen[place])}\n",
+        "    return {}\n",
         "committer beside",
     ),
     "the directory's time before its listing": Mutation(

@@ -34,6 +34,11 @@ Inside = Mapping[str, Snapshot]
 
 FOREIGN_LOGS = frozenset(["_spark_metadata", "_delta_log", ".hoodie", "metadata", "_hudi_metadata"])
 
+# Directories with files of Hive's transactional tables.
+ACID_DIRECTORIES = ("base_", "delta_", "delete_delta_")
+# What other engines have beside their files, and the directory in which Iceberg has those.
+_FOREIGN = frozenset([*FOREIGN_LOGS, "data", ".hoodie_partition_metadata", "_orc_acid_version"])
+
 # Of hidden entries above one unit, which are listed before each swap. A healthy table has a handful, or a few in each directory.
 MOST_HIDDEN = 10_000
 
@@ -239,13 +244,42 @@ def _refuse_subdirectory(entry: FileInfo) -> Reason:
         return writer_at_work(entry.name)
     if entry.name in FOREIGN_LOGS:
         return Reason(Code.OTHER_ENGINE, f"it has a commit log of another engine ({entry.name})", "use that engine's own maintenance")
-    if entry.name.startswith(("base_", "delta_", "delete_delta_")):
+    if entry.name.startswith(ACID_DIRECTORIES):
         return Reason(Code.ACID_DIRECTORY, f"it has an ACID directory ({entry.name})", "let Hive compact it")
     return Reason(
         Code.SUBDIRECTORY,
         f"it has a sub-directory ({entry.name}), whose rows Hive and Spark see differently",
         "move its files up or away, or leave the unit out with --where",
     )
+
+
+def find_committed(live: Snapshot) -> Tuple[FileInfo, ...]:
+    """The directories in a unit's directory that a committer may have renamed into it, having taken it for its target.
+
+    None where another engine keeps files: its directories say which rows are there, in which version.
+    """
+    if any(entry.name in _FOREIGN or (entry.is_dir and entry.name.startswith(ACID_DIRECTORIES)) for entry in live.entries):
+        return ()
+    unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)
+    return tuple(entry for entry in live.entries if entry.is_dir and not any(known(entry.name) for known in unlike))
+
+
+def holds_only_data(committed: Snapshot) -> bool:
+    """Whether a directory holds nothing but complete data files, as a committer's rename leaves it."""
+    return committed.exists and all(_is_complete_data(entry) for entry in committed.entries)
+
+
+def _is_complete_data(entry: FileInfo) -> bool:
+    return not entry.is_dir and not names.is_hidden(entry.name) and _refuse_file(entry) is None
+
+
+def is_as_open(directory: FileInfo, live: FileInfo) -> bool:
+    """Whether whoever reaches files in a unit reaches those of a directory in it: moved up, they must not become known to more users.
+
+    The directory may be another table's, which somebody may rename but not read.
+    """
+    for_group = directory.group == live.group or directory.mode & 0o5 == 0o5
+    return directory.owner == live.owner and for_group and not live.mode & ~directory.mode & 0o055
 
 
 def refuse_ties(ties: Ties, control_zone: str) -> Optional[Reason]:

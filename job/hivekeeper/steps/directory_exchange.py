@@ -104,7 +104,11 @@ class DirectoryExchange:
         return late
 
     def settle_live(self) -> Tuple[FileInfo, ...]:
-        return lift_nested(self.run.files, self.unit.live)
+        live = self.unit.live
+        # A table may have become another engine's since it was exchanged first.
+        if eligibility.refuse_table(self.run.table):
+            return self.run.files.look([live])[live].entries
+        return lift_nested(self.run.files, live)
 
     def _bring(self, source: str, with_recreated: bool = False) -> None:
         """Rename to live; a directory that a writer created there meanwhile is set aside, each time under a new name.
@@ -213,40 +217,24 @@ def _merge(run: Run, source: str, target: str) -> None:
 def lift_nested(files: Files, live: str) -> Tuple[FileInfo, ...]:
     """Move up the files of a directory that a committer renamed *into* live, having taken live for its target; returns live's entries.
 
-    Unless there are so many that it would take hours: no committer leaves them, and then the unit is refused for its sub-directories.
+    Unless there are so many that it would take hours, or anything else lies in it: no committer leaves that, and then the unit is refused
+    for its sub-directories.
     """
-    entries = files.look([live])[live].entries
-    nested = [entry for entry in entries if is_committed_directory(entry)]
-    if not _are_few(files, nested):
-        return entries
-    for entry in nested:
-        _lift(files, entry, live)
-    return files.look([live])[live].entries if nested else entries
+    seen = files.look([live])[live]
+    nested = _find_liftable(files, live, eligibility.find_committed(seen))
+    for entries in nested.values():
+        for entry in entries:
+            move_file(files, entry.path, live)
+    for directory in nested:
+        files.remove_empty(directory)
+    return files.look([live])[live].entries if nested else seen.entries
 
 
-def _are_few(files: Files, nested: Sequence[FileInfo]) -> bool:
-    """Whether the directories, with all that lies in them, are within the limits."""
-    seen = look_inside(files, [entry.path for entry in nested], MOST_LIFTED_DIRECTORIES, MOST_LIFTED)
-    below = [entry.path for snapshot in seen.values() for entry in snapshot.entries if entry.is_dir]
-    return seen.keys() >= {*below, *(entry.path for entry in nested)}
-
-
-def is_committed_directory(entry: FileInfo) -> bool:
-    """Whether a directory in live holds files that a committer meant for live; not writers' temporary directories or Hive's own."""
-    unlike = (names.is_hidden, names.is_writer_mark, names.is_hive_subdirectory)
-    return entry.is_dir and not any(known(entry.name) for known in unlike)
-
-
-def _lift(files: Files, directory: FileInfo, live: str) -> None:
-    """Without recursion, like _merge."""
-    waiting, lifted = [directory.path], []
-    while waiting:
-        place = waiting.pop()
-        lifted.append(place)
-        for entry in files.look([place])[place].entries:
-            if is_committed_directory(entry):
-                waiting.append(entry.path)
-            elif not entry.is_dir:
-                move_file(files, entry.path, live)
-    for place in reversed(lifted):
-        files.remove_empty(place)
+def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo]) -> Mapping[str, Tuple[FileInfo, ...]]:
+    """The files in those directories that a committer may have left, by directory."""
+    own = files.stat(live) if committed else None
+    places = [entry.path for entry in committed if own is not None and eligibility.is_as_open(entry, own)]
+    seen = look_inside(files, places, MOST_LIFTED_DIRECTORIES, MOST_LIFTED)
+    if not seen.keys() >= set(places):
+        return {}
+    return {place: seen[place].entries for place in places if eligibility.holds_only_data(seen[place])}

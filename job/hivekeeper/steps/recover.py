@@ -298,13 +298,16 @@ def lift_leftovers(files: Files, swapped: Container[str], units: Iterable[Tuple[
 
     Only in units that a run has swapped before: they had no sub-directory then.
     """
-    found = [
-        unit
-        for unit, seen in units
-        if unit.name in swapped and any(directory_exchange.is_committed_directory(entry) for entry in seen.entries)
-    ]
-    for unit in found:
-        stay = any(map(directory_exchange.is_committed_directory, directory_exchange.lift_nested(files, unit.live)))
-        how = "left" if stay else "done"
-        log.warning("unit=%s step=lift %s reason='a committer had renamed its directory into the unit'", unit.log_field, how)
-    return tuple(unit.label for unit in found)
+    lifted = []
+    for unit, seen in units:
+        committed = eligibility.find_committed(seen) if unit.name in swapped else ()
+        if not committed:
+            continue
+        left = {entry.path for entry in directory_exchange.lift_nested(files, unit.live)}
+        is_lifted = any(entry.path not in left for entry in committed)
+        lifted += [unit.label] if is_lifted else []
+        reason = (
+            "a committer had renamed its directory into the unit" if is_lifted else "no committer would have left its directories like that"
+        )
+        log.warning("unit=%s step=lift %s reason='%s'", unit.log_field, "done" if is_lifted else "left", reason)
+    return tuple(lifted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hivekeeper.codes import Exit
@@ -289,9 +291,12 @@ def test_directories_that_somebody_nests_as_deeply_as_hdfs_allows_stop_no_comman
     world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
     desk = Desk(world)
     desk.compact()
-    world.add_file(f"{desk.live('dt=1')}{'/x' * depth}/part-0.parquet", ["late"])
+    deep = f"{desk.live('dt=1')}{'/x' * depth}/part-0.parquet"
+    world.add_file(deep, ["late"])
     assert desk.recover().code is Exit.DONE
-    assert world.rows_of("sales.events")["late"] == 1
+    # No committer left it, so it stays.
+    assert deep in world.files.contents(desk.live("dt=1"))
+    assert code_of(desk.compact()) is Code.SUBDIRECTORY
 
 
 def add_hidden(desk, number, place=""):
@@ -377,3 +382,74 @@ def test_a_writers_directory_with_very_many_files_is_not_taken_for_a_leftover(mo
     desk.world.files.writer.delete(f"{desk.live()}/_temporary/0/_note-00000")
     age(desk)
     assert desk.compact().code is Exit.DONE
+
+
+OTHER_ENGINES = {
+    "ACID": ["base_0000001/bucket_00000", "delta_0000002_0000002_0000/bucket_00000", "delete_delta_0000003_0000003_0000/bucket_00000"],
+    "Iceberg": ["metadata/v1.metadata.json", "data/00000-0-a.parquet"],
+    "Delta": ["_delta_log/00000000000000000000.json", "deletion/part-00000.parquet"],
+    "Hudi": [".hoodie_partition_metadata", "archive/part-00000.parquet"],
+}
+
+
+@pytest.mark.parametrize("unit", ["dt=1", ""], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize("command", [Desk.compact, Desk.rollback, Desk.recover, Desk.cleanup])
+@pytest.mark.parametrize("engine", OTHER_ENGINES)
+def test_directories_of_another_engine_are_not_taken_apart(engine, command, unit):
+    """They look like a late committer's, and the unit was swapped before; but they say which rows are there, and in which version."""
+    world = World()
+    world.add_table(a_table(["dt"] if unit else []), {unit: [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    theirs = [f"{desk.live(unit)}/{path}" for path in OTHER_ENGINES[engine]]
+    for path in theirs:
+        world.add_file(path, [f"row of {path}"])
+    age(desk)
+    command(desk)
+    assert set(theirs) <= world.files.contents(desk.live(unit)).keys()
+
+
+@pytest.mark.parametrize("unit", ["dt=1", ""], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize("command", [Desk.compact, Desk.rollback, Desk.recover])
+def test_a_table_that_became_transactional_keeps_its_directories(command, unit):
+    world = World()
+    world.add_table(a_table(["dt"] if unit else [], kind="MANAGED_TABLE"), {unit: [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    desk.compact()
+    world.set_property(desk.table, transactional="true")
+    theirs = f"{desk.live(unit)}/written/bucket_00000"
+    world.add_file(theirs, ["row"])
+    age(desk)
+    command(desk)
+    assert theirs in world.files.contents(desk.live(unit))
+
+
+@pytest.mark.parametrize(
+    "strange", ["part-0.parquet.crc/x", "_hidden.parquet", ".part-0.parquet.inprogress", "open.parquet", "deeper/part-0.parquet"]
+)
+def test_a_directory_that_no_committer_would_leave_so_stays_where_it_is(strange):
+    desk = a_desk("dt=1")
+    desk.compact()
+    desk.append("dt=1/job", "late")
+    if strange == "open.parquet":
+        desk.world.files.writer.open(f"{desk.live('dt=1')}/job/{strange}")
+    else:
+        desk.world.add_file(f"{desk.live('dt=1')}/job/{strange}", ["strange"])
+    before = desk.world.files.contents(desk.live("dt=1")).keys()
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.files.contents(desk.live("dt=1")).keys() == before
+
+
+@pytest.mark.parametrize(
+    "other", [{"owner": "mallory"}, {"mode": 0o700}, {"group": "hr", "mode": 0o750}], ids=["owner", "narrower", "group"]
+)
+def test_a_directory_with_other_rights_than_the_units_is_not_opened_by_moving_its_files_up(other):
+    """Whoever may write to the directory above another table may rename it, but read nothing in it."""
+    desk = a_desk("dt=1")
+    desk.compact()
+    desk.append("dt=1/job", "secret")
+    node = desk.world.files.namespace.find(f"{desk.live('dt=1')}/job")
+    node.attributes = replace(node.attributes, **other)
+    before = desk.world.files.contents(desk.live("dt=1")).keys()
+    assert desk.recover().code is Exit.DONE
+    assert desk.world.files.contents(desk.live("dt=1")).keys() == before
