@@ -22,6 +22,7 @@ from hivekeeper.model import (
     Differences,
     Exposed,
     FileInfo,
+    FileRights,
     FooterGroup,
     Guard,
     Partition,
@@ -208,6 +209,9 @@ class JailedFiles:
 
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         return self.inner.attributes(directories)
+
+    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
+        return self.inner.file_rights(directories, most)
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         for path in wanted:

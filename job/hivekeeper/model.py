@@ -55,10 +55,11 @@ class Block(NamedTuple):
 class Attributes:
     """The metadata of a directory or file; None or empty if the file system has none.
 
-    `file_mode` is the mode of the directory's data files. `acl` holds the entries as Hadoop prints them
-    (`user::rwx`, `default:group:etl:r-x`), base entries included, empty if there is no extended ACL.
-    Policies are those in effect, including inherited ones; `own_storage_policy` and `own_ec_policy` mean that the directory's parent
-    has another one, so that it must be set on the directory itself.
+    `file_mode` and `file_acl` are those of the first data file, or of copies. Copies have the owner and the group of the directory,
+    unless `file_owner` or `file_group` names another one; "" leaves them to the user of the run. `acl` holds the entries as Hadoop
+    prints them (`user::rwx`, `default:group:etl:r-x`), base entries included, empty if there is no extended ACL. Policies are those in
+    effect, including inherited ones; `own_storage_policy` and `own_ec_policy` mean that the directory's parent has another one, so that
+    it must be set on the directory itself.
     """
 
     owner: str
@@ -72,6 +73,17 @@ class Attributes:
     ec_policy: Optional[str] = None
     own_storage_policy: bool = False
     own_ec_policy: bool = False
+    file_owner: Optional[str] = None
+    file_group: Optional[str] = None
+
+
+class FileRights(NamedTuple):
+    """Who may read a file. `acl` is as in Attributes."""
+
+    owner: str
+    group: str
+    mode: int
+    acl: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

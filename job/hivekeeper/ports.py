@@ -37,6 +37,7 @@ from hivekeeper.model import (
     Differences,
     Exposed,
     FileInfo,
+    FileRights,
     FooterGroup,
     Guard,
     Partition,
@@ -243,6 +244,12 @@ class Files(Protocol):
 
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         """Attributes of existing directories in bulk (file attributes from their first data file)."""
+
+    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
+        """The rights that occur among the data files of each existing directory, in order of their names; more than `most` are cut off.
+
+        Each ACL costs a request, so it may take as long as opening the files. One gateway call.
+        """
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         """Give each directory and the files in it these attributes, in bulk; raises NoPermission if that is not allowed.

@@ -181,6 +181,13 @@ class Code(Coded):
         "physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
         _WHERE,
     )
+    MIXED_RIGHTS = (
+        Topic.FILES,
+        None,
+        "its files have owners, groups, modes or ACLs so different that a copy would be closed to all who may read them, or open to others "
+        "([permissions.md](permissions.md#files-with-different-rights))",
+        f"give the files one owner, group and mode, or {_WHERE}",
+    )
     NOT_FAITHFUL = (
         Topic.FILES,
         None,

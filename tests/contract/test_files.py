@@ -19,7 +19,7 @@ import pytest
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.errors import Refused
-from hivekeeper.model import Guard, Snapshot, Ties
+from hivekeeper.model import FileRights, Guard, Snapshot, Ties
 from hivekeeper.ports import FilesUnavailable, LockHeld, NoPermission, NoSpace, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.steps.observe import qualify_table
@@ -811,6 +811,34 @@ def test_an_empty_directorys_files_would_get_its_own_mode_without_execution(file
     files_world.files.make_directory(directory)
     files_world.files.dress({directory: dataclasses.replace(files_world.files.attributes([directory])[directory], mode=0o750)})
     assert files_world.files.attributes([directory])[directory].file_mode == 0o640
+
+
+def test_the_rights_of_data_files_are_told_once_each_and_no_more_than_asked_for(files_world):
+    top = files_world.path("d")
+    for name in ("a", "b", "c", ".hidden", "_hidden"):
+        files_world.writer.add(f"{top}/{name}", "x")
+    files_world.writer.add(f"{top}/below/e", "x")
+    known = files_world.files.attributes([top])[top]
+    files_world.files.dress({top: dataclasses.replace(known, file_mode=0o640)})
+    owner, group = files_world.files.stat(f"{top}/a").owner, files_world.files.stat(f"{top}/a").group
+    of_all = FileRights(owner, group, 0o640)
+    assert files_world.files.file_rights([top, files_world.path("missing")], 10) == {top: (of_all,)}
+    files_world.files.guard({f"{top}/b": Guard(0o600), f"{top}/c": Guard(0o644)})
+    expected = (of_all, of_all._replace(mode=0o600), of_all._replace(mode=0o644))
+    assert files_world.files.file_rights([top], 10) == {top: expected}
+    assert files_world.files.file_rights([top], 1) == {top: expected[:2]}
+
+
+def test_files_may_get_another_owner_and_group_than_their_directory_or_keep_theirs(files_world):
+    top = files_world.path("d")
+    files_world.writer.add(f"{top}/f", "x")
+    known = files_world.files.attributes([top])[top]
+    wanted = dataclasses.replace(known, owner="", group="", file_owner=known.owner, file_group=known.group)
+    for given in (wanted, dataclasses.replace(known, file_owner="", file_group="")):
+        files_world.files.dress({top: given})
+        assert files_world.files.attributes([top]) == {top: known}
+        file = files_world.files.stat(f"{top}/f")
+        assert (file.owner, file.group) == (known.owner, known.group)
 
 
 def test_acls_extended_attributes_and_policies_are_carried_over(files_world):

@@ -49,7 +49,7 @@ def calls_of(gateway, act):
     return gateway.calls - before
 
 
-@pytest.mark.parametrize("method", ["look", "tree", "attributes", "dress", "read_texts", "qualify", "exposed", "guard"])
+@pytest.mark.parametrize("method", ["look", "tree", "attributes", "file_rights", "dress", "read_texts", "qualify", "exposed", "guard"])
 def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
     files = HadoopFiles(gateway)
     files.qualify(directories[FEW][0])
@@ -62,6 +62,8 @@ def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
             assert sum(len(seen.entries) for seen in files.look(paths).values()) == lot
         elif method == "attributes":
             assert len(files.attributes(paths)) == len(paths)
+        elif method == "file_rights":
+            assert len(files.file_rights(paths, 10)) == len(paths)
         elif method == "dress":
             files.dress(dict.fromkeys(paths, files.attributes(paths[:1])[paths[0]]))
         elif method == "exposed":

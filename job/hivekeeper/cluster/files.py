@@ -21,7 +21,7 @@ from hivekeeper import names
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
+from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, FileRights, Guard, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import ALL, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
@@ -234,6 +234,12 @@ class HadoopFiles:
             return {}
         found = json.loads(_ask(self._attributes.read, json.dumps(list(directories))))
         return {directory: _read_attributes(known) for directory, known in found.items()}
+
+    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
+        if not directories:
+            return {}
+        found = json.loads(_ask(self._attributes.fileRights, json.dumps(list(directories)), most))
+        return {place: tuple(FileRights(**{**one, "acl": tuple(one["acl"])}) for one in some) for place, some in found.items()}
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         if wanted:

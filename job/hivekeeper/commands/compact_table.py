@@ -13,9 +13,9 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
 from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
-from hivekeeper.model import StageBatch, Table
+from hivekeeper.model import Attributes, StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, joining, retention, settled
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, file_rights, joining, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -174,7 +174,8 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
 def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], rewrite: Rewrite) -> List[Candidate]:
     """Read the directories and footers of the chosen units, in a few calls for all of them."""
     unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
-    attributes_of = cluster.files.attributes([unit.live for unit in chosen if unit.name not in unfit])
+    attributes_of, unshared = read_attributes(cluster.files, [unit.live for unit in chosen if unit.name not in unfit])
+    unfit.update({unit.name: unshared[unit.live] for unit in chosen if unit.name not in unfit and unit.live in unshared})
     unfit.update({unit.name: GONE for unit in chosen if unit.name not in unfit and unit.live not in attributes_of})
     free = [unit for unit in chosen if unit.name not in unfit]
     read = cluster.rows.footers(rewrite.format, {unit.name: unit.files for unit in free}, by_identity=rewrite.is_copied)
@@ -183,6 +184,14 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
     hazards = {} if rewrite.is_copied else cluster.rows.hazards(rewrite.format, single)
     fit = [Candidate(unit, footers[unit.name], attributes_of[unit.live], hazards.get(unit.name)) for unit in free]
     return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
+
+
+def read_attributes(files: Files, places: Sequence[str]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:
+    """The attributes of directories with those that copies of their files get, and why other directories have none."""
+    rights = files.file_rights(places, file_rights.MOST_DIFFERENT)
+    shared = {place: file_rights.share_rights(known, rights[place]) for place, known in files.attributes(places).items() if place in rights}
+    refused = {place: found for place, found in shared.items() if isinstance(found, Reason)}
+    return {place: found for place, found in shared.items() if isinstance(found, Attributes)}, refused
 
 
 def join_candidates(

@@ -62,7 +62,7 @@ def writers(one: Exposed, trusted: Collection[str]) -> List[str]:
         found.append(f"the group {one.group}")
     elif one.mode & 0o020:
         known = {*trusted, one.owner}
-        found += [_named(kind, name or one.group) for kind, name, rights in _access(one.acl) if _gives_write(kind, name, rights, known)]
+        found += [_named(kind, name or one.group) for kind, name, rights in list_access(one.acl) if _gives_write(kind, name, rights, known)]
     return found
 
 
@@ -76,7 +76,7 @@ def _named(kind: str, name: str) -> str:
     return f"the {kind} {name}"
 
 
-def _access(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
+def list_access(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
     """(kind, name, rights) of each access entry, from `user:etl:rwx` or `mask::r-x`; default entries are left out."""
     found = []
     for entry in acl:
@@ -111,28 +111,28 @@ def _tightened(one: Exposed, trusted: Collection[str]) -> Guard:
 def _without_write(mode: int, acl: Iterable[str], trusted: Collection[str]) -> Guard:
     """Mode and access ACL without write for anyone but the owner and trusted named users."""
     kept = []
-    for kind, name, rights in _access(acl):
+    for kind, name, rights in list_access(acl):
         if kind == "mask":
             continue
         is_allowed = kind == "user" and (name == "" or name in trusted)
         kept.append((kind, name, rights if is_allowed else rights.replace("w", "-")))
     if not any(name for _, name, _ in kept):
         group = next((rights for kind, _, rights in kept if kind == "group"), None)
-        bits = mode >> 3 & 0o5 & (0o7 if group is None else _bits(group))
+        bits = mode >> 3 & 0o5 & (0o7 if group is None else bits_of(group))
         return Guard(mode & ~0o072 | bits << 3)
     # Keep the rights of the mask, but drop write if no entry has it.
     mask = mode >> 3 & 0o7
     if not any("w" in rights for kind, name, rights in kept if name or kind == "group"):
         mask &= ~0o2
-    entries = [f"{kind}:{name}:{rights}" for kind, name, rights in kept] + [f"mask::{_symbols(mask)}"]
+    entries = [f"{kind}:{name}:{rights}" for kind, name, rights in kept] + [f"mask::{symbols_of(mask)}"]
     return Guard(mode & ~0o072 | mask << 3, acl=tuple(sorted(entries)))
 
 
-def _bits(rights: str) -> int:
+def bits_of(rights: str) -> int:
     return sum(bit for bit, letter in zip((4, 2, 1), rights) if letter != "-")
 
 
-def _symbols(bits: int) -> str:
+def symbols_of(bits: int) -> str:
     return "".join(letter if bits & bit else "-" for bit, letter in zip((4, 2, 1), "rwx"))
 
 
@@ -166,7 +166,9 @@ def is_closed(mode: int) -> bool:
 def is_read_by_group(attributes: Attributes) -> bool:
     """Whether the group may list a directory and read its data files."""
     directory = _group_bits(attributes.mode, attributes.acl)
-    return directory & 0o5 == 0o5 and bool(_group_bits(attributes.file_mode, attributes.file_acl) & 0o4)
+    # To files of another group, the members of the directory's are others.
+    files = attributes.file_mode if attributes.file_group else _group_bits(attributes.file_mode, attributes.file_acl)
+    return directory & 0o5 == 0o5 and bool(files & 0o4)
 
 
 def is_seen_by_group(snapshot: Snapshot) -> bool:
@@ -175,5 +177,5 @@ def is_seen_by_group(snapshot: Snapshot) -> bool:
 
 
 def _group_bits(mode: int, acl: Iterable[str]) -> int:
-    own = [_bits(rights) for kind, name, rights in _access(acl) if kind == "group" and not name]
+    own = [bits_of(rights) for kind, name, rights in list_access(acl) if kind == "group" and not name]
     return mode >> 3 & 0o7 & (own[0] if own else 0o7)

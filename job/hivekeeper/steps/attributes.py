@@ -11,6 +11,7 @@ from typing import Iterable, Mapping
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes
+from hivekeeper.plan import file_rights
 from hivekeeper.ports import Files, NoPermission
 from hivekeeper.reasons import Code
 
@@ -39,17 +40,20 @@ def keep_all(wanted: Attributes) -> Attributes:
 
 
 def keep_group(wanted: Attributes) -> Attributes:
-    return replace(wanted, owner="")
+    return replace(wanted, owner="", file_owner="")
 
 
 def keep_neither(wanted: Attributes) -> Attributes:
-    return replace(wanted, owner="", group="")
+    return replace(wanted, owner="", group="", file_owner="", file_group="")
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:
     """Set the attributes on an empty directory, to find missing rights before anything is written. Raises Refused."""
     for attributes in dict.fromkeys(wanted):
         try:
+            of_files = file_rights.with_owner_of_files(attributes)
+            if of_files is not None:
+                dress(files, {directory: of_files}, owner)
             dress(files, {directory: attributes}, owner)
         except NoPermission as error:
             raise Refused(

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
-from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, Guard, Quota, Room, Snapshot, Ties
+from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, FileRights, Guard, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import (
     ALL,
     FilesUnavailable,
@@ -473,6 +473,11 @@ class FakeFiles:
         found = {directory: self.namespace.find(self.qualify(directory)) for directory in directories}
         return {directory: self._attributes(directory, node) for directory, node in found.items() if node is not None}
 
+    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
+        self._require_alive()
+        found = {directory: self.namespace.find(self.qualify(directory)) for directory in directories}
+        return {directory: rights_in(node)[: most + 1] for directory, node in found.items() if node is not None}
+
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         for directory, attributes in wanted.items():
             path = self.qualify(directory)
@@ -653,10 +658,12 @@ class FakeFiles:
             group=wanted.group or present.group,
             storage_policy=wanted.storage_policy or present.storage_policy,
         )
-        directory.attributes = wanted
+        directory.attributes = dataclasses.replace(wanted, file_owner=None, file_group=None)
         for child in directory.children.values():
             if not child.is_dir:
-                child.attributes = wanted
+                owner = present_owner(child, wanted.owner, wanted.file_owner)
+                group = wanted.group if wanted.file_group is None else wanted.file_group or child.attributes.group
+                child.attributes = dataclasses.replace(wanted, owner=owner, group=group, file_owner=None, file_group=None)
 
 
 class FakeLock:
@@ -820,6 +827,17 @@ def info(path: str, node: Node) -> FileInfo:
         mode=node.mode,
         is_open=node.is_open,
     )
+
+
+def present_owner(file: Node, of_directory: str, wanted: Optional[str]) -> str:
+    """Of a file that gets this owner: "" leaves it as it is."""
+    return of_directory if wanted is None else wanted or file.attributes.owner
+
+
+def rights_in(directory: Node) -> Tuple[FileRights, ...]:
+    files = [child for name, child in sorted(directory.children.items()) if not child.is_dir and not names.is_hidden(name) and child.length]
+    rights = (FileRights(of.owner, of.group, of.file_mode, of.file_acl) for of in (file.attributes for file in files))
+    return tuple(dict.fromkeys(rights))
 
 
 def attributes_of(node: Node) -> Attributes:

@@ -8,6 +8,7 @@ import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk
 from support.fakes.files import ROOT, parts
@@ -146,3 +147,53 @@ def test_what_is_live_after_a_compaction_has_the_rights_that_it_had(name):
         seen = desk.world.files.look([desk.live(unit)])[desk.live(unit)]
         assert seen.mode == mode
         assert {entry.mode for entry in seen.entries if not entry.is_dir} == {file_mode}
+
+
+def own(node, **attributes):
+    node.attributes = replace(node.attributes, **attributes)
+
+
+def an_inbox(**of_files):
+    """A directory into which several users put files."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    top = world.files.namespace.find(desk.live("dt=1"))
+    own(top, owner="inbox", group="data", mode=0o777)
+    for node in top.children.values():
+        own(node, owner="alice", group="hr", file_mode=0o600)
+        own(node, **of_files)
+    world.files.namespace.advance(3_600_000)
+    return world, desk
+
+
+def rows_read_by(world, desk, user, group):
+    rows = set()
+    for node in world.files.namespace.find(desk.live("dt=1")).children.values():
+        known = node.attributes
+        shift = 6 if known.owner == user else 3 if known.group == group else 0
+        if known.file_mode >> shift & 4:
+            rows.update(node.content.rows)
+    return rows
+
+
+def test_a_file_that_somebody_adds_first_for_all_does_not_open_the_rows_of_the_others():
+    world, desk = an_inbox()
+    path = f"{desk.live('dt=1')}/00000.parquet"
+    world.add_file(path, ["bait"])
+    own(world.files.namespace.find(path), owner="mallory", group="data", file_mode=0o666)
+    world.files.namespace.advance(3_600_000)
+    result = desk.compact()
+    assert (result.code, result.tables[0].units[0].why.code) == (Exit.REFUSED, Code.MIXED_RIGHTS)
+    assert rows_read_by(world, desk, "mallory", "data") == {"bait"}
+
+
+@pytest.mark.parametrize("of_files", [{"file_mode": 0o600}, {"file_mode": 0o640}, {"group": "data", "file_mode": 0o640}])
+def test_a_copy_is_read_by_those_who_read_its_files(of_files):
+    """Not by the owner and the group of the directory, if these are others."""
+    world, desk = an_inbox(**of_files)
+    readers = [("alice", "hr"), ("inbox", ""), ("member", "data"), ("member", "hr"), ("stranger", "")]
+    before = [rows_read_by(world, desk, *reader) for reader in readers]
+    assert desk.compact().code is Exit.DONE
+    assert len(world.files.namespace.find(desk.live("dt=1")).children) == 1
+    assert [rows_read_by(world, desk, *reader) for reader in readers] == before

@@ -1,11 +1,15 @@
 package hivekeeper;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
@@ -70,6 +74,51 @@ public class Attributes {
       found.fileMode = sample.getPermission().toShort();
     }
     found.fileAcl = aclOf(place.fs, sample);
+  }
+
+  /** {directory as given: the rights that occur among its data files}, up to one more than `most`. */
+  public String fileRights(String directories, final int most) throws Exception {
+    return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
+      public Object of(Object directory) throws Exception {
+        Place place = Place.of(conf, (String) directory);
+        return place.real == null || FileEntry.at(place) == null ? null : rightsIn(place, most);
+      }
+    }));
+  }
+
+  private static List<Object> rightsIn(Place place, int most) throws IOException {
+    Set<Object> found = new LinkedHashSet<Object>();
+    if (place.isLocal()) {
+      for (FileEntry file : LocalFiles.entries(place)) {
+        if (isData(file) && found.size() <= most) found.add(rights(file, Collections.<String>emptyList()));
+      }
+      return new ArrayList<Object>(found);
+    }
+    for (RemoteIterator<?> statuses = place.fs.listStatusIterator(place.real); statuses.hasNext() && found.size() <= most;) {
+      FileStatus status = (FileStatus) statuses.next();
+      FileEntry file = FileEntry.of(status);
+      if (!isData(file)) continue;
+      try {
+        found.add(rights(file, aclOf(place.fs, status)));
+      } catch (FileNotFoundException gone) {
+        // Removed since the listing: then the unit is not swapped.
+        continue;
+      }
+    }
+    return new ArrayList<Object>(found);
+  }
+
+  private static boolean isData(FileEntry file) {
+    return !file.isDir && file.length > 0 && !file.name.startsWith(".") && !file.name.startsWith("_");
+  }
+
+  private static Map<String, Object> rights(FileEntry file, List<String> acl) {
+    Map<String, Object> rights = new LinkedHashMap<String, Object>();
+    rights.put("owner", file.owner);
+    rights.put("group", file.group);
+    rights.put("mode", file.mode);
+    rights.put("acl", acl);
+    return rights;
   }
 
   private static FileStatus firstDataFile(Place place) throws IOException {
@@ -179,14 +228,14 @@ public class Attributes {
     }
     FileStatus own = place.fs.getFileStatus(place.real);
     if (place.isHdfs()) givePolicies(place.hdfs(), place.real, known.of(place.hdfs(), place.real, own), wanted);
-    giveToOne(place.fs, own, wanted, wanted.mode, wanted.acl);
+    giveToOne(place.fs, own, wanted.owner, wanted.group, wanted.mode, wanted.acl);
     for (FileStatus child : place.fs.listStatus(place.real)) {
-      if (!child.isDirectory()) giveToOne(place.fs, child, wanted, wanted.fileMode, wanted.fileAcl);
+      if (!child.isDirectory()) giveToOne(place.fs, child, wanted.ownerOfFiles(), wanted.groupOfFiles(), wanted.fileMode, wanted.fileAcl);
     }
   }
 
   /** Sets the owner last: after giving a file away the former owner may no longer change it. */
-  private void giveToOne(FileSystem fs, FileStatus status, DirectoryAttributes wanted, int mode, List<String> acl) throws IOException {
+  private void giveToOne(FileSystem fs, FileStatus status, String toOwner, String toGroup, int mode, List<String> acl) throws IOException {
     Path path = status.getPath();
     FsPermission permission = new FsPermission((short) mode);
     String act = "set the ACL";
@@ -198,9 +247,9 @@ public class Attributes {
       }
       act = "set the mode " + permission;
       if (status.getPermission().toShort() != permission.toShort()) fs.setPermission(path, permission);
-      act = "give it to " + wanted.owner + ":" + wanted.group;
-      String owner = unlessEqual(wanted.owner, status.getOwner());
-      String group = unlessEqual(wanted.group, status.getGroup());
+      act = "give it to " + toOwner + ":" + toGroup;
+      String owner = unlessEqual(toOwner, status.getOwner());
+      String group = unlessEqual(toGroup, status.getGroup());
       if (owner != null || group != null) fs.setOwner(path, owner, group);
     } catch (AccessControlException denied) {
       throw new AccessControlException(path + ": may not " + act + ": " + Messages.firstLine(denied));

@@ -18,4 +18,19 @@ public class DirectoryAttributes {
   public String ecPolicy;
   public boolean ownStoragePolicy;
   public boolean ownEcPolicy;
+  /** Of the files, if not the directory's; empty: as it is. */
+  public String fileOwner;
+  public String fileGroup;
+
+  String ownerOfFiles() {
+    return chosen(fileOwner, owner);
+  }
+
+  String groupOfFiles() {
+    return chosen(fileGroup, group);
+  }
+
+  private static String chosen(String own, String general) {
+    return own == null ? general : own.isEmpty() ? null : own;
+  }
 }

@@ -121,22 +121,20 @@ class LocalFiles {
   /** Sets owner, group and mode of a directory and the files in it. */
   static void give(Place place, DirectoryAttributes wanted) throws IOException {
     java.nio.file.Path directory = path(place.real);
-    giveToOne(place, directory, wanted, wanted.mode);
+    giveToOne(place, directory, wanted.owner, wanted.group, wanted.mode);
     for (FileEntry entry : entries(place)) {
-      if (!entry.isDir) giveToOne(place, directory.resolve(entry.name), wanted, wanted.fileMode);
+      if (!entry.isDir) giveToOne(place, directory.resolve(entry.name), wanted.ownerOfFiles(), wanted.groupOfFiles(), wanted.fileMode);
     }
   }
 
   /** The same for group and mode only; also for a file. */
   static void give(Place place, Rights.Guard wanted) throws IOException {
-    DirectoryAttributes group = new DirectoryAttributes();
-    group.group = wanted.group;
     java.nio.file.Path path = path(place.real);
     if (!Files.exists(path, FOLLOW)) throw new FileNotFoundException(path + ": no such file or directory");
-    giveToOne(place, path, group, wanted.mode);
+    giveToOne(place, path, null, wanted.group, wanted.mode);
     if (wanted.fileMode == null || !Files.isDirectory(path, FOLLOW)) return;
     for (FileEntry entry : entries(place)) {
-      if (!entry.isDir) giveToOne(place, path.resolve(entry.name), group, wanted.fileMode);
+      if (!entry.isDir) giveToOne(place, path.resolve(entry.name), null, wanted.group, wanted.fileMode);
     }
   }
 
@@ -163,15 +161,15 @@ class LocalFiles {
     }
   }
 
-  private static void giveToOne(Place place, java.nio.file.Path file, DirectoryAttributes wanted, int mode) throws IOException {
+  private static void giveToOne(Place place, java.nio.file.Path file, String toOwner, String toGroup, int mode) throws IOException {
     FileEntry now = entry(place, file);
     if (now == null) return;
     UserPrincipalLookupService names = file.getFileSystem().getUserPrincipalLookupService();
     try {
-      boolean owner = wanted.owner != null && !wanted.owner.equals(now.owner);
-      boolean group = wanted.group != null && !wanted.group.equals(now.group);
-      if (owner) Files.setAttribute(file, "unix:owner", names.lookupPrincipalByName(wanted.owner), FOLLOW);
-      if (group) Files.setAttribute(file, "unix:group", names.lookupPrincipalByGroupName(wanted.group), FOLLOW);
+      boolean owner = toOwner != null && !toOwner.equals(now.owner);
+      boolean group = toGroup != null && !toGroup.equals(now.group);
+      if (owner) Files.setAttribute(file, "unix:owner", names.lookupPrincipalByName(toOwner), FOLLOW);
+      if (group) Files.setAttribute(file, "unix:group", names.lookupPrincipalByGroupName(toGroup), FOLLOW);
       // After the owner: a change of owner clears the set-id bits.
       if (owner || group || now.mode != mode) Files.setAttribute(file, "unix:mode", mode, FOLLOW);
     } catch (UserPrincipalNotFoundException unknown) {

@@ -1,0 +1,139 @@
+"""Decide which rights the copy of a unit's files gets, so that nobody reads rows in it that they could not read before.
+
+Pure: the rights that occur among the files in, those of the copy or a reason out. docs/permissions.md has the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_, or_
+from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from hivekeeper.model import Attributes, FileRights
+from hivekeeper.plan.ownership import bits_of, list_access, symbols_of
+from hivekeeper.reasons import Code, Reason
+
+# Of one unit's files; whoever may write there can make any number.
+MOST_DIFFERENT = 100
+READ, ALL = 0o4, 0o7
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What each class of users may do with a file. `named` are the users and groups of its ACL."""
+
+    user: int
+    group: int
+    other: int
+    named: Mapping[Tuple[str, str], int]
+
+    @classmethod
+    def of(cls, rights: FileRights) -> _Access:
+        """With an ACL the group bits of the mode are a mask."""
+        mask, named, group = rights.mode >> 3 & ALL, {}, ALL
+        for kind, name, allowed in list_access(rights.acl):
+            if name:
+                named[kind, name] = bits_of(allowed) & mask
+            elif kind == "group":
+                group = bits_of(allowed)
+        return cls(rights.mode >> 6 & ALL, group & mask, rights.mode & ALL, named)
+
+    @property
+    def everybody(self) -> int:
+        """What everybody may do for certain, whatever their groups."""
+        return reduce(and_, self.named.values(), self.user & self.group & self.other)
+
+    @property
+    def anybody_else(self) -> int:
+        """What anybody but the owner may do."""
+        return reduce(or_, self.named.values(), self.group | self.other)
+
+
+def share_rights(known: Attributes, found: Sequence[FileRights]) -> Union[Attributes, Reason]:
+    """The attributes of the copy of files with these rights, or why there are none.
+
+    `known` are the directory's, with the rights of its first data file.
+    """
+    if not found:
+        return known
+    if len(found) > MOST_DIFFERENT:
+        return _refuse(f"they have more than {MOST_DIFFERENT} different owners, groups, modes and ACLs")
+    rights = {one: _Access.of(one) for one in found}
+    owner, group = _find_owner(known, rights), _find_group(known, rights)
+    if len(found) == 1:
+        mode, acl = found[0].mode, found[0].acl
+    else:
+        shared = _intersect(rights, owner, group)
+        if not shared.anybody_else & READ and (owner == "" or all(access.anybody_else & READ for access in rights.values())):
+            return _refuse(_describe(rights))
+        mode, acl = _printed(shared)
+    return replace(
+        known,
+        file_mode=mode,
+        file_acl=acl,
+        file_owner=None if owner == known.owner else owner,
+        file_group=None if group == known.group else group,
+    )
+
+
+def _refuse(why: str) -> Reason:
+    return Reason(
+        Code.MIXED_RIGHTS,
+        f"no one copy of its files would be readable by just those who may read all of them: {why}",
+        "give them one owner, group and mode, or leave the unit out with --where",
+    )
+
+
+def _describe(rights: Iterable[FileRights]) -> str:
+    first, second = list(rights)[:2]
+    return " and ".join(f"{one.owner}:{one.group} {one.mode:04o}{' with an ACL' if one.acl else ''}" for one in (first, second))
+
+
+def _find_owner(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
+    """The directory's owner if they may read every file anyway; else the files' own. If that is not one, "": it stays the user of the
+    run, who reads all rows.
+    """
+    if all(one.owner == known.owner or access.everybody & READ for one, access in rights.items()):
+        return known.owner
+    owners = {one.owner for one in rights}
+    return owners.pop() if len(owners) == 1 else ""
+
+
+def _find_group(known: Attributes, rights: Mapping[FileRights, _Access]) -> str:
+    """The directory's group, unless all files have another one, which may do more or less than others."""
+    groups = {one.group for one in rights}
+    return groups.pop() if len(groups) == 1 and any(access.group != access.other for access in rights.values()) else known.group
+
+
+def _intersect(rights: Mapping[FileRights, _Access], owner: str, group: str) -> _Access:
+    """What each class of the copy's users may do with every file. A class that a file does not know counts as the least of its classes."""
+    named: FrozenSet[Tuple[str, str]] = frozenset.intersection(*(frozenset(access.named) for access in rights.values()))
+    of_group, of_others = ALL, ALL
+    for one, access in rights.items():
+        # Users whom not every ACL names are in one of the other classes of the copy. So is the file's owner.
+        floor = reduce(and_, (bits for key, bits in access.named.items() if key not in named), ALL if one.owner == owner else access.user)
+        of_group &= floor & access.group & (ALL if one.group == group else access.other)
+        of_others &= floor & access.other & (ALL if one.group == group else access.group)
+    shared: Dict[Tuple[str, str], int] = {key: reduce(and_, (access.named[key] for access in rights.values())) for key in sorted(named)}
+    return _Access(reduce(and_, (access.user for access in rights.values())), of_group, of_others, shared)
+
+
+def _printed(access: _Access) -> Tuple[int, Tuple[str, ...]]:
+    """As mode and ACL, in Hadoop's order."""
+    mask = reduce(or_, access.named.values(), access.group)
+    mode = access.user << 6 | mask << 3 | access.other
+    if not access.named:
+        return mode, ()
+    entries: List[Tuple[str, str, int]] = [(kind, name, bits) for (kind, name), bits in access.named.items()]
+    entries += [("user", "", access.user), ("group", "", access.group), ("mask", "", mask), ("other", "", access.other)]
+    return mode, tuple(sorted(f"{kind}:{name}:{symbols_of(bits)}" for kind, name, bits in entries))
+
+
+def with_owner_of_files(attributes: Attributes) -> Optional[Attributes]:
+    """The same for a directory that belongs to the owner and group of the files; None if these are the directory's."""
+    if attributes.file_owner is None and attributes.file_group is None:
+        return None
+    owner = attributes.owner if attributes.file_owner is None else attributes.file_owner
+    group = attributes.group if attributes.file_group is None else attributes.file_group
+    return replace(attributes, owner=owner, group=group, file_owner=None, file_group=None)

@@ -1,0 +1,131 @@
+"""The rights of a copy: nobody reads rows in it that they could not read in its files."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hivekeeper.model import Attributes, FileRights
+from hivekeeper.plan.file_rights import MOST_DIFFERENT, share_rights
+from hivekeeper.plan.ownership import is_read_by_group
+from hivekeeper.reasons import Code, Reason
+
+DIRECTORY = Attributes("inbox", "data", 0o777, 0o666)
+READ = 0o4
+
+
+def acl(*named, group="r--", mask="rwx", other="---"):
+    return tuple(sorted([*named, "user::rw-", f"group::{group}", f"mask::{mask}", f"other::{other}"]))
+
+
+def copied(*files):
+    """(owner, group, mode, ACL) of the copy."""
+    found = share_rights(DIRECTORY, files)
+    assert isinstance(found, Attributes), found
+    return (
+        found.owner if found.file_owner is None else found.file_owner,
+        found.group if found.file_group is None else found.file_group,
+        found.file_mode,
+        found.file_acl,
+    )
+
+
+def refused(*files):
+    found = share_rights(DIRECTORY, files)
+    return isinstance(found, Reason) and found.code is Code.MIXED_RIGHTS
+
+
+OURS = FileRights("inbox", "data", 0o640)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ([OURS], ("inbox", "data", 0o640, ())),
+        ([OURS._replace(acl=acl("user:eve:r--"))], ("inbox", "data", 0o640, acl("user:eve:r--"))),
+        # Files that everybody reads may belong to whoever owns the directory, as before.
+        ([FileRights("alice", "hr", 0o644), FileRights("bob", "data", 0o664)], ("inbox", "data", 0o644, ())),
+        # Files of one user and one group keep them.
+        ([FileRights("alice", "hr", 0o600)], ("alice", "data", 0o600, ())),
+        ([FileRights("alice", "hr", 0o640), FileRights("alice", "hr", 0o660)], ("alice", "hr", 0o640, ())),
+        ([FileRights("alice", "data", 0o640)], ("alice", "data", 0o640, ())),
+        # Of several users, one of whom may not read the files of the other but as a member of the group: the user of the run.
+        ([FileRights("alice", "data", 0o640), FileRights("bob", "data", 0o640)], ("", "data", 0o640, ())),
+        ([OURS, OURS._replace(mode=0o644)], ("inbox", "data", 0o640, ())),
+        ([OURS, OURS._replace(mode=0o600)], ("inbox", "data", 0o600, ())),
+    ],
+)
+def test_a_copy_has_the_rights_that_all_files_have(files, expected):
+    assert copied(*files) == expected
+
+
+def test_what_not_every_acl_gives_is_taken_off():
+    one = OURS._replace(mode=0o660, acl=acl("user:eve:rw-", "user:joe:r--"))
+    other = OURS._replace(mode=0o660, acl=acl("user:eve:r--", group="rw-"))
+    shared = ("group::r--", "mask::r--", "other::---", "user::rw-", "user:eve:r--")
+    assert copied(one, other) == ("inbox", "data", 0o640, shared)
+    assert copied(one, OURS) == ("inbox", "data", 0o640, ())
+
+
+def test_whom_one_acl_keeps_out_does_not_get_in_as_a_member_of_the_group_or_as_one_of_the_others():
+    kept_out = OURS._replace(mode=0o644, acl=acl("user:eve:---", mask="r--", other="r--"))
+    assert refused(kept_out, OURS._replace(mode=0o644))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        # What a user drops first, for all, into a directory of files that are one user's own.
+        [FileRights("mallory", "data", 0o666), FileRights("alice", "hr", 0o600)],
+        # Only members of both groups read all rows.
+        [FileRights("inbox", "data", 0o640), FileRights("inbox", "hr", 0o640)],
+        [FileRights("alice", "data", 0o600), FileRights("bob", "data", 0o600)],
+        [OURS._replace(mode=mode) for mode in range(MOST_DIFFERENT + 1)],
+    ],
+)
+def test_files_whose_copy_would_be_closed_to_all_who_may_read_them_are_not_copied(files):
+    assert refused(*files)
+
+
+def may_read(rights, user, groups):
+    """As HDFS decides: the first class that fits counts."""
+    owner, group, mode, entries = rights
+    named = {tuple(entry.split(":")[:2]): entry.split(":")[2] for entry in entries}
+    mask = mode >> 3 & READ
+    if user == owner:
+        return bool(mode >> 6 & READ)
+    if ("user", user) in named:
+        return bool(mask) and "r" in named["user", user]
+    of_group = "r" in named["group", ""] if named else True
+    fitting = [of_group] if group in groups else []
+    fitting += ["r" in allowed for (kind, name), allowed in named.items() if kind == "group" and name in groups]
+    return any(fitting) and bool(mask) if fitting else bool(mode & READ)
+
+
+def test_no_user_reads_a_copy_of_whose_files_they_could_not_read_one():
+    """Every pair of files, and every user with every set of groups."""
+    acls = [(), acl("user:eve:r--"), acl("user:eve:---", mask="r--", other="r--"), acl("group:hr:r--", group="---"), acl("group:hr:---")]
+    some = [
+        FileRights(owner, group, mode, entries)
+        for owner, group, mode, entries in itertools.product(["inbox", "alice"], ["data", "hr"], [0o600, 0o640, 0o644, 0o604, 0o444], acls)
+        if not entries or mode & 0o7 == (READ if "other::r--" in entries else 0)
+    ]
+    groups = [set(), {"data"}, {"hr"}, {"data", "hr"}]
+    copies = 0
+    for one, other in itertools.product(some, some):
+        found = share_rights(DIRECTORY, list(dict.fromkeys([one, other])))
+        if isinstance(found, Reason):
+            continue
+        copy = copied(*dict.fromkeys([one, other]))
+        copies += 1
+        for user, of_user in itertools.product(["inbox", "alice", "eve"], groups):
+            if may_read(copy, user, of_user):
+                assert may_read(one, user, of_user) and may_read(other, user, of_user), (one, other, copy, user, of_user)
+    assert copies > 100
+
+
+def test_records_are_not_shown_to_the_directorys_group_where_the_files_are_another_groups():
+    found = share_rights(DIRECTORY, [FileRights("alice", "hr", 0o640)])
+    assert not is_read_by_group(found)
+    assert is_read_by_group(share_rights(DIRECTORY, [OURS]))
