@@ -6,6 +6,7 @@ renamed (measured on HDFS 3.3.6), so the check after the first rename is one cal
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Iterable, Mapping, Sequence, Tuple
 
@@ -22,6 +23,8 @@ from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.leftovers import look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, fenced
 from hivekeeper.steps.unfinished import needs_investigation
+
+log = logging.getLogger(__name__)
 
 MOST_ASIDES = 100
 # Each costs two calls or one, without a pause, and anyone who may write to the table may have made a million.
@@ -187,31 +190,50 @@ def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None
 
 
 def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
-    """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it."""
+    """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it.
+
+    Each entry costs a call. What is so much that it would take hours stays aside: no writer puts it at live's place within the gap.
+    """
     top = run.paths.state("recreated")
     for aside in run.files.look([top])[top].entries:
         match = names.RECREATED.fullmatch(aside.name)
-        if match and int(match["number"]) == unit.number:
-            _merge(run, aside.path, target)
+        if match and int(match["number"]) == unit.number and not _merge(run, aside.path, target):
+            log.warning(
+                "unit=%s step=merge-recreated left path=%r reason='too many files came to its place while it was away; they stay there'",
+                unit.log_field,
+                aside.path,
+            )
 
 
-def _merge(run: Run, source: str, target: str) -> None:
-    """Without recursion: anyone who may write to the table may nest directories deeper than Python's stack."""
-    waiting, merged = [(source, target)], []
+def _merge(run: Run, source: str, target: str) -> bool:
+    """Whether all was merged. Without recursion: anyone who may write to the table may nest directories deeper than Python's stack."""
+    waiting, merged, moves = [(source, target)], [], 0
     while waiting:
         source, target = waiting.pop()
         merged.append(source)
-        for entry in run.files.look([source])[source].entries:
-            if not entry.is_dir:
-                move_file(run.files, entry.path, target)
-                continue
-            inner = names.join(target, entry.name)
-            try:
-                run.files.rename_exact(entry.path, inner)
-            except TargetExists:
-                waiting.append((entry.path, inner))
+        entries = run.files.look([source], MOST_LIFTED + 1)[source].entries
+        moves += len(entries)
+        if moves > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
+            return False
+        waiting += _move_entries(run, entries, target)
     for directory in reversed(merged):
         run.files.remove_empty(directory)
+    return True
+
+
+def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequence[Tuple[str, str]]:
+    """Move entries into a directory; returns the directories whose names are taken there, with these."""
+    taken = []
+    for entry in entries:
+        if not entry.is_dir:
+            move_file(run.files, entry.path, target)
+            continue
+        inner = names.join(target, entry.name)
+        try:
+            run.files.rename_exact(entry.path, inner)
+        except TargetExists:
+            taken.append((entry.path, inner))
+    return taken
 
 
 def lift_nested(files: Files, live: str) -> Tuple[FileInfo, ...]:

@@ -453,3 +453,21 @@ def test_a_directory_with_other_rights_than_the_units_is_not_opened_by_moving_it
     before = desk.world.files.contents(desk.live("dt=1")).keys()
     assert desk.recover().code is Exit.DONE
     assert desk.world.files.contents(desk.live("dt=1")).keys() == before
+
+
+@pytest.mark.parametrize("kind", ["files", "directories"])
+@pytest.mark.parametrize("number", [10, 11], ids=["as many", "too many"])
+def test_what_somebody_puts_at_a_units_place_in_the_gap_is_merged_only_as_long_as_it_is_little(monkeypatch, caplog, kind, number):
+    """Each costs a call, without a pause; what is left stays aside, and the operator is told where."""
+    monkeypatch.setattr("hivekeeper.steps.directory_exchange.MOST_LIFTED", 10)
+    desk = a_desk("dt=1")
+    flood, live = f"{desk.live()}/.flood", desk.live("dt=1")
+    for nth in range(number):
+        desk.world.add_file(f"{flood}/x{nth}.parquet" if kind == "files" else f"{flood}/_d{nth}/x.parquet", [f"flood{nth}"])
+    age(desk)
+    before_first(desk, lambda what: f"/ready/u00001 {live}" in what, lambda: desk.world.files.writer.rename_into(flood, live))
+    assert desk.compact().code is Exit.DONE
+    aside = desk.control.run(desk.runs[0]).recreated(1, 0)
+    left = [path for path in desk.world.picture() if path.startswith(f"{aside}/") and path.endswith(".parquet")]
+    assert len(left) == (11 if number == 11 else 0)
+    assert (f"step=merge-recreated left path='{aside}'" in caplog.text) is (number == 11)
