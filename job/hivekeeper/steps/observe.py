@@ -17,12 +17,13 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
 from hivekeeper.plan.unchanged import KnownUnit, is_unchanged
-from hivekeeper.ports import Cluster, Files, NoPermission
+from hivekeeper.ports import ALL, Cluster, Files, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.leftovers import find_staging, look_inside
 from hivekeeper.steps.timing import Step, timed
 
-# Directories listed in one call, and how many entries they should have together: this bounds the size of the answer, not the work.
+# Directories listed in one call, and how many entries they should have together; an answer ends at twice as many. This bounds the size
+# of the answer, not the work.
 LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
 # A name that is not known takes seconds, and its file system's client is kept.
 MOST_SERVERS = 20
@@ -38,6 +39,8 @@ NOTHING: Mapping[str, KnownUnit] = MappingProxyType({})
 
 Wanted = Callable[[Sequence[str]], bool]
 Look = Callable[[Sequence[str]], Mapping[str, Snapshot]]
+# `Files.look`
+BoundedLook = Callable[[Sequence[str], int], Mapping[str, Snapshot]]
 
 
 def qualify_table(files: Files, table: Table) -> Table:
@@ -229,7 +232,7 @@ def _look_above(files: Files, table: Table, control: ControlPaths, above: Sequen
             raise _crowded(table, eligibility.MOST_HIDDEN)
         return found
 
-    return look_at(look, [control.top, *above])
+    return look_in_portions(look, [control.top, *above])
 
 
 def _crowded(table: Table, most: int) -> Refused:
@@ -245,22 +248,41 @@ def _too_deep(table: Table) -> Refused:
     )
 
 
-def look_at(look: Look, places: Sequence[str]) -> Mapping[str, Snapshot]:
-    """The snapshots of any number of directories, in calls for as many as the ones before let expect few enough entries of."""
+def look_at(look: BoundedLook, places: Sequence[str]) -> Mapping[str, Snapshot]:
+    """The snapshots of any number of directories. No answer is much larger than that for a single one of them, which is never divided."""
+
+    def look_bounded(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
+        most = 2 * ENTRIES_AT_ONCE if len(some) > 1 else ALL
+        found = look(some, most)
+        # So many may be only a part, and it is not known of which directories.
+        return found if _count(found) < most else None
+
+    return look_in_portions(look_bounded, places)
+
+
+def look_in_portions(look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str]) -> Mapping[str, Snapshot]:
+    """In calls for as many as the ones before let expect few enough entries of, and for half of them where that was too many."""
     seen: Dict[str, Snapshot] = {}
     start, at_once, entries = 0, LOOK_AT_FIRST, 0
     while start < len(places):
         found = look(places[start : start + at_once])
+        if found is None:
+            at_once = max(1, min(at_once, len(places) - start) // 2)
+            continue
         seen.update(found)
         start += at_once
-        entries += sum(len(snapshot.entries) for snapshot in found.values())
+        entries += _count(found)
         at_once = max(1, min(LOOK_AT_ONCE, ENTRIES_AT_ONCE * start // max(1, entries)))
     return seen
 
 
+def _count(found: Mapping[str, Snapshot]) -> int:
+    return sum(len(snapshot.entries) for snapshot in found.values())
+
+
 def find_existing(files: Files, places: Sequence[str]) -> FrozenSet[str]:
     """Those of these directories that exist. What lies in them, which may be a million files, is not told."""
-    seen = look_at(lambda some: files.look(some, 0), places)
+    seen = look_in_portions(lambda some: files.look(some, 0), places)
     return frozenset(place for place, snapshot in seen.items() if snapshot.exists)
 
 

@@ -19,7 +19,7 @@ from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership
 from hivekeeper.steps.census import TABLES_AT_ONCE
-from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.observe import look_in_portions
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ def _find_at_home(cluster: Cluster, tables: Sequence[Table], touching: Collectio
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
     try:
-        seen = look_at(lambda some: cluster.files.look_hidden(some, MOST_LISTED), places)
+        seen = look_in_portions(lambda some: cluster.files.look_hidden(some, MOST_LISTED), places)
     except NoPermission as error:
         log.warning("step=find-orphans reason=%r", f"removals that were interrupted are not looked for: {error}")
         return []
