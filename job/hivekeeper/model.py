@@ -60,6 +60,7 @@ class Attributes:
     prints them (`user::rwx`, `default:group:etl:r-x`), base entries included, empty if there is no extended ACL. Policies are those in
     effect, including inherited ones; `own_storage_policy` and `own_ec_policy` mean that the directory's parent has another one, so that
     it must be set on the directory itself.
+    `has_more_xattrs`: those of the user namespace have more than 4 KiB, and are left out.
     """
 
     owner: str
@@ -75,6 +76,7 @@ class Attributes:
     own_ec_policy: bool = False
     file_owner: Optional[str] = None
     file_group: Optional[str] = None
+    has_more_xattrs: bool = False
 
 
 class FileRights(NamedTuple):

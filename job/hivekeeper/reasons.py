@@ -181,6 +181,12 @@ class Code(Coded):
         "physical schema, codec, kind of writer or calendar, so no one schema and writer fits them all",
         _WHERE,
     )
+    MORE_XATTRS = (
+        Topic.FILES,
+        None,
+        "the directory has more than 4 KiB of extended attributes (`user.*`), and those of all units are held in memory",
+        f"remove some of them, or {_WHERE}",
+    )
     MIXED_RIGHTS = (
         Topic.FILES,
         None,

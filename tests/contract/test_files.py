@@ -813,6 +813,18 @@ def test_an_empty_directorys_files_would_get_its_own_mode_without_execution(file
     assert files_world.files.attributes([directory])[directory].file_mode == 0o640
 
 
+@pytest.mark.parametrize(("value", "is_told"), [("0s" + "A" * 4000, True), ("0s" + "A" * 4096, False)])
+def test_extended_attributes_are_told_up_to_four_kilobytes(files_world, value, is_told):
+    files_world.skip_on("local", "local files have none of them in Hadoop")
+    top = files_world.path("d")
+    files_world.writer.add(f"{top}/f", "x")
+    known = files_world.files.attributes([top])[top]
+    wanted = (("user.source", value),)
+    files_world.files.dress({top: dataclasses.replace(known, xattrs=wanted)})
+    expected = dataclasses.replace(known, xattrs=wanted if is_told else (), has_more_xattrs=not is_told)
+    assert files_world.files.attributes([top]) == {top: expected}
+
+
 def test_the_rights_of_data_files_are_told_once_each_and_no_more_than_asked_for(files_world):
     top = files_world.path("d")
     for name in ("a", "b", "c", ".hidden", "_hidden"):

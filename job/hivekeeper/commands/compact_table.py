@@ -39,6 +39,13 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 log = logging.getLogger(__name__)
 
 GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
+MORE_XATTRS = Reason(
+    Code.MORE_XATTRS,
+    "its directory has more than 4 KiB of extended attributes, so many are not kept",
+    "remove some of them, or leave the unit out with --where",
+)
+# Whoever may write to a directory can give its files a hundred ACLs.
+RIGHTS_AT_ONCE = 200
 FEWEST_FILES = Reason(
     Code.FEWEST_FILES,
     "its files are of different forms (writers, schemas, codecs, or labels of pandas), and each form has as few files as it needs",
@@ -188,10 +195,18 @@ def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[
 
 def read_attributes(files: Files, places: Sequence[str]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:
     """The attributes of directories with those that copies of their files get, and why other directories have none."""
-    rights = files.file_rights(places, file_rights.MOST_DIFFERENT)
-    shared = {place: file_rights.share_rights(known, rights[place]) for place, known in files.attributes(places).items() if place in rights}
-    refused = {place: found for place, found in shared.items() if isinstance(found, Reason)}
-    return {place: found for place, found in shared.items() if isinstance(found, Attributes)}, refused
+    known = files.attributes(places)
+    found: Dict[str, Attributes] = {}
+    refused: Dict[str, Reason] = {}
+    for start in range(0, len(known), RIGHTS_AT_ONCE):
+        some = list(known)[start : start + RIGHTS_AT_ONCE]
+        for place, rights in files.file_rights(some, file_rights.MOST_DIFFERENT).items():
+            shared = MORE_XATTRS if known[place].has_more_xattrs else file_rights.share_rights(known[place], rights)
+            if isinstance(shared, Reason):
+                refused[place] = shared
+            else:
+                found[place] = shared
+    return found, refused
 
 
 def join_candidates(

@@ -41,6 +41,9 @@ class Killed(BaseException):
     """The process is gone. Not an Exception, so no handler in the program can catch it."""
 
 
+MOST_XATTRS = 4096
+
+
 @dataclass(eq=False)
 class Node:
     """An inode. `content` is text, or whatever the rows fake stores in a data file."""
@@ -641,8 +644,11 @@ class FakeFiles:
         parent = self.namespace.find(names.parent(self.qualify(directory)))
         known = attributes_of(node)
         above = parent.attributes if parent is not None else known
+        has_more = sum(len(name) + len(value) for name, value in known.xattrs) > MOST_XATTRS
         return dataclasses.replace(
             known,
+            xattrs=() if has_more else known.xattrs,
+            has_more_xattrs=has_more,
             own_storage_policy=known.storage_policy != above.storage_policy,
             own_ec_policy=known.ec_policy != above.ec_policy,
         )

@@ -23,6 +23,7 @@ from hivekeeper.steps.stage import MOST_FAILED_JOBS_IN_A_ROW
 from support.builders import FORM as OTHER_FORM
 from support.builders import MIB, a_table
 from support.contexts import a_context
+from support.desk import Desk
 from support.fakes.files import FakeFiles, Killed
 from support.fakes.rows import FORM, DataFile, FakeRows
 from support.world import World
@@ -844,3 +845,16 @@ def test_a_codec_that_spark_cannot_write_refuses_the_table_once_before_anything_
     assert (result.code, outcomes(result)) == (Exit.REFUSED, {})
     assert result.tables[0].problem.code is Code.CODEC_NOT_WRITABLE
     assert world.picture() == before
+
+
+def test_a_partition_with_extended_attributes_of_half_a_megabyte_costs_only_itself():
+    """Whoever may write to a directory may give it so many; those of all partitions together would take the driver's memory."""
+    world = World()
+    world.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2)})
+    for day, size in ((1, 16_384), (2, 100)):
+        node = world.files.namespace.find(f"hdfs://nn/warehouse/sales/events/dt={day}")
+        node.attributes = replace(node.attributes, xattrs=tuple((f"user.{nth}", "0s" + "A" * size) for nth in range(32)))
+    result = Desk(world).compact()
+    found = {unit.name: unit for unit in result.tables[0].units}
+    assert (found["dt=1"].outcome.code, found["dt=1"].why.code) == ("refused", Code.MORE_XATTRS)
+    assert found["dt=2"].outcome.code == "swapped"

@@ -29,6 +29,8 @@ import org.apache.hadoop.security.AccessControlException;
 /** Reads owner, mode, ACL, extended attributes and policies of directories, and gives them to others. */
 public class Attributes {
   private static final String REPLICATED = "replication";
+  /** Characters of the extended attributes of one directory. HDFS allows half a megabyte of them, and thousands of directories are read at once. */
+  private static final int MOST_XATTRS = 4096;
 
   private final Configuration conf;
 
@@ -58,6 +60,8 @@ public class Attributes {
     found.acl = aclOf(place.fs, own.status);
     readDataFile(place, found);
     found.xattrs = xattrsOf(place.fs, place.real);
+    found.hasMoreXattrs = sizeOf(found.xattrs) > MOST_XATTRS;
+    if (found.hasMoreXattrs) found.xattrs = Collections.emptyMap();
     if (place.isHdfs()) readPolicies(place, own, found, known);
     return found;
   }
@@ -140,6 +144,12 @@ public class Attributes {
     }
     Collections.sort(printed);
     return printed;
+  }
+
+  private static long sizeOf(Map<String, String> xattrs) {
+    long size = 0;
+    for (Map.Entry<String, String> entry : xattrs.entrySet()) size += ((String) entry.getKey()).length() + ((String) entry.getValue()).length();
+    return size;
   }
 
   /** Attributes in the user namespace. */

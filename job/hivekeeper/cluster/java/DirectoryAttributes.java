@@ -18,6 +18,7 @@ public class DirectoryAttributes {
   public String ecPolicy;
   public boolean ownStoragePolicy;
   public boolean ownEcPolicy;
+  public boolean hasMoreXattrs;
   /** Of the files, if not the directory's; empty: as it is. */
   public String fileOwner;
   public String fileGroup;
