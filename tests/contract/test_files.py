@@ -841,6 +841,16 @@ def test_the_rights_of_data_files_are_told_once_each_and_no_more_than_asked_for(
     assert files_world.files.file_rights([top], 1) == {top: expected[:2]}
 
 
+def test_the_acls_of_data_files_are_told(files_world):
+    files_world.skip_on("local", "local files have none in Hadoop")
+    top = files_world.path("d")
+    files_world.writer.add(f"{top}/f", "x")
+    known = files_world.files.attributes([top])[top]
+    acl = ("group::r--", "group:etl:rw-", "mask::rw-", "other::---", "user::rw-")
+    files_world.files.dress({top: dataclasses.replace(known, file_mode=0o660, file_acl=acl)})
+    assert files_world.files.file_rights([top], 10) == {top: (FileRights(known.owner, known.group, 0o660, acl),)}
+
+
 def test_files_may_get_another_owner_and_group_than_their_directory_or_keep_theirs(files_world):
     top = files_world.path("d")
     files_world.writer.add(f"{top}/f", "x")
