@@ -380,14 +380,17 @@ class Metastore(Protocol):
     def point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
         """Point partitions ("" for an unpartitioned table) of a backup table at other directories, in bulk.
 
-        Does nothing if the table is gone or lacks any of `parameters`, nor for partitions that it does not have.
+        Does nothing if the table is gone, lacks any of `parameters`, or is not external or such that its files go with it, nor for
+        partitions that it does not have.
         """
 
     def trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
         """Drop partitions of a backup table, their files untouched; under the same conditions as point_backup_table."""
 
     def drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
-        """Drop a backup table, its files untouched. Returns False if it is gone, or lacks any of `parameters` and so is not ours."""
+        """Drop a backup table, its files untouched. Returns False if it is gone, or is not ours under the conditions of
+        point_backup_table.
+        """
 
     def make_database(self, name: str, comment: str) -> None:
         """Create a database at the place that the metastore chooses; no error if it exists."""

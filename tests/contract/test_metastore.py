@@ -732,9 +732,22 @@ def test_a_backup_name_that_is_taken_is_refused_and_stays_with_its_holder(world)
     assert list(shown_by(world, other.full_name)) == ["dt=a"]
 
 
-@pytest.mark.parametrize("carried", [{}, {**MARKS, "hivekeeper.run": "another"}, {"hivekeeper.backup-of": "contract.events"}])
+HARMLESS = {"external.table.purge": "false"}
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        {},
+        {**MARKS, **HARMLESS, "hivekeeper.run": "another"},
+        {"hivekeeper.backup-of": "contract.events", **HARMLESS},
+        MARKS,
+        {**MARKS, "external.table.purge": "true"},
+        {**MARKS, **HARMLESS, "TRANSLATED_TO_EXTERNAL": "TRUE"},
+    ],
+)
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_a_table_that_does_not_carry_all_marks_of_a_backup_is_not_ours_to_change(world, carried, partitioned):
+def test_a_table_without_all_marks_of_a_backup_or_whose_files_may_go_with_it_is_not_ours_to_change(world, carried, partitioned):
     table = world.add_table("__bkp_events_20260101_020304", partitioned)
     if partitioned:
         add_partitions(world, table, ["a"])

@@ -1,16 +1,22 @@
-"""What the backup tables of a table have to show, according to its log, which decides whatever earlier metastore calls did.
+"""What the backup tables of a table have to show, according to its log, which decides whatever earlier metastore calls did; and which
+tables are not backup tables, although they have the name and the mark of one.
 
 Pure: values in, values out.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, List, Mapping, Tuple
+from typing import Collection, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
+from hivekeeper.model import Table
 from hivekeeper.runlog.history import Effect, History
-from hivekeeper.runlog.run_files import absolute
+from hivekeeper.runlog.run_files import absolute, is_inside
+
+# Where the location of a backup table is: its run's own directory for that, or the old files of an unpartitioned table.
+_SHOWN = re.compile(rf"runs/(?P<run>{names.RUN.pattern})(?:\.t[1-9][0-9]*)?/(?:backup_table|retired/u[0-9]{{5,}})")
 
 
 @dataclass(frozen=True)
@@ -62,3 +68,35 @@ def compare(showing: Showing, shown: Mapping[str, str]) -> Tuple[Dict[str, str],
     point = {name: place for name, place in showing.places.items() if shown.get(name, place) != place}
     others = frozenset(shown).difference(showing.places)
     return point, sorted(others & showing.gone if showing.is_record else others)
+
+
+def is_harmless(table: Table) -> bool:
+    """Whether no file goes with a table, however it is dropped."""
+    purges = table.parameters.get("external.table.purge", "").lower() != "false"
+    return table.kind == "EXTERNAL_TABLE" and not purges and "TRANSLATED_TO_EXTERNAL" not in table.parameters
+
+
+def run_of_place(below: str) -> Optional[names.RunId]:
+    """The run whose backup table can have this location, given below its control directory; None if none can."""
+    match = _SHOWN.fullmatch(below)
+    return names.RunId(match["run"]) if match else None
+
+
+def why_not_ours(found: Table, table: Table, control_top: str, users: Collection[str]) -> str:
+    """Why a table with the name of a backup table is not one that we have made, "" if it is: whoever may create tables can give one any
+    name and any property. Locations are qualified; `users` are those whose tables are trusted besides the owner of the table itself, which
+    a backup table inherits.
+    """
+    if found.unreadable:
+        return found.unreadable
+    if found.parameters.get(names.BACKUP_OF) != table.full_name:
+        return "it is not marked as one of this table"
+    if not is_harmless(found):
+        return "files may go with it when it is dropped"
+    if table.owner and found.owner and found.owner not in {table.owner, *users}:
+        return f"it belongs to {found.owner}"
+    own_place = is_inside(found.location, control_top) and run_of_place(found.location[len(control_top) + 1 :])
+    # The one of an unpartitioned table shows live until a swap.
+    if not own_place and (found.partitioned or found.location != table.location):
+        return f"it lies at {found.location}"
+    return ""

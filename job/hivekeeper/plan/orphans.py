@@ -5,7 +5,6 @@ Pure. `steps/orphans.py` looks for them. Where it is not certain that a table wa
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Collection, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
@@ -13,7 +12,7 @@ from hivekeeper import names, quoting
 from hivekeeper.codes import Coded
 from hivekeeper.model import Column, Storage, Table
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligibility
+from hivekeeper.plan import backup_tables, eligibility
 from hivekeeper.plan.retention import Verdict
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import table_id
@@ -93,30 +92,21 @@ def explain_records(control: str, table_id: str, tables: Iterable[Table], databa
 
 def explain_backup_table(table: Table, of: str) -> Tuple[str, str]:
     """Why a backup table is left, and what to do. Anybody can give a table the property that marks one."""
-    then = (
-        "DROP TABLE deletes no file of it" if _is_harmless(table) else "it is not as Hivekeeper makes them: DROP TABLE may delete its files"
-    )
-    return f"its table {of} is gone", then
-
-
-def _is_harmless(table: Table) -> bool:
-    return table.kind == "EXTERNAL_TABLE" and table.parameters.get("external.table.purge", "").lower() == "false"
-
-
-# Where the location of a backup table is: its run's own directory for that, or the old files of an unpartitioned table.
-_SHOWN = re.compile(rf"runs/(?P<run>{names.RUN.pattern})(?:\.t[1-9][0-9]*)?/(?:backup_table|retired/u[0-9]{{5,}})")
+    if backup_tables.is_harmless(table):
+        return f"its table {of} is gone", "DROP TABLE deletes no file of it"
+    return f"its table {of} is gone", "it is not as Hivekeeper makes them: DROP TABLE may delete its files"
 
 
 def why_not_ours(table: Table, of: str, prefix: str) -> str:
     """Why a backup table is not exactly as we make them, "" if it is. What is not may be somebody's rescue of rows, or a forgery."""
-    if not _is_harmless(table) or "TRANSLATED_TO_EXTERNAL" in table.parameters:
+    if not backup_tables.is_harmless(table):
         return "its files may go with it"
     top, _, below = table.location.rpartition(f"/{names.CONTROL}")
-    inside = _SHOWN.fullmatch(below.partition("/")[2]) if top else None
-    if inside is None or not (below.startswith(("/", "-"))):
+    run = backup_tables.run_of_place(below.partition("/")[2]) if top else None
+    if run is None or not (below.startswith(("/", "-"))):
         return "it does not lie in a control directory"
-    if table.name != names.backup_name(prefix, of.partition(".")[2], names.RunId(inside["run"])).lower():
-        return f"its name is not that of a backup table of run {inside['run']}"
+    if table.name != names.backup_name(prefix, of.partition(".")[2], run).lower():
+        return f"its name is not that of a backup table of run {run}"
     return ""
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
+from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import backup_tables
 from hivekeeper.plan.backup_tables import Showing
-from hivekeeper.ports import Cluster, FilesError, MetastoreUnavailable
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
@@ -63,10 +64,13 @@ def make_table(run: Run, plan: RunPlan) -> str:
     """Create the plan's own backup table over the live files of its units; returns its name, "" if there is none."""
     if not plan.backup_table or plan.record != plan.run:
         return plan.backup_table
-    shown = run.paths.state("backup_table")
     places = {unit.name: unit.live for unit in plan.units if unit.join is None}
     if plan.units and not places:
         return ""
+    # Else the log would call the table of somebody who has guessed the name ours.
+    if not _attempt(run.table, "make", plan.backup_table, partial(_require_free, run.cluster, plan.backup_table)):
+        return ""
+    shown = run.paths.state("backup_table")
 
     def create() -> None:
         # A table that a run makes after it was taken over is in no log, and nobody drops it.
@@ -81,21 +85,46 @@ def make_table(run: Run, plan: RunPlan) -> str:
 
 def _may_be_there(run: Run, name: str) -> bool:
     """Whether the table may exist after a failed call, whose effect is unknown: a table missing from the log would never be dropped."""
-    database, _, base = name.partition(".")
     try:
-        found = run.cluster.metastore.tables(database, [base]).get(base)
-    except MetastoreUnavailable:
+        return _find_ours(run.cluster, run.table, run.control, name) is not None
+    except (MetastoreUnavailable, Refused):
         return True
-    return found is not None and _marks(run.table).items() <= found.parameters.items()
+
+
+def _require_free(cluster: Cluster, name: str) -> None:
+    database, _, base = name.partition(".")
+    if base in cluster.metastore.tables(database, [base]):
+        raise MetastoreRefused(f"there is a table {name} already, which no run has made")
+
+
+def _find_ours(cluster: Cluster, table: Table, control: ControlPaths, name: str) -> Optional[Table]:
+    """The backup table as it is now; None if it is gone, or if there is another one in its place. Raises MetastoreUnavailable."""
+    database, _, base = name.partition(".")
+    found = cluster.metastore.tables(database, [base]).get(base)
+    return found if found is not None and _is_ours(cluster, table, control, found) else None
+
+
+def _is_ours(cluster: Cluster, table: Table, control: ControlPaths, found: Table) -> bool:
+    users = {cluster.user, *cluster.trusted_owners}
+    is_spelled_like_ours = not found.location or is_inside(found.location, control.top)
+    place = found.location if is_spelled_like_ours else cluster.files.qualify(found.location)
+    why = backup_tables.why_not_ours(replace(found, location=place), table, control.top, users)
+    if why:
+        log.warning("table=%s step=find-backup-table left backup_table=%s reason=%r", table.full_name, found.full_name, why)
+    return not why
 
 
 def follow_units(run: Run, backup_table: str, units: Iterable[UnitResult]) -> None:
     """Point the backup table at the files that were live before the swaps."""
     moved = [unit.planned for unit in units if unit.exchanged and unit.planned.join is None]
     places = {planned.name: names.join(run.control.top, place_of(run.directory, planned)) for planned in moved}
+
+    def point() -> None:
+        if _find_ours(run.cluster, run.table, run.control, backup_table):
+            run.cluster.metastore.point_backup_table(backup_table, _marks(run.table), places)
+
     if backup_table and places:
-        point = run.cluster.metastore.point_backup_table
-        _attempt(run.table, "point", backup_table, lambda: point(backup_table, _marks(run.table), places))
+        _attempt(run.table, "point", backup_table, point)
 
 
 def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, history: History, is_gone: bool = False) -> None:
@@ -106,7 +135,7 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
     """
     showings = backup_tables.find_showings(history, control.top, table.location)
     unused = backup_tables.find_unused(history, showings)
-    present = _find_present(cluster, table, [*showings, *unused])
+    present = _find_present(cluster, table, control, [*showings, *unused])
     for name in showings.keys() & present.keys():
         if is_gone and not all(is_inside(place, control.top) for place in showings[name].places.values()):
             continue
@@ -124,8 +153,8 @@ def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ..
     return tuple(sorted(name for name, one in found.items() if _marks(table).items() <= one.parameters.items()))
 
 
-def _find_present(cluster: Cluster, table: Table, full_names: Iterable[str]) -> Dict[str, Table]:
-    """The tables that exist. A database for which the metastore does not answer is skipped: the next run tries again."""
+def _find_present(cluster: Cluster, table: Table, control: ControlPaths, full_names: Iterable[str]) -> Dict[str, Table]:
+    """Those that exist and are ours. A database for which the metastore does not answer is skipped: the next run tries again."""
     by_database: Dict[str, List[str]] = {}
     for name in full_names:
         database, _, base = name.partition(".")
@@ -133,7 +162,7 @@ def _find_present(cluster: Cluster, table: Table, full_names: Iterable[str]) -> 
     found: Dict[str, Table] = {}
     for database, bases in by_database.items():
         _attempt(table, "find", database, partial(_find_in, cluster, database, bases, found))
-    return found
+    return {name: one for name, one in found.items() if _is_ours(cluster, table, control, one)}
 
 
 def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[str, Table]) -> None:
@@ -156,8 +185,12 @@ def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wan
 
 def drop_table(run: Run, table: str) -> bool:
     """Drop a backup table; returns False if it may still exist."""
-    drop = run.cluster.metastore.drop_backup_table
-    return not table or _attempt(run.table, "drop", table, lambda: drop(table, _marks(run.table)))
+
+    def drop() -> None:
+        if _find_ours(run.cluster, run.table, run.control, table):
+            run.cluster.metastore.drop_backup_table(table, _marks(run.table))
+
+    return not table or _attempt(run.table, "drop", table, drop)
 
 
 def _marks(table: Table) -> Dict[str, str]:

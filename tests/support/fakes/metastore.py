@@ -306,8 +306,11 @@ class FakeMetastore:
         table = self.catalog.tables.get(name)
         return table is not None and parameters.items() <= table.parameters.items()
 
+    def _is_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
+        return self._carries(name, parameters) and _is_harmless(self.catalog.tables[name])
+
     def _point_backup_table(self, name: str, parameters: Mapping[str, str], places: Mapping[str, str]) -> None:
-        if not self._carries(name, parameters):
+        if not self._is_backup_table(name, parameters):
             return
         table, partitions = self.catalog.tables[name], self.catalog.partitions[name]
         if not table.partitioned and table.location != places.get("", table.location):
@@ -317,12 +320,12 @@ class FakeMetastore:
                 self.catalog.put_partition(name, _partition_at(partitions[one], place))
 
     def _trim_backup_table(self, name: str, parameters: Mapping[str, str], partitions: Sequence[str]) -> None:
-        for one in partitions if self._carries(name, parameters) else ():
+        for one in partitions if self._is_backup_table(name, parameters) else ():
             if one in self.catalog.partitions[name]:
                 self.catalog.drop_partition(name, one)
 
     def _drop_backup_table(self, name: str, parameters: Mapping[str, str]) -> bool:
-        ours = self._carries(name, parameters)
+        ours = self._is_backup_table(name, parameters)
         if ours:
             self.catalog.drop_table(name)
         return ours
@@ -426,6 +429,11 @@ def _backup_parameters(table: Table, own: Mapping[str, str]) -> Mapping[str, str
     left_out = {*RIGHTS_OVER_FILES, *(("numFiles", "totalSize") if table.partitioned else ())}
     kept = {key: value for key, value in _without_row_statistics(table.parameters).items() if key not in left_out}
     return {**kept, **own, "EXTERNAL": "TRUE", "external.table.purge": "false", "discover.partitions": "false"}
+
+
+def _is_harmless(table: Table) -> bool:
+    purge = table.parameters.get("external.table.purge", "").lower()
+    return table.kind == "EXTERNAL_TABLE" and purge == "false" and "TRANSLATED_TO_EXTERNAL" not in table.parameters
 
 
 def _without_row_statistics(parameters: Mapping[str, str]) -> Mapping[str, str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.steps import backup_tables
-from support.builders import a_table
+from support.builders import a_partition, a_table
 from support.desk import Desk
 from support.world import World
 
@@ -31,3 +34,81 @@ def test_what_others_add_to_a_backup_table_is_dropped_a_part_at_a_time(monkeypat
         left.append(before - len(catalog.partitions[backup]))
     assert max(left) <= 6
     assert list(catalog.partitions[backup]) == ["dt=1"]
+
+
+BAIT = "hdfs://nn/user/mallory/bait"
+
+
+def squat(world, name, columns=("dt",)):
+    """A table of somebody who has guessed the name of a backup table, and given it the property of one."""
+    table = a_table(columns, kind="MANAGED_TABLE", name=name.partition(".")[2], location=BAIT)
+    table = replace(table, owner="mallory", parameters={names.BACKUP_OF: "sales.events"})
+    world.catalog.add_table(table, [a_partition("dt=1", f"{BAIT}/dt=1")] if columns else [])
+    return table.full_name
+
+
+def squat_all(world, columns=("dt",)):
+    return [squat(world, f"sales.__bkp_events_20260101_0200{second:02d}", columns) for second in range(5)]
+
+
+def shown_by(world, full_names):
+    """The directories that tables show, of those outside the bait."""
+    there = [name for name in full_names if name in world.catalog.tables]
+    places = [world.table(name).location for name in there]
+    places += [one.location for name in there for one in world.partitions(name).values()]
+    return [place for place in places if not place.startswith(BAIT)]
+
+
+@pytest.mark.parametrize("columns", [("dt",), ()], ids=["partitioned", "unpartitioned"])
+def test_a_table_that_had_the_name_before_is_neither_shown_old_files_nor_dropped(columns):
+    """Whoever owns it would read them, and drop live files with it after a rollback."""
+    world = World()
+    world.add_table(a_table(columns, owner="alice"), {"dt=1" if columns else "": [1000] * 3})
+    desk = Desk(world)
+    theirs = squat_all(world, columns)
+    result = desk.compact()
+    assert (result.code, result.tables[0].backup_table) == (Exit.DONE, "")
+    desk.backup()
+    desk.rollback()
+    assert shown_by(world, theirs) == []
+    desk.cleanup()
+    assert set(theirs) <= set(world.catalog.tables)
+
+
+def test_a_table_that_takes_the_name_just_before_ours_is_made_is_not_believed_to_be_ours():
+    world = World()
+    world.add_table(a_table(["dt"], owner="alice"), {"dt=1": [1000] * 3})
+    desk, theirs = Desk(world), []
+
+    def come(step):
+        if step.startswith("metastore.make_backup_table ") and not theirs:
+            theirs.append(squat(world, step.partition(" ")[2]))
+
+    world.files.before_step = come
+    assert desk.compact().tables[0].backup_table == ""
+    assert shown_by(world, theirs) == []
+
+
+FORGERIES = {
+    "managed": lambda table: replace(table, kind="MANAGED_TABLE"),
+    "purged": lambda table: replace(table, parameters={**table.parameters, "external.table.purge": "true"}),
+    "translated": lambda table: replace(table, parameters={**table.parameters, "TRANSLATED_TO_EXTERNAL": "TRUE"}),
+    "owned by another": lambda table: replace(table, owner="mallory"),
+    "elsewhere": lambda table: replace(table, location=BAIT),
+    "unmarked": lambda table: replace(table, parameters={**table.parameters, names.BACKUP_OF: "sales.other"}),
+}
+
+
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+@pytest.mark.parametrize("columns", [("dt",), ()], ids=["partitioned", "unpartitioned"])
+def test_a_backup_table_that_is_not_as_we_make_them_any_more_is_neither_changed_nor_dropped(forge, columns):
+    world = World()
+    world.add_table(a_table(columns, owner="alice"), {"dt=1" if columns else "": [1000] * 3})
+    desk = Desk(world)
+    desk.backup()
+    (name,) = [name for name, table in world.catalog.tables.items() if names.BACKUP_OF in table.parameters]
+    theirs = world.catalog.tables[name] = forge(world.table(name))
+    before = theirs, dict(world.partitions(name))
+    for act in (desk.compact, desk.rollback, desk.cleanup):
+        assert act().code is Exit.DONE
+    assert (world.table(name), dict(world.partitions(name))) == before

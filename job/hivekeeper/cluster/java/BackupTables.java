@@ -15,7 +15,8 @@ import org.apache.hadoop.hive.metastore.api.Table;
 /**
  * External tables with the definition of another table, over files elsewhere. Touches no file.
  *
- * `places` is {partition name, or "" for an unpartitioned table: location}. A table that lacks any of `parameters` is not ours.
+ * `places` is {partition name, or "" for an unpartitioned table: location}. A table that lacks any of `parameters`, or whose files
+ * may go with it, is not ours.
  */
 public class BackupTables {
   // Not copied to a backup table: statistics that only the table's own writers keep right, and properties that let others delete files.
@@ -177,7 +178,7 @@ public class BackupTables {
     return true;
   }
 
-  /** Null if the table is gone or lacks any of these parameters. */
+  /** Null if the table is gone or not ours: anybody can give a table a property, and a managed one takes what it shows along. */
   private Table find(String database, String name, String parameters) throws Exception {
     Table table;
     try {
@@ -186,6 +187,13 @@ public class BackupTables {
       return null;
     }
     Map<String, Object> wanted = Json.readMap(parameters);
-    return MetastoreReader.parameters(table.getParameters()).entrySet().containsAll(wanted.entrySet()) ? table : null;
+    Map<String, String> found = MetastoreReader.parameters(table.getParameters());
+    return found.entrySet().containsAll(wanted.entrySet()) && isHarmless(table, found) ? table : null;
+  }
+
+  private static boolean isHarmless(Table table, Map<String, String> parameters) {
+    return TableType.EXTERNAL_TABLE.toString().equals(table.getTableType())
+        && "false".equalsIgnoreCase((String) parameters.get("external.table.purge"))
+        && !parameters.containsKey("TRANSLATED_TO_EXTERNAL");
   }
 }
