@@ -202,6 +202,7 @@ def _attempt(table: Table, what: str, backup_table: str, act: Callable[[], objec
     try:
         act()
         return True
-    except (MetastoreUnavailable, FilesError) as error:
+    except (MetastoreUnavailable, FilesError, Refused) as error:
+        # Refused: whoever may write to a backup table can make its definition too large to be read.
         log.warning("table=%s step=%s-backup-table failed backup_table=%s reason=%r", table.full_name, what, backup_table, str(error))
         return False

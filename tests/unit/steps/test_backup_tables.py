@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper import names
+from hivekeeper import names, ports
 from hivekeeper.codes import Exit
 from hivekeeper.steps import backup_tables
 from support.builders import a_partition, a_table
-from support.desk import Desk
+from support.desk import Desk, outcomes
 from support.world import World
 
 
@@ -112,3 +112,28 @@ def test_a_backup_table_that_is_not_as_we_make_them_any_more_is_neither_changed_
     for act in (desk.compact, desk.rollback, desk.cleanup):
         assert act().code is Exit.DONE
     assert (world.table(name), dict(world.partitions(name))) == before
+
+
+def make_heavy(world, backup):
+    (own,) = world.partitions(backup).values()
+    heavy = replace(own, name="dt=7", values=("7",), parameters={"x": "y" * (ports.MOST_OF_PARTITIONS + 1)})
+    world.catalog.add_partition(backup, heavy)
+
+
+def make_unreadable(world, backup):
+    world.set_property(backup, x="y" * (ports.MOST_OF_TABLE + 1))
+
+
+@pytest.mark.parametrize("spoil", [make_heavy, make_unreadable])
+def test_a_backup_table_that_is_too_large_to_be_read_ends_no_command(spoil):
+    """Else the next run would have swapped its units without saying so, and no later command would do anything."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    desk = Desk(world)
+    desk.compact(where="dt = '1'")
+    (backup,) = [name for name, table in world.catalog.tables.items() if names.BACKUP_OF in table.parameters]
+    spoil(world, backup)
+    result = desk.compact()
+    assert (result.tables[0].problem, outcomes(result)["dt=2"]) == (None, "swapped")
+    for command in (desk.recover, desk.rollback, desk.cleanup):
+        assert command().code is Exit.DONE
