@@ -250,7 +250,8 @@ def carry_out(
     cluster = context.cluster
     group_reads = all(map(is_read_by_group, plan.attributes.values()))
     joins = any(unit.join for unit in plan.units)
-    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads, joins)
+    lives = [unit.unit for unit in plan.units]
+    run = run_directory.open_run(cluster, plan.table, observed.control, lock, plan.run, COMPACT_SWAP, settings, group_reads, joins, lives)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)

@@ -141,8 +141,8 @@ def carry_out(context: Context, table: Table, control: ControlPaths, undoing: Un
     cluster = context.cluster
     plan = RunPlan(context.run, ROLLBACK, table, undoing.units, run_key=context.run_key)
     settings = context.settings_for(table.full_name)
-    joins = any(unit.join for unit in undoing.units)
-    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, joins=joins)
+    joins, lives = any(unit.join for unit in undoing.units), [planned.unit for planned in undoing.units]
+    run = run_directory.open_run(cluster, table, control, lock, context.run, ROLLBACK, settings, joins=joins, units=lives)
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             run_directory.write_plan(run, plan)

@@ -148,6 +148,30 @@ def share(root: Attributes, group_reads: bool, trusted: Collection[str]) -> Guar
     return replace(guard, mode=guard.mode & 0o777, file_mode=OWNER_AND_GROUP if is_open else OWNER_ONLY, group=root.group, acl=acl)
 
 
+def is_narrower(one: Attributes, root: Attributes) -> bool:
+    """Whether somebody whom a table's root lets through may not list or pass this directory below it. With different ACLs it counts as
+    narrower unless it is open for everybody.
+    """
+    if _lets_all_pass(one):
+        return False
+    if set(_of_others(one.acl)) != set(_of_others(root.acl)):
+        return True
+    wanted, given = root.mode & 0o055, one.mode
+    if one.group != root.group:
+        # Who is in one group only has the rights of others in the other directory.
+        most = (root.mode >> 3 | root.mode) & 0o5
+        wanted, given = most << 3 | most, one.mode
+    return wanted & ~given != 0
+
+
+def _lets_all_pass(one: Attributes) -> bool:
+    return one.mode & 0o055 == 0o055 and all(_bits(rights) & 0o5 == 0o5 for _, _, rights in _of_others(one.acl))
+
+
+def _of_others(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
+    return [(kind, name, rights) for kind, name, rights in _access(acl) if kind != "user" or name]
+
+
 def without_group(guard: Guard) -> Guard:
     """For a directory that cannot get the table's group: its group may be anyone, so it gets the rights of others."""
     return Guard(guard.mode & 0o707 | (guard.mode & 0o007) << 3, OWNER_ONLY)

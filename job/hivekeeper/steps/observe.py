@@ -82,7 +82,7 @@ def look_at_table(
     touching = find_touching(cluster, table, control)
     all_units = find_units(cluster, table)
     units = tuple(unit for unit in all_units if wanted is None or wanted(unit.values))
-    above = _above(table, units)
+    above = find_above(table, units)
     seen = _look_above(cluster.files, table, control, above)
     passed = _find_unchanged(cluster.files, table, units, known, settings) if known else {}
     snapshots, unreadable = _look_at_units(cluster.files, table, [unit for unit in units if unit.name not in passed])
@@ -195,7 +195,7 @@ def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) ->
     return {name: reason for name, reason in judged.items() if reason}
 
 
-def _above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
+def find_above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:
     """The root of a partitioned table and the directories between it and its units: committers work there.
 
     Raises Refused if their names alone would take a driver's memory.

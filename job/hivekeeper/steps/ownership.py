@@ -6,7 +6,7 @@ Changes only rights, and only of our own files and directories below a control d
 from __future__ import annotations
 
 import logging
-from typing import Collection, Dict, Iterable, Mapping
+from typing import Collection, Dict, Iterable, Mapping, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import OWNER_ONLY, Guard, Table
@@ -53,10 +53,20 @@ def _judge(cluster: Cluster, table: Table, control: ControlPaths, trusted: Colle
     return found.tighten
 
 
-def find_rights(files: Files, table: Table, group_reads: bool, trusted: Collection[str]) -> Guard:
-    """The rights of the directories that lead to backups. None while the table's directory is missing."""
-    root = files.attributes([table.location]).get(table.location)
-    return CLOSED if root is None else ownership.share(root, group_reads, trusted)
+def find_rights(files: Files, table: Table, above: Sequence[str], group_reads: bool, trusted: Collection[str]) -> Tuple[Guard, bool]:
+    """The rights of the directories that lead to backups, none while the table's directory is missing; and whether one of those `above` the
+    units is closed to somebody whom the table's root lets through. Then these rights show too much of such a unit.
+    """
+    try:
+        found = files.attributes(list(dict.fromkeys([table.location, *above])))
+    except NoPermission as error:
+        log.warning("step=open-control-directory reason=%r", f"backups and records are for this user alone: {error}")
+        return CLOSED, True
+    root = found.get(table.location)
+    if root is None:
+        return CLOSED, True
+    is_closed = any(ownership.is_narrower(one, root) for one in found.values())
+    return ownership.share(root, group_reads and not is_closed, trusted), is_closed
 
 
 def is_log_closed(files: Files, control: ControlPaths) -> bool:

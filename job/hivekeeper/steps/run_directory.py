@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Container, Iterator, List, Optional, Sequence
+from typing import Container, Iterable, Iterator, List, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Guard, Table
+from hivekeeper.model import OWNER_ONLY, Guard, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, SourceMissing
@@ -21,6 +21,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import longest_entry
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
+from hivekeeper.steps.observe import find_above
 
 MOST_USES_OF_A_TIME = 50
 
@@ -108,12 +109,14 @@ def open_run(
     settings: Settings,
     group_reads: bool = True,
     joins: bool = False,
+    units: Iterable[Unit] = (),
 ) -> Run:
     """Make a run's directories, so that every later step is a rename into a parent that exists. Raises Fenced.
 
     A run that lost its lock may have re-created them after the takeover, which fencing cannot see, so the lock is checked afterwards. A
     later takeover finds the directories and renames them.
-    `group_reads`: whether the group may read everything that the run's records will describe. `joins`: whether it joins files.
+    `group_reads`: whether the group may read everything that the run's records will describe. `joins`: whether it joins files. `units`:
+    those whose files will be in it, or in its records.
     """
     run = Run(
         cluster,
@@ -132,11 +135,21 @@ def open_run(
     for state in states:
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
-        rights = ownership.find_rights(cluster.files, table, group_reads, settings.trusted_owners)
-        shown = [run.paths.state(state) for state in states if state in recover.SHOWN_STATES]
-        run = replace(run, rights=ownership.open_up(cluster.files, rights, control.log, [control.top, control.runs, run.paths.top, *shown]))
+        run = _open_up(run, states, find_above(table, units), group_reads, settings)
     require_lock(run)
     return run
+
+
+def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: bool, settings: Settings) -> Run:
+    """Give the directories on the way to backups the table's rights, unless a unit lies below a directory that has narrower ones: that one
+    is not on the way any more, and the run's own stays closed in its place.
+    """
+    files, control = run.files, run.control
+    rights, is_closed = ownership.find_rights(files, run.table, above, group_reads, settings.trusted_owners)
+    shown = [run.paths.state(state) for state in states if state in recover.SHOWN_STATES]
+    own = [] if is_closed else [run.paths.top, *shown]
+    given = ownership.open_up(files, rights, control.log, [control.top, control.runs, *own])
+    return replace(run, rights=ownership.CLOSED if is_closed else given)
 
 
 def require_lock(run: Run) -> None:

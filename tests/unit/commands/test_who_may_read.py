@@ -197,3 +197,31 @@ def test_a_copy_is_read_by_those_who_read_its_files(of_files):
     assert desk.compact().code is Exit.DONE
     assert len(world.files.namespace.find(desk.live("dt=1")).children) == 1
     assert [rows_read_by(world, desk, *reader) for reader in readers] == before
+
+
+def a_desk_with_a_closed_directory(backup_table=True):
+    """Two levels of partitions; `chmod 700` on one directory of the upper level closes what is below it, whatever the modes there are."""
+    world = World()
+    world.add_table(a_table(["region", "dt"]), {"region=eu/dt=1": [1000] * 3, "region=us/dt=1": [1000] * 3})
+    desk = Desk(world, backup_table=backup_table)
+    closed, other = desk.live("region=eu/dt=1"), desk.live("region=us/dt=1")
+    for directory in (closed, other, names.parent(other), desk.live()):
+        dress(world, directory, 0o755, 0o644)
+    dress(world, names.parent(closed), 0o700, 0o644)
+    return desk
+
+
+@pytest.mark.parametrize("backup_table", [True, False])
+def test_old_files_of_a_partition_below_a_closed_directory_stay_closed(backup_table):
+    desk = a_desk_with_a_closed_directory(backup_table)
+    watched = Watched(desk)
+    assert not any("region=eu" in row for rows in watched.rows.values() for row in rows)
+    for command in (desk.backup, desk.compact, desk.rollback, desk.compact, desk.history):
+        assert watched.act(command).code is Exit.DONE
+
+
+def test_old_files_of_partitions_beside_a_closed_directory_stay_open():
+    desk = a_desk_with_a_closed_directory()
+    assert desk.compact(where="region = 'us'").code is Exit.DONE
+    found = [content for path, content in readable_below(desk.world, desk.control.top, "stranger") if "/retired/" in path]
+    assert len(found) == 3

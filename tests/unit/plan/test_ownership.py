@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -169,3 +170,34 @@ def test_the_log_is_closed_together_with_its_entries():
     closed = ownership.of_log(Guard(0o755, 0o600, "data", ("user:bob:r-x",)))
     assert closed == Guard(0o700, 0o600, "data")
     assert ownership.is_closed(closed.mode)
+
+
+def narrow(mode, root_mode, group="data", acl=(), root_acl=()):
+    one, root = attributes(mode, 0o640, acl), attributes(root_mode, 0o640, root_acl)
+    return ownership.is_narrower(replace(one, group=group), root)
+
+
+@pytest.mark.parametrize("mode, root_mode", [(0o755, 0o755), (0o775, 0o755), (0o750, 0o750), (0o755, 0o750), (0o700, 0o700)])
+def test_a_directory_that_lets_as_many_pass_as_the_root_is_not_narrower(mode, root_mode):
+    assert not narrow(mode, root_mode)
+
+
+@pytest.mark.parametrize("mode, root_mode", [(0o700, 0o755), (0o750, 0o755), (0o700, 0o750), (0o710, 0o750), (0o754, 0o755)])
+def test_a_directory_that_lets_fewer_pass_than_the_root_is_narrower(mode, root_mode):
+    assert narrow(mode, root_mode)
+
+
+def test_a_directory_of_another_group_is_narrower_unless_all_may_pass():
+    assert narrow(0o750, 0o750, group="hr")
+    assert not narrow(0o755, 0o750, group="hr")
+    assert not narrow(0o700, 0o700, group="hr")
+
+
+def test_a_directory_with_another_acl_is_narrower_unless_all_may_pass():
+    acl = ("group::r-x", "mask::r-x", "other::---", "user:bob:r-x", "user::rwx")
+    assert not narrow(0o750, 0o750, acl=acl, root_acl=acl)
+    assert not narrow(0o750, 0o750, acl=(*acl, "default:user:amy:rwx"), root_acl=acl)
+    assert narrow(0o750, 0o750, root_acl=acl)
+    assert not narrow(0o755, 0o750, root_acl=acl)
+    closed = ("group::r-x", "mask::r-x", "other::r-x", "user:bob:---", "user::rwx")
+    assert narrow(0o755, 0o755, acl=closed)
