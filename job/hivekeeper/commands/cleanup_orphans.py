@@ -15,6 +15,7 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import count_outcomes
 from hivekeeper.config.settings import Settings
 from hivekeeper.config.value_types import write_duration
+from hivekeeper.errors import Refused
 from hivekeeper.jail import Jail, confine
 from hivekeeper.model import Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
@@ -32,7 +33,7 @@ from hivekeeper.runlog.run_files import CLEANUP, RunPlan
 from hivekeeper.steps import finish, ownership, recover, removal, table_lock
 from hivekeeper.steps import orphans as finding
 from hivekeeper.steps.census import Census
-from hivekeeper.steps.observe import find_existing, qualify_table
+from hivekeeper.steps.observe import find_existing, qualify_all, qualify_table
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
 
@@ -114,7 +115,10 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
     why = rules.why_not_ours(table, orphan.table, context.backup_prefix)
     if why or orphans.exists(cluster, orphan.table) or table.parameters.get(BACKUP_OF) != orphan.table:
         return why or f"{orphan.table} is there again"
-    places = [table.location, *(cluster.files.qualify(one.location) for one in cluster.metastore.partitions(table))]
+    try:
+        places = [table.location, *qualify_all(cluster.files, table, cluster.metastore.partitions(table))]
+    except Refused as error:
+        return str(error)
     foreign = [place for place in places if cluster.files.is_foreign(place)]
     there = sorted(foreign or find_existing(cluster.files, places))
     return f"it still shows {there[0]}" if there else ""

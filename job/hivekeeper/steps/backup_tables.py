@@ -23,6 +23,7 @@ from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.run_files import RunPlan, is_inside
+from hivekeeper.steps.observe import qualify_all
 from hivekeeper.steps.run_directory import Run, require_lock
 
 log = logging.getLogger(__name__)
@@ -170,10 +171,14 @@ def _find_in(cluster: Cluster, database: str, bases: Sequence[str], found: Dict[
 
 
 def _correct(cluster: Cluster, table: Table, name: str, backup_table: Table, wanted: Showing) -> None:
-    metastore, qualify = cluster.metastore, cluster.files.qualify
-    shown = {"": qualify(backup_table.location)}
+    metastore = cluster.metastore
+    shown = {"": cluster.files.qualify(backup_table.location)}
     if backup_table.partitioned:
-        shown = {partition.name: qualify(partition.location) for partition in metastore.partitions(backup_table)}
+        partitions = metastore.partitions(backup_table)
+        shown = {partition.name: partition.location for partition in partitions}
+        # What others have added goes by its name, wherever it lies.
+        known = [partition for partition in partitions if partition.name in wanted.places]
+        shown.update(zip((partition.name for partition in known), qualify_all(cluster.files, backup_table, known)))
     point, trim = backup_tables.compare(wanted, shown)
     if point:
         metastore.point_backup_table(name, _marks(table), point)

@@ -14,7 +14,7 @@ from hivekeeper.model import Partition, Storage, Table
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.ports import Cluster, MetastoreRefused
 from hivekeeper.runlog.run_files import is_inside
-from hivekeeper.steps.observe import qualify_table
+from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
 
 # So many are read in one call.
 TABLES_AT_ONCE = 1000
@@ -25,7 +25,9 @@ MOST_AGE_OF_PARTITIONS_MS = 3_600_000
 
 @dataclass(frozen=True)
 class PartitionInside:
-    """A partition whose directory is in some control directory. `backup_of`: its table is the backup table of that one."""
+    """A partition whose directory is in some control directory. `backup_of`: its table is the backup table of that one. `location` is
+    without a server if not all could be asked for: then it may be on any.
+    """
 
     name: str
     location: str
@@ -69,7 +71,9 @@ class Census:
             self._partitions_ms = self.cluster.clock.monotonic_ms()
         if self._refusal is not None:
             raise self._refusal
-        found = {one.name: one.location for one in self._partitions if is_inside(one.location, top) and one.backup_of not in own}
+        tops = (top, _path_of(top))
+        inside = (one for one in self._partitions if any(is_inside(one.location, place) for place in tops))
+        found = {one.name: one.location for one in inside if one.backup_of not in own}
         unread = (table.full_name for table in self._unread if table.database == database and table.parameters.get(BACKUP_OF) not in own)
         return {**found, **{f"{name}/(which cannot be read)": top for name in unread}}
 
@@ -101,13 +105,20 @@ class Census:
             except MetastoreRefused as refusal:
                 self._refusal = refusal
                 return
-        self._partitions = found
+        self._partitions = self._qualified(found)
+
+    def _qualified(self, found: Sequence[PartitionInside]) -> List[PartitionInside]:
+        qualify = self.cluster.files.qualify
+        if count_servers(one.location for one in found) > MOST_SERVERS:
+            # To look for each name would take all night. Whatever may be in a control directory by its path keeps what lies there.
+            return [replace(one, location=_path_of(qualify(_path_of(one.location)))) for one in found]
+        return [replace(one, location=qualify(one.location)) for one in found]
 
     def _in_control(self, table: Table) -> List[PartitionInside]:
-        qualify, backup_of = self.cluster.files.qualify, table.parameters.get(BACKUP_OF, "")
+        backup_of = table.parameters.get(BACKUP_OF, "")
         # Most locations have no such name in them, and need not be qualified.
         inside = [partition for partition in self._partitions_of(table) if names.CONTROL in partition.location]
-        return [PartitionInside(f"{table.full_name}/{one.name}", qualify(one.location), backup_of) for one in inside]
+        return [PartitionInside(f"{table.full_name}/{one.name}", one.location, backup_of) for one in inside]
 
     def _partitions_of(self, table: Table) -> Tuple[Partition, ...]:
         try:
@@ -116,6 +127,10 @@ class Census:
             if table.name in self.cluster.metastore.tables(table.database, [table.name]):
                 raise
             return ()
+
+
+def _path_of(location: str) -> str:
+    return location[len(names.server_of(location)) :]
 
 
 def _slim(cluster: Cluster, table: Table) -> Table:

@@ -9,6 +9,7 @@ import logging
 from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
+from hivekeeper.errors import Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, inside, recover
@@ -37,7 +38,7 @@ def finish_units(run: Run, units: Sequence[UnitResult], with_rows: bool = False)
     try:
         places.restore_partitions(run, units)
         update_sizes(run, units, with_rows)
-    except MetastoreUnavailable as error:
+    except (MetastoreUnavailable, Refused) as error:
         log.warning("table=%s step=record-sizes failed reason=%r", run.table.full_name, str(error))
 
 

@@ -166,14 +166,7 @@ def find_units(cluster: Cluster, table: Table) -> Tuple[Unit, ...]:
     if not table.partitioned:
         return (Unit(table.full_name, "", (), table.location, table.storage, table.parameters),)
     partitions = cluster.metastore.partitions(table)
-    servers = {names.server_of(partition.location) for partition in partitions}
-    if len(servers) > MOST_SERVERS:
-        raise Refused(
-            f"{table.full_name}: its partitions lie on {len(servers)} servers or file systems; no more than {MOST_SERVERS} are asked for",
-            code=Code.OUTSIDE_TABLE,
-            next="find out who gave its partitions these locations",
-        )
-    return tuple(_unit_of(cluster.files, table, partition) for partition in partitions)
+    return tuple(_unit_of(table, partition, live) for partition, live in zip(partitions, qualify_all(cluster.files, table, partitions)))
 
 
 def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:
@@ -181,8 +174,27 @@ def find_lives(cluster: Cluster, table: Table) -> Mapping[str, str]:
     return {unit.name: unit.live for unit in find_units(cluster, table)}
 
 
-def _unit_of(files: Files, table: Table, partition: Partition) -> Unit:
-    live = files.qualify(partition.location)
+def qualify_all(files: Files, table: Table, partitions: Iterable[Partition]) -> Tuple[str, ...]:
+    """The directories of a table's partitions in the canonical spelling, in their order. Raises Refused if they are on many servers, each
+    of which would be looked for by its name.
+    """
+    locations = [partition.location for partition in partitions]
+    servers = count_servers(locations)
+    if servers > MOST_SERVERS:
+        raise Refused(
+            f"{table.full_name}: its partitions lie on {servers} servers or file systems; no more than {MOST_SERVERS} are asked for",
+            code=Code.OUTSIDE_TABLE,
+            next="find out who gave its partitions these locations",
+        )
+    return tuple(map(files.qualify, locations))
+
+
+def count_servers(locations: Iterable[str]) -> int:
+    """How many servers are named in these locations, as they are written."""
+    return len(set(map(names.server_of, locations)))
+
+
+def _unit_of(table: Table, partition: Partition, live: str) -> Unit:
     return Unit(table.full_name, partition.name, partition.values, live, partition.storage, partition.parameters)
 
 

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
@@ -19,7 +20,7 @@ from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import find_existing, look_at
+from hivekeeper.steps.observe import find_existing, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Places:
 
 
 def ask(run: Run, units: Sequence[PlannedUnit]) -> Places:
-    """Takes two calls for any number of units; more only if a unit or the table is missing."""
+    """Takes two calls for any number of units; more only if a unit or the table is missing. Raises Refused like qualify_all."""
     if not units:
         return Places()
     table, why = _find_table(run)
@@ -73,18 +74,18 @@ def _definition(table: Table) -> Tuple[object, ...]:
 
 
 def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) -> Places:
-    qualify = run.files.qualify
     present = run.cluster.metastore.partitions_named(table, list(dict.fromkeys(unit.name for unit in units)))
     missing = [unit for unit in units if unit.name not in present]
+    locations = dict(zip(present, qualify_all(run.files, table, present.values())))
     changed: Dict[UnitNumber, Reason] = {}
     for unit in units:
-        location = qualify(present[unit.name].location) if unit.name in present else unit.live
+        location = locations.get(unit.name, unit.live)
         if location != unit.live:
             changed[unit.number] = Reason(Code.MOVED, f"the metastore has it at {location} now")
     if not missing:
         return Places(changed)
     every = [one for one in run.cluster.metastore.partitions(table) if one.name not in present]
-    by_place = {qualify(one.location): one for one in every}
+    by_place = dict(zip(qualify_all(run.files, table, every), every))
     vacant = _find_vacant(run, by_place)
     renamed: Dict[UnitNumber, Unit] = {}
     for unit in missing:
@@ -136,13 +137,13 @@ def judge_outage(run: Run, changed: Mapping[UnitNumber, Reason]) -> Dict[UnitNum
 def confirm(run: Run, units: Sequence[UnitResult]) -> List[UnitResult]:
     """The results for the log: a unit that the metastore has elsewhere, or not at all, is no success.
 
-    A metastore that does not answer is only a warning, because it was asked just before each exchange.
+    A metastore that does not answer, or too much, is only a warning, because it was asked just before each exchange.
     """
     concerned = [unit for unit in units if (unit.outcome.touched or unit.outcome.exchanged) and not unit.outcome.is_astray]
     try:
         found = ask(run, [unit.planned for unit in concerned])
         restored = _restore(run, concerned, found)
-    except MetastoreUnavailable as error:
+    except (MetastoreUnavailable, Refused) as error:
         log.warning("table=%s step=confirm-places failed reason=%r", run.table.full_name, str(error))
         return list(units)
     found = replace(found, changed={number: why for number, why in found.changed.items() if number not in restored})

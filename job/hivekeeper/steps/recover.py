@@ -38,7 +38,7 @@ from hivekeeper.steps import (
 )
 from hivekeeper.steps.cleanup import AskLives
 from hivekeeper.steps.exchange import Exchange
-from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at
+from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
@@ -277,7 +277,8 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
     units = recover.find_elsewhere(plan)
     if not units:
         return
-    lives = {partition.name: run.files.qualify(partition.location) for partition in run.cluster.metastore.partitions(run.table)}
+    partitions = run.cluster.metastore.partitions(run.table)
+    lives = dict(zip((partition.name for partition in partitions), qualify_all(run.files, run.table, partitions)))
     aside = {unit.number: run.paths.unit("retired", unit.number) for unit in units}
     there = find_existing(run.files, [*(unit.live for unit in units), *aside.values()])
     nowhere = {unit.number for unit in units if there.isdisjoint([unit.live, aside[unit.number]])}

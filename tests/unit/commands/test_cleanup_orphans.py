@@ -20,6 +20,7 @@ from hivekeeper.runlog import store
 from hivekeeper.steps.census import Census
 from support.builders import a_partition, a_table
 from support.desk import Desk
+from support.fakes.files import FakeFiles
 from support.leftovers import DAY_MS, HOME, SHAPES, build, clean, drop, leftovers, records, wait
 
 
@@ -690,6 +691,15 @@ def test_a_backup_table_that_shows_nothing_any_more_goes(desk):
     partition = a_partition("dt=1", f"{HOME}/gone/.hivekeeper/runs/20260101t020304z-0000/retired/u00001")
     assert backup_table_of(desk, table, [partition]).state is OrphanState.REMOVED
     assert table.full_name not in desk.world.catalog.tables
+
+
+def test_a_backup_table_with_partitions_on_many_servers_stays_and_they_are_not_looked_for(desk, monkeypatch):
+    asked, qualify = [], FakeFiles.qualify
+    monkeypatch.setattr(FakeFiles, "qualify", lambda self, path: asked.append(path) or qualify(self, path))
+    partitions = [a_partition(f"dt={number}", f"hdfs://n{number}.mallory:8020/x") for number in range(100)]
+    found = backup_table_of(desk, a_backup_table(), partitions)
+    assert (found.state, "100 servers" in found.why) == (OrphanState.FOUND, True)
+    assert not [path for path in asked if "mallory" in path]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import tracemalloc
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.plan.analysis import Status
 from hivekeeper.reasons import Code
 from hivekeeper.steps import observe
+from hivekeeper.steps.census import Census
 from support.builders import PARQUET, ROOT, a_partition, a_table
 from support.desk import Desk
 from support.fakes.files import FakeFiles
@@ -68,6 +70,69 @@ def test_partitions_on_many_servers_are_not_looked_for(desk, monkeypatch, comman
     result = getattr(desk, command)()
     assert result.code is Exit.REFUSED
     assert not [path for path in asked if "host" in path]
+
+
+def foreign(asked):
+    return {names.server_of(path) for path in asked if "mallory" in path}
+
+
+def backup_tables(desk):
+    return [name for name, table in desk.world.catalog.tables.items() if names.BACKUP_OF in table.parameters]
+
+
+def far_away(name, path="/x"):
+    """Partitions on more servers than are asked for."""
+    return [a_partition(f"{name}={number}", f"hdfs://n{number}.mallory:8020{path}") for number in range(observe.MOST_SERVERS + 80)]
+
+
+def test_partitions_that_others_add_to_a_backup_table_are_not_looked_for_and_go(desk, monkeypatch):
+    desk.compact(where="dt = '1'")
+    (backup,) = backup_tables(desk)
+    for partition in far_away("x"):
+        desk.world.catalog.add_partition(backup, partition)
+    asked = record(monkeypatch, "qualify")
+    assert desk.compact().code is Exit.DONE
+    assert not foreign(asked)
+    assert list(desk.world.partitions(backup)) == ["dt=1"]
+
+
+def test_partitions_of_a_backup_table_on_many_servers_are_not_looked_for(desk, monkeypatch):
+    desk.world.add_table(a_table(["dt"], name="many"), {f"dt={number}": [1000] * 3 for number in range(observe.MOST_SERVERS + 80)})
+    desk = Desk(desk.world, "sales.many")
+    desk.compact()
+    (backup,) = backup_tables(desk)
+    for partition in far_away("dt"):
+        desk.world.catalog.put_partition(backup, partition)
+    asked = record(monkeypatch, "qualify")
+    assert desk.compact().code is Exit.DONE
+    assert not foreign(asked)
+
+
+def test_partitions_that_come_while_a_run_is_interrupted_are_not_looked_for(desk, monkeypatch):
+    """Where one is missing, the places of all others are compared with its place."""
+    desk.kill_before(["rename_exact", "ready/", f" {desk.live('dt=1')}"], desk.compact)
+    desk.world.catalog.drop_partition(desk.table, "dt=2")
+    for partition in far_away("x"):
+        desk.world.catalog.partitions[desk.table].setdefault(partition.name, partition)
+    asked = record(monkeypatch, "qualify")
+    assert desk.recover().code is Exit.REFUSED
+    assert not foreign(asked)
+    desk.world.catalog.partitions[desk.table] = {
+        name: one for name, one in desk.world.partitions(desk.table).items() if "mallory" not in one.location
+    }
+    assert desk.recover().code is not Exit.REFUSED
+    assert len(desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].entries) == 1
+
+
+def test_partitions_in_control_directories_on_many_servers_keep_what_lies_there_by_its_path(desk, monkeypatch):
+    control = "/warehouse/sales/gone/.hivekeeper"
+    for partition in far_away("dt", f"{control}/runs"):
+        desk.world.catalog.partitions[desk.table].setdefault(partition.name, partition)
+    asked = record(monkeypatch, "qualify")
+    census = Census(desk.world.cluster)
+    assert census.partitions_inside(f"hdfs://nn{control}", [])
+    assert not census.partitions_inside(f"hdfs://nn{control}-other", [])
+    assert not foreign(asked)
 
 
 @pytest.mark.parametrize("command", ["analyze", "compact"])
