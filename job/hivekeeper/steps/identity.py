@@ -7,7 +7,7 @@ same second and no table of that name and time is left. Paths in the records are
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Collection, Dict, Iterator, Optional, Tuple
+from typing import Collection, Dict, Optional, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation, Refused
@@ -88,7 +88,7 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
     # Each costs calls. That a directory of somebody else is not believed needs none: who owns it is in the listing.
     believed = {cluster.files.user_at(table.location), *trusted}
     for control in (ControlPaths(orphan.path) for orphan in orphans if orphan.owner in believed):
-        if control != own and table.create_time and table.create_time in set(_creation_times(cluster, table, control, trusted)):
+        if control != own and table.create_time and _is_left_behind(cluster, table, control, trusted):
             raise NeedsInvestigation(
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
@@ -120,18 +120,38 @@ def _list_orphans(cluster: Cluster, beside: str) -> Optional[Tuple[FileInfo, ...
     return tuple(entry for place, entry in found.items() if not touching.get(place))
 
 
-def _creation_times(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Iterator[int]:
-    """Of the tables that the records of a control directory are about; what cannot be read says nothing."""
+def _is_left_behind(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> bool:
+    """Whether the records of a control directory can be those of this table, by its creation time and its columns. Several tables may have
+    been created in one second: one that is still there under its name is none of this one's former names, wherever it lies by now.
+    """
+    for known, is_like_it in _find_ids(cluster, table, control, trusted).items():
+        name, _, created = known.rpartition("@")
+        if is_like_it and created.isdigit() and int(created) == table.create_time and not _is_another(cluster, table, name):
+            return True
+    return False
+
+
+def _is_another(cluster: Cluster, table: Table, name: str) -> bool:
+    """Whether another table of this name was created in the same second as this one."""
+    database, _, base = name.partition(".")
+    found = None if name == table.full_name else cluster.metastore.tables(database, [base]).get(base)
+    return found is not None and found.create_time == table.create_time
+
+
+def _find_ids(cluster: Cluster, table: Table, control: ControlPaths, trusted: Collection[str]) -> Dict[str, bool]:
+    """The tables that the records are about, and whether this one can be it by its columns. What cannot be read says nothing."""
+    found: Dict[str, bool] = {}
     try:
         ownership.require_own_records(cluster, table, control, trusted)
         directories = store.find_runs(cluster.files, control)
     except (NeedsInvestigation, NoPermission):
-        return
+        return found
     with suppress(HivekeeperError, NoPermission):
-        for run in store.read_history(cluster, control).runs:
-            created = run.table_id.rpartition("@")[2]
-            yield from [int(created)] if created.isdigit() else []
+        history = store.read_history(cluster, control)
+        found = {run.table_id: _is_partitioned_alike(table, history, run.table_id) for run in history.runs}
     for directory in directories:
         with suppress(HivekeeperError, NoPermission):
             plan = store.read_plan(cluster, table, control.run(directory))
-            yield from [plan.table.create_time] if plan and is_alike(table, plan.table) else []
+            # The newest one tells, and the log alone where there is no plan any more.
+            found.update({table_id(plan.table): is_alike(table, plan.table)} if plan else {})
+    return found

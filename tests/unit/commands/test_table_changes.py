@@ -549,6 +549,31 @@ def test_the_interrupted_run_of_a_dropped_table_of_the_same_second_is_not_recove
         assert world.rows_of(TABLE) == before
 
 
+def two_tables(*more_columns):
+    """Two tables of one script, so of one second, the first with a control directory beside it."""
+    world = World()
+    for name, more in (("other", more_columns), ("events", ())):
+        table = a_table((), kind="MANAGED_TABLE", name=name, create_time=5)
+        world.add_table(replace(table, columns=(*table.columns, *more)), {"": [1000] * 3})
+    other = Desk(world, "sales.other", backup_table=False)
+    assert outcomes(other.compact()) == {"": "swapped"}
+    world.files.namespace.advance(3_600_000)
+    return world, Desk(world, backup_table=False)
+
+
+def test_records_of_a_table_that_is_still_there_elsewhere_are_not_what_a_rename_left_behind():
+    """`ALTER TABLE other SET LOCATION`, by whoever may alter that one table, would stop all others of its second."""
+    world, desk = two_tables()
+    world.catalog.tables["sales.other"] = replace(world.table("sales.other"), location="hdfs://nn/warehouse/sales/elsewhere")
+    assert outcomes(desk.compact()) == {"": "swapped"}
+
+
+def test_records_of_a_dropped_table_of_the_same_second_with_other_columns_are_not_what_a_rename_left_behind():
+    world, desk = two_tables(Column("more", "int"))
+    world.catalog.drop_table("sales.other")
+    assert outcomes(desk.compact()) == {"": "swapped"}
+
+
 @pytest.mark.parametrize(("columns", "is_former"), [(("dt",), True), (("dt", "hour"), False), (("region",), False)])
 def test_the_log_of_a_dropped_table_of_the_same_second_is_not_that_of_one_with_other_partition_columns(columns, is_former):
     desk = make_desk()
