@@ -6,6 +6,7 @@ Changes only rights, and only of our own files and directories below a control d
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Collection, Dict, Iterable, Mapping, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
@@ -75,12 +76,18 @@ def is_log_closed(files: Files, control: ControlPaths) -> bool:
     return found is not None and ownership.is_closed(found.mode)
 
 
-def open_up(files: Files, guard: Guard, log_directory: str, directories: Iterable[str]) -> Guard:
-    """Give directories, so far this user's alone, their rights; returns the rights they have."""
+def open_up(files: Files, guard: Guard, control: ControlPaths, directories: Iterable[str]) -> Guard:
+    """Give directories, so far this user's alone, their rights, and the log and the lock theirs; returns the rights they have.
+
+    The lock is the only file that changes: any other gets its rights when it is written. Whoever exchanges the control directory could
+    have files in it, which others may write to, made such as are trusted.
+    """
     for allowed in (guard, ownership.without_group(guard)):
-        wanted: Dict[str, Guard] = dict.fromkeys(directories, allowed)
+        bare = replace(allowed, file_mode=None)
+        wanted: Dict[str, Guard] = dict.fromkeys(directories, bare)
+        lock = Guard(allowed.file_mode or OWNER_ONLY, group=allowed.group)
         try:
-            files.guard({**wanted, log_directory: ownership.of_log(allowed)})
+            files.guard({**wanted, control.log: replace(ownership.of_log(allowed), file_mode=None), control.lock: lock})
             return allowed
         except NoPermission as error:
             log.warning("step=open-control-directory group=not-kept reason=%r", str(error))

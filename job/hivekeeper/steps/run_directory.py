@@ -18,7 +18,7 @@ from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import longest_entry
+from hivekeeper.runlog.entries import longest_entry, table_id
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_above
@@ -128,16 +128,22 @@ def open_run(
         checkpoint_interval=settings.checkpoint_interval,
         log_retention_ms=settings.log_retention_ms,
     )
-    group_reads = group_reads and not ownership.is_log_closed(cluster.files, control)
+    group_reads = group_reads and not ownership.is_log_closed(cluster.files, control) and _is_log_ours(run)
     cluster.files.make_directory(control.log)
     cluster.files.make_directory(run.paths.top)
     states = [state for state in recover.STATES[operation] if joins or state not in recover.OF_JOINS.get(operation, ())]
     for state in states:
         cluster.files.make_directory(run.paths.state(state))
     with told_if_taken(run):
+        require_lock(run)
         run = _open_up(run, states, find_above(table, units), group_reads, settings)
     require_lock(run)
     return run
+
+
+def _is_log_ours(run: Run) -> bool:
+    """Whether the log has entries of this table alone: one that was created at the place of another takes over its control directory."""
+    return {entry.table_id for entry in store.read_history(run.cluster, run.control).runs} <= {table_id(run.table)}
 
 
 def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads: bool, settings: Settings) -> Run:
@@ -148,7 +154,7 @@ def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads:
     rights, is_closed = ownership.find_rights(files, run.table, above, group_reads, settings.trusted_owners)
     shown = [run.paths.state(state) for state in states if state in recover.SHOWN_STATES]
     own = [] if is_closed else [run.paths.top, *shown]
-    given = ownership.open_up(files, rights, control.log, [control.top, control.runs, *own])
+    given = ownership.open_up(files, rights, control, [control.top, control.runs, *own])
     return replace(run, rights=ownership.CLOSED if is_closed else given)
 
 

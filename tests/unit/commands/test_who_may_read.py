@@ -225,3 +225,32 @@ def test_old_files_of_partitions_beside_a_closed_directory_stay_open():
     assert desk.compact(where="region = 'us'").code is Exit.DONE
     found = [content for path, content in readable_below(desk.world, desk.control.top, "stranger") if "/retired/" in path]
     assert len(found) == 3
+
+
+def give_to(world, group, directory):
+    top = world.files.namespace.find(directory)
+    for node in (top, *top.children.values()):
+        node.attributes = replace(node.attributes, group=group)
+
+
+def test_the_log_of_a_dropped_table_is_not_opened_to_the_group_of_one_that_is_created_at_its_place():
+    """By `CREATE EXTERNAL TABLE … LOCATION` or `ALTER TABLE … SET LOCATION`, its control directory becomes that table's."""
+    world = World()
+    world.add_table(a_table((), name="salaries", create_time=5), {"": [1000] * 3})
+    victim = Desk(world, "sales.salaries", backup_table=False)
+    dress(world, victim.live(), 0o750, 0o640)
+    give_to(world, "hr", victim.live())
+    victim.compact()
+    place, log_place = victim.live(), victim.control.log
+    world.drop_table("sales.salaries")
+    world.add_table(a_table((), name="mine", location=place, create_time=6), {"": [1000] * 3})
+    dress(world, place, 0o755, 0o644)
+    world.files.namespace.advance(3_600_001)
+    mine = Desk(world, "sales.mine", backup_table=False, checkpoint_interval=1)
+    mine.runs = list(victim.runs)
+    assert mine.compact().code is Exit.DONE
+    log = world.files.namespace.find(log_place)
+    first = log.children[names.log_entry(0)]
+    assert (first.attributes.group, first.mode, log.mode) == ("hr", 0o640, 0o700)
+    later = [node.mode for name, node in log.children.items() if name != names.log_entry(0)]
+    assert len(later) > 1 and set(later) == {0o600}

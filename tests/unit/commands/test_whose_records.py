@@ -211,3 +211,39 @@ def test_what_somebody_has_filled_a_control_directory_with_is_not_listed(desk, c
     monkeypatch.setattr(FakeFiles, "look", tell)
     assert COMMANDS[command](desk).code is Exit.INVESTIGATE
     assert not any(listed)
+
+
+@pytest.mark.parametrize("moment", ["make_directory", "guard"])
+def test_a_record_that_others_may_write_to_is_not_made_trusted_by_a_run_under_which_it_is_put(moment):
+    """Where `owner` is try or ignore, live has files of our user that others may append to, and control directories can be made of."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    desk = Desk(world, backup_table=False)
+    desk.compact(where="dt = '1'")
+    top, fake, aside, space = desk.control.top, f"{desk.live()}/.fake", f"{desk.live()}/.aside", world.files.namespace
+    entry = names.log_entry(0)
+    text = space.file(f"{desk.control.log}/{entry}").content.replace('"userName": "etl"', '"userName": "mallory"')
+    assert "mallory" in text
+    for directory in ("runs", "log"):
+        space.make_directory(f"{fake}/{directory}")
+    space.create(f"{fake}/log/{entry}", text, len(text))
+    space.create(f"{fake}/lock", "", 0)
+    for _, node in [("", space.find(fake)), *space.walk(fake)]:
+        node.attributes = replace(node.attributes, owner="hive", mode=0o775, file_mode=0o664)
+    done = []
+
+    def exchange(what):
+        if what.startswith(f"{moment} ") and not done:
+            done.append(what)
+            for path in [path for path, node in space.walk(f"{top}/runs") if node.is_dir]:
+                space.make_directory(fake + path[len(top) :])
+            space.rename(top, aside)
+            space.rename(fake, top)
+
+    world.files.before_step = exchange
+    desk.compact()
+    world.files.before_step = None
+    assert done
+    world.files.expire_locks()
+    assert space.find(f"{top}/log/{entry}").mode == 0o664
+    assert desk.history().code is Exit.INVESTIGATE
