@@ -83,7 +83,7 @@ def test_what_a_killed_check_up_left_is_removed_after_an_hour_and_not_before(gat
     left = [names.trial_directory(f"20250101t020304z-000{digit}") for digit in (1, 2)]
     old, young = (gateway.jvm.org.apache.hadoop.fs.Path(root, f"{beside}{name}") for name in left)
     for path in (old, young):
-        fs.mkdirs(path)
+        fs.mkdirs(path, gateway.jvm.org.apache.hadoop.fs.permission.FsPermission("700"))
     fs.setTimes(old, 1, -1)
     try_rights(probes, root)
     assert below(gateway, old.getParent()) == [young.getName()]

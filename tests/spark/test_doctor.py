@@ -63,11 +63,26 @@ def test_what_a_killed_doctor_left_goes_after_an_hour_and_nothing_else(probes, t
     old, young = (tmp_path / beside / names.trial_directory(f"20250101t020304z-000{digit}") for digit in (1, 2))
     others = [tmp_path / beside / name for name in (".hivekeeper-doctor-20250101t020304z-0003", ".hivekeeper.doctor-x", "doctor-1")]
     for path in (old, young, *others):
-        path.mkdir()
+        path.mkdir(mode=0o700)
+    (old / "write").mkdir()
+    (old / "write" / "file").write_text("1")
+    (old / "renamed").mkdir()
     for path in (old, *others):
         os.utime(path, (1, 1))
     probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
     assert [path.exists() for path in (old, young, *others)] == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o700])
+def test_a_directory_that_was_given_the_name_of_a_trial_is_not_deleted(probes, tmp_path, mode):
+    """A rename keeps a directory's time, and needs no right on the directory itself: it may be another table's."""
+    taken = tmp_path / names.trial_directory("20250101t020304z-0001")
+    (taken / "dt=1").mkdir(parents=True)
+    (taken / "dt=1" / "part-0").write_text("rows")
+    taken.chmod(mode)
+    os.utime(taken, (1, 1))
+    probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))
+    assert (taken / "dt=1" / "part-0").exists()
 
 
 def test_a_file_where_the_control_directory_should_be_is_a_refusal(probes, tmp_path):

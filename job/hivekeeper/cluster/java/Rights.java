@@ -106,7 +106,7 @@ public class Rights {
 
   /** `place` is the entry itself or its directory, `real` is the entry. */
   private static void addExposed(List<Object> found, Place place, FileEntry entry, Path real) throws IOException {
-    boolean ours = place.isLocal() ? LocalFiles.isOurs(real) : currentUser().equals(entry.owner);
+    boolean ours = isOurs(place, entry, real);
     if (ours && (entry.mode & WRITE_OF_OTHERS) == 0) return;
     Exposed exposed = new Exposed();
     exposed.path = real.equals(place.real) ? place.path.toString() : place.path + "/" + entry.name;
@@ -117,6 +117,17 @@ public class Rights {
     exposed.isOurs = ours;
     if ((entry.mode & WRITE_OF_OTHERS) != 0) exposed.acl = Attributes.aclOf(place.fs, place.fs.getFileStatus(real));
     found.add(exposed);
+  }
+
+  /** Whether there is a directory of this user, with rights for nobody else. */
+  public static boolean isClosedDirectoryOfOurs(Configuration conf, String directory) throws IOException {
+    Place place = Place.of(conf, directory);
+    FileEntry own = place.real == null ? null : FileEntry.at(place);
+    return own != null && own.isDir && (own.mode & 0777) == 0700 && isOurs(place, own, place.real);
+  }
+
+  private static boolean isOurs(Place place, FileEntry entry, Path real) throws IOException {
+    return place.isLocal() ? LocalFiles.isOurs(real) : currentUser().equals(entry.owner);
   }
 
   /** This user as an owner on HDFS. */

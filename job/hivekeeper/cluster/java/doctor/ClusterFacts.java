@@ -81,7 +81,6 @@ public class ClusterFacts {
     parent = fs.makeQualified(parent);
     boolean made = !fs.exists(parent);
     Path scratch = new Path(parent, name);
-    fs.deleteOnExit(scratch);
     try {
       long before = System.currentTimeMillis();
       if (!fs.mkdirs(scratch)) throw new IOException("cannot make " + scratch);
@@ -91,9 +90,8 @@ public class ClusterFacts {
       found.put("difference_ms", fs.getFileStatus(scratch).getModificationTime() - (before + after) / 2);
       return Json.write(found);
     } finally {
-      RightsTrial.removeQuietly(fs, scratch, true);
-      fs.cancelDeleteOnExit(scratch);
-      if (made) RightsTrial.removeQuietly(fs, parent, false);
+      RightsTrial.removeQuietly(fs, scratch);
+      if (made) RightsTrial.removeQuietly(fs, parent);
     }
   }
 

@@ -2,6 +2,7 @@ package hivekeeper.doctor;
 
 import hivekeeper.Json;
 import hivekeeper.Messages;
+import hivekeeper.Rights;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -18,12 +19,15 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.util.ShutdownHookManager;
 
 /** Tries what a run will do below a table's root, in a scratch directory that it removes again. Decides nothing. */
 public class RightsTrial {
   // A user name for a trial ACL; the user need not exist.
   private static final String SOMEBODY = "hivekeeper-somebody";
   private static final String[] TRIALS = {"control", "write", "rename", "owner", "group", "set-acl", "set-xattr", "policy"};
+  private static final String FILE = "file";
+  private static final String RENAMED = "renamed";
   private static final long OLD_MS = 3600000L;
   private static final FsPermission ONLY_OWNER = new FsPermission((short) 0700);
 
@@ -48,13 +52,14 @@ public class RightsTrial {
     found.put("group", wanted.getGroup());
     removeOld(fs, new Path(control), old);
     removeOld(fs, new Path(control).getParent(), old);
+    Runnable removal = removalAtExit(fs, scratch);
     // For a JVM that is terminated half-way; one that is killed leaves a directory that no run looks at.
-    fs.deleteOnExit(scratch);
+    ShutdownHookManager.get().addShutdownHook(removal, FileSystem.SHUTDOWN_HOOK_PRIORITY + 1);
     try {
       found.put("trials", tryAll(fs, wanted, scratch));
     } finally {
-      found.put("left", removeQuietly(fs, scratch, true));
-      fs.cancelDeleteOnExit(scratch);
+      found.put("left", removeScratch(fs, scratch));
+      ShutdownHookManager.get().removeShutdownHook(removal);
     }
     return Json.write(found);
   }
@@ -74,12 +79,20 @@ public class RightsTrial {
     if (!path.getFileSystem(conf).mkdirs(path, ONLY_OWNER)) throw new IOException("cannot make " + path);
   }
 
+  private Runnable removalAtExit(final FileSystem fs, final Path scratch) {
+    return new Runnable() {
+      public void run() {
+        removeScratch(fs, scratch);
+      }
+    };
+  }
+
   /** Removes scratch directories of doctors that were killed more than an hour ago, where this user may. */
-  private static void removeOld(FileSystem fs, Path beside, String old) {
+  private void removeOld(FileSystem fs, Path beside, String old) {
     try {
       for (FileStatus found : fs.listStatus(beside, new GlobFilter(old))) {
         boolean isOld = found.getModificationTime() < System.currentTimeMillis() - OLD_MS;
-        if (found.isDirectory() && isOld) removeQuietly(fs, found.getPath(), true);
+        if (found.isDirectory() && isOld) removeScratch(fs, found.getPath());
       }
     } catch (IOException absentOrDenied) {
       // They do no harm, and the trial tells what is denied.
@@ -87,10 +100,27 @@ public class RightsTrial {
     }
   }
 
-  /** "" if it is gone, else what is left. */
-  static String removeQuietly(FileSystem fs, Path path, boolean recursive) {
+  /**
+   * "" if it is gone, else what is left. By the names that a trial makes and never as a tree: whoever may write to the directory around it
+   * can give another directory its name, which keeps its time.
+   */
+  private String removeScratch(FileSystem fs, Path scratch) {
     try {
-      fs.delete(path, recursive);
+      if (!fs.exists(scratch)) return "";
+      if (!Rights.isClosedDirectoryOfOurs(conf, scratch.toString())) return scratch + " (it is not a directory of this user alone)";
+      fs.delete(new Path(new Path(scratch, "write"), FILE), false);
+      for (String name : TRIALS) fs.delete(new Path(scratch, name), false);
+      fs.delete(new Path(scratch, RENAMED), false);
+    } catch (Exception notRemoved) {
+      return scratch + " (" + Messages.firstLine(notRemoved) + ")";
+    }
+    return removeQuietly(fs, scratch);
+  }
+
+  /** An empty directory or a file; "" if it is gone, else what is left. */
+  static String removeQuietly(FileSystem fs, Path path) {
+    try {
+      fs.delete(path, false);
       return "";
     } catch (Exception notRemoved) {
       return path + " (" + Messages.firstLine(notRemoved) + ")";
@@ -123,10 +153,10 @@ public class RightsTrial {
   private void act(String name, FileSystem fs, FileStatus wanted, Path own) throws Exception {
     switch (name) {
       case "write":
-        write(fs, new Path(own, "file"));
+        write(fs, new Path(own, FILE));
         break;
       case "rename":
-        FileContext.getFileContext(fs.getUri(), conf).rename(own, new Path(own.getParent(), "renamed"), new Options.Rename[0]);
+        FileContext.getFileContext(fs.getUri(), conf).rename(own, new Path(own.getParent(), RENAMED), new Options.Rename[0]);
         break;
       case "owner":
         fs.setOwner(own, wanted.getOwner(), null);
