@@ -180,6 +180,10 @@ class JailedFiles:
         self.jail.require(path)
         self.inner.delete_tree(path)
 
+    def delete_file(self, path: str) -> None:
+        self.jail.require(path)
+        self.inner.delete_file(path)
+
     def move_to_trash(self, path: str) -> bool:
         self.jail.require(path)
         return self.inner.move_to_trash(path)

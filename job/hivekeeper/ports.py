@@ -201,6 +201,11 @@ class Files(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a directory and everything below it; no error if it is missing. Only for what is proved superfluous."""
 
+    def delete_file(self, path: str) -> None:
+        """Delete a file; no error if it is missing. Raises FilesError, and deletes nothing, for a directory that is not empty: somebody may
+        have put one at this path.
+        """
+
     def move_to_trash(self, path: str) -> bool:
         """Move a directory to the user's trash, by the file system's own policy (fs.trash.interval, encryption zones).
 

@@ -486,6 +486,17 @@ def test_a_deleted_tree_is_gone_and_may_be_deleted_again(files_world):
     assert names_in(look(files_world, files_world.root)) == ["t2"]
 
 
+def test_a_file_is_deleted_and_may_be_deleted_again_but_not_a_directory_with_files_at_its_path(files_world):
+    files_world.writer.add(files_world.path("f"), "x")
+    files_world.writer.add(files_world.path("t", "f"), "x")
+    files_world.files.delete_file(files_world.path("f"))
+    files_world.files.delete_file(files_world.path("f"))
+    with pytest.raises(FilesUnavailable):
+        files_world.files.delete_file(files_world.path("t"))
+    assert names_in(look(files_world, files_world.root)) == ["t"]
+    assert names_in(look(files_world, files_world.path("t"))) == ["f"]
+
+
 # ---- the trash
 
 

@@ -161,3 +161,28 @@ def test_a_plan_that_seems_to_be_missing_costs_no_file_of_its_run():
     assert desk.world.rows_below(desk.live()) == rows
     files.stat = stat
     assert desk.recover().code is Exit.DONE
+
+
+SALARIES = "hdfs://nn/warehouse/sales/salaries"
+
+
+def test_another_tables_directory_at_the_path_of_a_file_that_is_deleted_is_not_deleted() -> None:
+    """Who may rename it, which takes no right on it, can put it where the run deletes its clock."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
+    desk, rows, done = Desk(world, backup_table=False), set(world.rows_of("sales.salaries")), []  # type: Any, Any, List[str]
+
+    def exchange(step: str) -> None:
+        method, _, path = step.partition(" ")
+        if method.startswith("delete") and path.endswith("/clock") and not done:
+            done.append(path)
+            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
+            world.files.writer.make_directory(names.parent(path))
+            world.files.writer.rename_into(SALARIES, path)
+
+    world.files.before_step = exchange
+    desk.compact()
+    world.files.before_step = None
+    assert done
+    assert rows <= set(world.rows_anywhere())

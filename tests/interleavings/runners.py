@@ -34,7 +34,8 @@ SELECTED = Selection(tables=(TABLE,))
 
 FILES_CHANGES = frozenset(
     [
-        *("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "release", "dress"),
+        *("make_directory", "rename_exact", "remove_empty", "delete_tree"),
+        *("delete_file", "move_to_trash", "write_new", "hold", "release", "dress"),
         *("concat", "copy_part"),
     ]
 )

@@ -11,7 +11,8 @@ from typing import Any, Optional, Sequence, Tuple
 from hivekeeper import names
 
 FILES = (
-    *("make_directory", "rename_exact", "remove_empty", "delete_tree", "move_to_trash", "write_new", "hold", "dress", "guard"),
+    *("make_directory", "rename_exact", "remove_empty", "delete_tree"),
+    *("delete_file", "move_to_trash", "write_new", "hold", "dress", "guard"),
     *("concat", "cut", "copy_part"),
 )
 METASTORE = (
@@ -48,7 +49,7 @@ def name_change(method: str, paths: Sequence[str], root: str) -> str:
     if method == "guard":
         return "give rights"
     place = name_place(paths[0], root)
-    if method == "delete_tree":
+    if method in ("delete_tree", "delete_file"):
         return f"{place} → nothing"
     if method == "move_to_trash":
         return f"{place} → trash"

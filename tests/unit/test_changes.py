@@ -58,6 +58,7 @@ def test_every_method_of_a_port_is_known_to_change_something_or_not(port):
         ("rename_exact", [ROOT, "hdfs://nn/w/.hivekeeper-events/runs/20260101t020304z-0000/retired/u00001"], "live → retired"),
         ("write_new", [f"{RUN}/certificates-3.jsonl.part"], "write certificates-N.jsonl.part"),
         ("delete_tree", [f"{RUN}/ready/u00012"], "ready → nothing"),
+        ("delete_file", [f"{RUN}/clock"], "clock → nothing"),
         ("make_directory", [f"{RUN}/stage/b00001"], "make stage/BATCH"),
         ("remove_empty", [f"{RUN}/recreated/u00001.0"], "remove empty recreated"),
         ("hold", [f"{ROOT}/.hivekeeper/lock"], "hold lock"),

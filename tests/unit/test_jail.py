@@ -89,6 +89,7 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "exchange", lambda port, path: port.exchange(INSIDE, CONTROL, path, Snapshot(True))),
     ("files", "remove_empty", lambda port, path: port.remove_empty(path)),
     ("files", "delete_tree", lambda port, path: port.delete_tree(path)),
+    ("files", "delete_file", lambda port, path: port.delete_file(path)),
     ("files", "move_to_trash", lambda port, path: port.move_to_trash(path)),
     ("files", "write_new", lambda port, path: port.write_new(path, "x")),
     ("files", "hold", lambda port, path: port.hold(path, "us")),

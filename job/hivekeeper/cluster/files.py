@@ -126,6 +126,9 @@ class HadoopFiles:
     def delete_tree(self, path: str) -> None:
         _ask(self._directories.deleteTree, path)
 
+    def delete_file(self, path: str) -> None:
+        _ask(self._directories.deleteFile, path)
+
     def move_to_trash(self, path: str) -> bool:
         return bool(_ask(self._directories.moveToTrash, path))
 

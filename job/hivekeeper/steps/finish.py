@@ -182,12 +182,15 @@ def _remove_run(files: Files, paths: RunPaths, entries: Iterable[FileInfo]) -> N
     if all(files.remove_empty(entry.path) for entry in kept):
         for entry in entries:
             if entry not in kept:
-                files.delete_tree(entry.path)
+                (files.delete_tree if entry.is_dir else files.delete_file)(entry.path)
         files.remove_empty(paths.top)
 
 
 def _tidy(files: Files, paths: RunPaths, present: Sequence[str]) -> None:
-    for needless in ("clock", "checkpoint.json.gz", "stage", "taken"):
+    for file in ("clock", "checkpoint.json.gz"):
+        if file in present:
+            files.delete_file(paths.state(file))
+    for needless in ("stage", "taken"):
         if needless in present:
             files.delete_tree(paths.state(needless))
     for state in ("ready", "recreated", "restoring"):

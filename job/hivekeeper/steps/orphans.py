@@ -216,15 +216,15 @@ def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tup
     """
     files, wanted = cluster.files, OrphanMark.of(history)
     fresh = f"{control.mark}.part"
-    files.delete_tree(fresh)
+    files.delete_file(fresh)
     files.write_new(fresh, orphan_mark.to_text(wanted))
     now = files.stat(fresh)
     now_ms = now.mtime_ms if now else 0
     known = store.read_mark(cluster, control)
     if known and known[0] == wanted and known[1] <= now_ms:
-        files.delete_tree(fresh)
+        files.delete_file(fresh)
         return known[1], now_ms
-    files.delete_tree(control.mark)
+    files.delete_file(control.mark)
     files.rename_exact(fresh, control.mark)
     return now_ms, now_ms
 
@@ -232,7 +232,7 @@ def renew_mark(cluster: Cluster, control: ControlPaths, history: History) -> Tup
 def remove_mark(cluster: Cluster, control: ControlPaths) -> None:
     """End the wait that a mark had begun: its table is there, or may be. Else the mark would be older than a later drop."""
     if cluster.files.stat(control.mark) is not None:
-        cluster.files.delete_tree(control.mark)
+        cluster.files.delete_file(control.mark)
 
 
 def find_unfinished(cluster: Cluster, control: ControlPaths, history: History) -> List[str]:

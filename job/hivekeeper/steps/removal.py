@@ -74,7 +74,7 @@ def delete_records(files: Files, removed: ControlPaths) -> int:
     """Delete the records that were set aside; returns how many. The lock goes first: while it is there, nothing is missing."""
     records = files.look([removed.log])[removed.log].entries
     for path in (removed.lock, removed.mark, f"{removed.mark}.part", *(entry.path for entry in records if _is_of_log(entry))):
-        files.delete_tree(path)
+        files.delete_file(path)
     for directory in (removed.log, removed.runs, removed.top):
         files.remove_empty(directory)
     return len(records)

@@ -229,7 +229,7 @@ def read_clock(run: Run) -> int:
     """
     files, clock = run.files, run.paths.clock
     try:
-        files.delete_tree(clock)
+        files.delete_file(clock)
         files.write_new(clock, "")
         info = files.stat(clock)
     except SourceMissing as gone:

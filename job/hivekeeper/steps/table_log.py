@@ -43,7 +43,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
         target = names.join(run.control.log, names.log_entry(history.next_version))
         try:
             require_lock(run)
-            files.delete_tree(paths.entry)
+            files.delete_file(paths.entry)
             files.write_new(paths.entry, text, run.record_mode)
             files.rename_exact(paths.entry, target)
         except SourceMissing as gone:
@@ -78,7 +78,7 @@ def _write_checkpoint(run: Run) -> None:
         if newest - max((version for version in found if version <= newest), default=-1) < run.checkpoint_interval:
             return
         made = store.make_checkpoint(run.cluster, run.control, entries, found, run.log_retention_ms)
-        run.files.delete_tree(run.paths.checkpoint)
+        run.files.delete_file(run.paths.checkpoint)
         run.files.write_new(run.paths.checkpoint, made.content, run.record_mode)
         run.files.rename_exact(run.paths.checkpoint, names.join(run.control.log, names.checkpoint(newest)))
         # Whoever lost the lock may have slept for days: by now there may be another log at these paths.
@@ -86,7 +86,7 @@ def _write_checkpoint(run: Run) -> None:
         # The one before stays, for commands that have listed it and are about to read, and in case that this one is damaged one day.
         older = [file for version, file in found.items() if version < newest and file != made.follows]
         for file in [*older, *made.expired]:
-            run.files.delete_tree(file.path)
+            run.files.delete_file(file.path)
     except (FilesError, HivekeeperError) as error:
         log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))
 

@@ -425,6 +425,17 @@ class FakeFiles:
         path = self.qualify(path)
         self._change("delete_tree", [path], lambda: self.namespace.delete(path))
 
+    def delete_file(self, path: str) -> None:
+        path = self.qualify(path)
+
+        def delete() -> None:
+            node = self.namespace.find(path)
+            if node is not None and node.children:
+                raise FilesUnavailable(f"{path} is non empty: Directory is not empty")
+            self.namespace.delete(path)
+
+        self._change("delete_file", [path], delete)
+
     def move_to_trash(self, path: str) -> bool:
         self._require_alive()
         path = self.qualify(path)

@@ -355,7 +355,7 @@ def steps_of_removal():
     seen, before = [], desk.world.files.steps
     desk.world.files.before_step = lambda what: seen.append((desk.world.files.steps - before, what))
     desk.compact()
-    removing = [step for step, what in seen if "delete_tree" in what and "/log/" in what]
+    removing = [step for step, what in seen if "delete_file" in what and "/log/" in what]
     assert len(removing) >= 4
     return range(min(removing), max(removing) + 1)
 
@@ -396,7 +396,7 @@ def test_a_run_that_lost_the_lock_after_its_checkpoint_removes_nothing():
     def lose_the_lock(what):
         if "rename_exact" in what and "checkpoint" in what and "/log/" in what:
             desk.world.files.expire_locks()
-        if "delete_tree" in what and "/log/" in what:
+        if "delete_file" in what and "/log/" in what:
             removed.append(what)
 
     before = entries(desk)

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Trash;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.security.AccessControlException;
 
-/** Creates and deletes directories. */
+/** Creates and deletes directories, and deletes files. */
 public class Directories {
   private static final FsPermission OWNER_ONLY = new FsPermission((short) 0700);
 
@@ -51,6 +51,13 @@ public class Directories {
     if (path.isRoot()) throw new AccessControlException(text + ": a root is never deleted");
     FileSystem fs = path.getFileSystem(conf);
     if (!fs.delete(path, true) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
+  }
+
+  /** Not more than one inode, whatever is at the path by now. */
+  public void deleteFile(String text) throws IOException {
+    Path path = new Path(text);
+    FileSystem fs = path.getFileSystem(conf);
+    if (!fs.delete(path, false) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
   }
 
   /** False if the trash is switched off. Trash itself also returns false if its directory cannot be created. */
