@@ -497,6 +497,34 @@ def test_a_file_is_deleted_and_may_be_deleted_again_but_not_a_directory_with_fil
     assert names_in(look(files_world, files_world.path("t"))) == ["f"]
 
 
+def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_directory_is_by_now(files_world):
+    """Whoever may write to the directory around it can put another one at its path, with any directory at the next path below."""
+    files_world.skip_on("local", "paths only")
+    files, writer, top = files_world.files, files_world.writer, files_world.path("top")
+    lock = files.hold(f"{top}/lock", "us")
+    for place in (f"{top}/runs/a", f"{top}/runs/b", files_world.path("other", "runs", "a"), files_world.path("other", "runs", "b")):
+        files.make_directory(place)
+        writer.add(f"{place}/f", "x")
+    files.make_directory(files_world.path("other", "gone"))
+    wanted = dataclasses.replace(files.attributes([f"{top}/runs/a"])[f"{top}/runs/a"], mode=0o751, file_mode=0o640)
+    writer.rename_into(top, files_world.path("aside"))
+    writer.rename_into(files_world.path("other"), top)
+    files.dress({f"{top}/runs/a": wanted})
+    files.guard({f"{top}/runs": Guard(0o710), f"{top}/runs/b": Guard(0o711, 0o604)})
+    files.delete_tree(f"{top}/gone")
+    with pytest.raises(SourceMissing) as missing:
+        files.dress({f"{top}/gone": wanted})
+    assert ".reserved" not in str(missing.value)
+    assert [files.stat(f"{top}/runs{place}").mode for place in ("", "/a", "/a/f", "/b")] == [0o700, 0o700, 0o644, 0o700]
+    aside = files_world.path("aside", "runs")
+    assert [files.stat(f"{aside}{place}").mode for place in ("", "/a", "/a/f", "/b", "/b/f")] == [0o710, 0o751, 0o640, 0o711, 0o604]
+    files.delete_tree(f"{top}/runs/b")
+    assert (names_in(look(files_world, f"{top}/runs")), names_in(look(files_world, aside))) == (["a", "b"], ["a"])
+    lock.release()
+    files.delete_tree(f"{top}/runs/b")
+    assert names_in(look(files_world, f"{top}/runs")) == ["a"]
+
+
 # ---- the trash
 
 

@@ -166,16 +166,30 @@ def test_a_plan_that_seems_to_be_missing_costs_no_file_of_its_run():
 SALARIES = "hdfs://nn/warehouse/sales/salaries"
 
 
-def test_another_tables_directory_at_the_path_of_a_file_that_is_deleted_is_not_deleted() -> None:
-    """Who may rename it, which takes no right on it, can put it where the run deletes its clock."""
+def rights_below(world: World, top: str) -> List[Any]:
+    found = world.files.namespace.find(top)
+    assert found is not None
+    return [(node.attributes.owner, node.attributes.group, node.mode) for node in (found, *found.children.values())]
+
+
+EXCHANGED_BEFORE = [("dress", "=1"), ("dress", "/b00000"), ("guard", "/runs"), ("delete_file", "/clock"), ("delete_tree", "")]
+
+
+@pytest.mark.parametrize(("method", "end"), EXCHANGED_BEFORE)
+def test_another_tables_directory_in_an_exchanged_control_directory_is_not_changed(method: str, end: str) -> None:
+    """Who may rename it, which takes no right on it, can put it at the path that the run changes next."""
     world = World()
-    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
     world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
+    for node in (world.files.namespace.find(SALARIES), *world.files.namespace.directory(SALARIES).children.values()):
+        assert node is not None
+        node.attributes = replace(node.attributes, owner="alice", group="hr", mode=0o700, file_mode=0o600)
     desk, rows, done = Desk(world, backup_table=False), set(world.rows_of("sales.salaries")), []  # type: Any, Any, List[str]
+    victim, before = world.files.namespace.find(SALARIES), rights_below(world, SALARIES)
 
     def exchange(step: str) -> None:
-        method, _, path = step.partition(" ")
-        if method.startswith("delete") and path.endswith("/clock") and not done:
+        word, _, path = step.partition(" ")
+        if word == method and path.endswith(end) and not done:
             done.append(path)
             world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
             world.files.writer.make_directory(names.parent(path))
@@ -185,4 +199,6 @@ def test_another_tables_directory_at_the_path_of_a_file_that_is_deleted_is_not_d
     desk.compact()
     world.files.before_step = None
     assert done
+    assert world.files.namespace.find(done[0]) is victim
+    assert rights_below(world, done[0]) == before
     assert rows <= set(world.rows_anywhere())

@@ -15,6 +15,7 @@ import pwd
 import re
 import sys
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
@@ -66,6 +67,8 @@ class HadoopFiles:
         # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
         self.clock_grain_ms = 20 if self._locations.defaultScheme() == "file" else 1
         self._spelling: Dict[str, str] = {}
+        # The ids of directories with a lock that is held.
+        self._held: Dict[str, int] = {}
         self._trusted = json.dumps(_trusted_file_systems(gateway))
         self._foreign: Dict[str, bool] = {}
 
@@ -124,7 +127,7 @@ class HadoopFiles:
         return bool(_ask(self._directories.deleteEmpty, path))
 
     def delete_tree(self, path: str) -> None:
-        _ask(self._directories.deleteTree, path)
+        self._ask_below(self._directories.deleteTree, path)
 
     def delete_file(self, path: str) -> None:
         _ask(self._directories.deleteFile, path)
@@ -214,7 +217,9 @@ class HadoopFiles:
         give_up = time.monotonic() + RECOVERY_S
         while True:
             try:
-                return _HdfsLock(self._locks, int(self._locks.hold(directory, names.base(path), line)))
+                lock = _HdfsLock(self._locks, int(self._locks.hold(directory, names.base(path), line)), partial(self._held.pop, directory))
+                self._held[directory] = int(self._locks.directoryId(lock.number))
+                return lock
             except JAVA_ERRORS as error:
                 causes = java_causes(error)
             seen = {cause.short_name for cause in causes}
@@ -232,6 +237,28 @@ class HadoopFiles:
         except FilesError:
             return ""
 
+    def _ask_below(self, method: Callable[..., Any], wanted: Union[str, Mapping[str, Any]]) -> None:
+        """Call a method with a path, or with values by path in JSON. In a directory whose lock is held, paths begin with its id."""
+        exact = {path: self._exact(path) for path in ([wanted] if isinstance(wanted, str) else wanted)}
+        try:
+            _ask(method, exact[wanted] if isinstance(wanted, str) else json.dumps({exact[path]: value for path, value in wanted.items()}))
+        except FilesError as error:
+            message = str(error)
+            for path, one in exact.items():
+                message = message.replace(one, path)
+            raise type(error)(message) from error
+
+    def _exact(self, path: str) -> str:
+        """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put
+        another one at its path.
+        """
+        server = names.server_of(path)
+        around = [directory for directory, id in self._held.items() if id and f"{path}/".startswith(f"{directory}/")]
+        if not around or not server.startswith("hdfs:"):
+            return path
+        nearest = max(around, key=len)
+        return f"{server}/.reserved/.inodes/{self._held[nearest]}{path[len(nearest) :]}"
+
     def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
         if not directories:
             return {}
@@ -246,14 +273,14 @@ class HadoopFiles:
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         if wanted:
-            _ask(self._attributes.give, json.dumps({path: _as_json(attributes) for path, attributes in wanted.items()}))
+            self._ask_below(self._attributes.give, {path: _as_json(attributes) for path, attributes in wanted.items()})
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
         return tuple(Exposed(**{**one, "acl": tuple(one["acl"])}) for one in json.loads(_ask(self._rights.exposed, top, levels)))
 
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         if wanted:
-            _ask(self._rights.give, json.dumps({path: {**vars(guard), "group": guard.group or None} for path, guard in wanted.items()}))
+            self._ask_below(self._rights.give, {path: {**vars(guard), "group": guard.group or None} for path, guard in wanted.items()})
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         if not directories:
@@ -269,15 +296,17 @@ class HadoopFiles:
 class _HdfsLock:
     """A file held open for append, with a line per holder. It is never deleted, so a late release cannot take it from a new holder."""
 
-    def __init__(self, locks: Any, number: int) -> None:
+    def __init__(self, locks: Any, number: int, forget: Callable[[], object]) -> None:
         self._locks = locks
-        self._number = number
+        self.number = number
+        self._forget = forget
 
     def check(self) -> bool:
-        return bool(_ask(self._locks.isHeld, self._number))
+        return bool(_ask(self._locks.isHeld, self.number))
 
     def release(self) -> None:
-        _ask(self._locks.release, self._number)
+        self._forget()
+        _ask(self._locks.release, self.number)
 
 
 class _LocalLock:

@@ -273,6 +273,8 @@ class FakeFiles:
         self._at_once = True
         self._dead = False
         self._failures: Dict[str, Tuple[Exception, bool]] = {}
+        # The directories with locks of this client.
+        self._held: Dict[str, Node] = {}
         for path, content in (files or {}).items():
             self.writer.add(path, content)
 
@@ -293,6 +295,7 @@ class FakeFiles:
     def revive(self) -> None:
         """Restart the same program. Its old locks stay held until `expire_locks`."""
         self._dead, self._left = False, None
+        self._held.clear()
 
     def fail_next(self, method: str, error: Exception, done: bool = False) -> None:
         """Make the next call of this method raise; with `done` it takes effect all the same, as when a connection breaks."""
@@ -423,7 +426,7 @@ class FakeFiles:
 
     def delete_tree(self, path: str) -> None:
         path = self.qualify(path)
-        self._change("delete_tree", [path], lambda: self.namespace.delete(path))
+        self._change("delete_tree", [path], lambda: self.namespace.delete(self._exact(path)))
 
     def delete_file(self, path: str) -> None:
         path = self.qualify(path)
@@ -495,7 +498,7 @@ class FakeFiles:
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         for directory, attributes in wanted.items():
             path = self.qualify(directory)
-            self._change("dress", [path], lambda path=path, attributes=attributes: self._dress(path, attributes))
+            self._change("dress", [path], lambda path=path, attributes=attributes: self._dress(self._exact(path), attributes))
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:
         self._require_alive()
@@ -508,7 +511,7 @@ class FakeFiles:
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         for directory, guard in wanted.items():
             path = self.qualify(directory)
-            self._change("guard", [path], lambda path=path, guard=guard: self._guard(path, guard))
+            self._change("guard", [path], lambda path=path, guard=guard: self._guard(self._exact(path), guard))
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         self._require_alive()
@@ -523,6 +526,14 @@ class FakeFiles:
         return Room(free, COPIES, BLOCK_SIZE, tuple(quotas))
 
     # ---- inside
+
+    def _exact(self, path: str) -> str:
+        """Where a path is by now that was in a directory with a lock of ours."""
+        for directory, node in self._held.items():
+            if (path + "/").startswith(directory + "/") and self.namespace.find(directory) is not node:
+                place = next((place for place, one in self.namespace.walk(ROOT) if one is node), f"{directory}.gone")
+                return place + path[len(directory) :]
+        return path
 
     def _listed(self, file: FileInfo) -> Optional[Node]:
         """The file with the id that was listed; None if nothing is at its path."""
@@ -648,6 +659,7 @@ class FakeFiles:
         node.length = size(node.content)
         lock = FakeLock(self, path, node)
         self.namespace.leases[node] = lock
+        self._held[names.parent(path)] = self.namespace.directory(names.parent(path))
         return lock
 
     def _attributes(self, directory: str, node: Node) -> Attributes:
@@ -704,6 +716,7 @@ class FakeLock:
         if not self.lost:
             self._files.namespace.close(self._node)
             self._files.namespace.leases.pop(self._node, None)
+        self._files._held.pop(names.parent(self._path), None)
 
 
 class Writer:

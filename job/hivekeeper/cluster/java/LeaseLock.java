@@ -101,6 +101,20 @@ public class LeaseLock {
     }
   }
 
+  /**
+   * The id of the directory that the lock's file is in, wherever that is; 0 where nothing is found by its id, as behind a router. Asked of the
+   * client, because a Path would resolve the two dots itself.
+   */
+  public long directoryId(int number) {
+    Held held = find(number);
+    try {
+      HdfsFileStatus found = held.fs.getClient().getFileInfo("/.reserved/.inodes/" + held.fileId + "/..");
+      return found == null ? 0 : found.getFileId();
+    } catch (IOException unknown) {
+      return 0;
+    }
+  }
+
   public void release(int number) throws IOException {
     Held held = find(number);
     synchronized (locks) {
