@@ -165,11 +165,11 @@ def is_narrower(one: Attributes, root: Attributes) -> bool:
 
 
 def _lets_all_pass(one: Attributes) -> bool:
-    return one.mode & 0o055 == 0o055 and all(_bits(rights) & 0o5 == 0o5 for _, _, rights in _of_others(one.acl))
+    return one.mode & 0o055 == 0o055 and all(bits_of(rights) & 0o5 == 0o5 for _, _, rights in _of_others(one.acl))
 
 
 def _of_others(acl: Iterable[str]) -> List[Tuple[str, str, str]]:
-    return [(kind, name, rights) for kind, name, rights in _access(acl) if kind != "user" or name]
+    return [(kind, name, rights) for kind, name, rights in list_access(acl) if kind != "user" or name]
 
 
 def without_group(guard: Guard) -> Guard:
