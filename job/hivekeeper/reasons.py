@@ -160,6 +160,27 @@ class Code(Coded):
         "as few files as it needs",
         "nothing; `--set compression=snappy` merges forms that differ only in codec",
     )
+    NOT_JOINABLE = (
+        Topic.UNITS,
+        None,
+        "its files cannot be joined ([when](concat.md#which-exchange-a-unit-gets)): not Parquet, `sort_columns` or `discard: trash` set, "
+        "in an encryption zone, with snapshots, erasure-coded, or without blocks. With `exchange: auto` its directory is exchanged instead",
+        "`exchange: directory` or `auto` for this table",
+    )
+    FEW_TO_JOIN = Topic.UNITS, None, "the unit has fewer than ten small files of one form, too few to be joined", "nothing"
+    EXCHANGE_SET = Topic.UNITS, None, "why this exchange: the setting `exchange` says so", "nothing; `exchange: auto` chooses"
+    MOSTLY_WELL_SIZED = (
+        Topic.UNITS,
+        None,
+        "why its files are joined: well-sized files make up more than half of the unit's bytes, and stay as they are",
+        "nothing",
+    )
+    MOSTLY_SMALL = (
+        Topic.UNITS,
+        None,
+        "why its directory is exchanged: well-sized files make up no more than half of the unit's bytes",
+        "nothing",
+    )
     RECENTLY_WRITTEN = Topic.UNITS, None, "written to within `min_quiet`", "run again later, or lower `--min-quiet`"
     QUARANTINED = (
         Topic.UNITS,

@@ -8,14 +8,16 @@ from functools import partial
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.commands import per_table, run_keys, selection
+from hivekeeper.commands import candidates, per_table, run_keys, selection
+from hivekeeper.commands.candidates import LeaveOut, Reader
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
-from hivekeeper.config.settings import JOINED, Settings
+from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
-from hivekeeper.model import Attributes, StageBatch, Table
+from hivekeeper.model import StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, file_rights, joining, retention, settled
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, retention, settled
+from hivekeeper.plan import inside as plan_inside
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -38,19 +40,13 @@ from hivekeeper.steps.unit_loop import leave_unit, take_turns
 
 log = logging.getLogger(__name__)
 
-GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
-MORE_XATTRS = Reason(
-    Code.MORE_XATTRS,
-    "its directory has more than 4 KiB of extended attributes, so many are not kept",
-    "remove some of them, or leave the unit out with --where",
-)
-# Whoever may write to a directory can give its files a hundred ACLs.
-RIGHTS_AT_ONCE = 200
 FEWEST_FILES = Reason(
     Code.FEWEST_FILES,
     "its files are of different forms (writers, schemas, codecs, or labels of pandas), and each form has as few files as it needs",
     "nothing is to be done; --set compression=snappy merges forms that differ only in codec",
 )
+# Files that still hold what an earlier join replaced: nothing tells yet which these are.
+LEFT_OUT: LeaveOut = {}
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
@@ -72,7 +68,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
             return TableOutcome(table.full_name, None, _outcomes_left(observed), observed)
         # The lock needs space too. A table with an earlier run is checked after recovery, which may free space.
         refuse_without_room(cluster, observed, settings)
-        if is_tied_as_a_whole(cluster, observed):
+        if is_tied_as_a_whole(cluster, observed, settings, context.run):
             plan = make_plan(cluster, observed, History(), settings, context.run)
             return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed, plan)
     control = control or ControlPaths.of(table.location, table.partitioned)
@@ -136,27 +132,33 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     """
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
     rewrite = Rewrite.of(table, settings, engine)
-    waiting = analysis.choose(observed.units)
+    waiting = candidates.list_waiting(observed, settings, LEFT_OUT)
+    reader = Reader(cluster, observed, rewrite, settings, run, LEFT_OUT)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     shared = compaction.Shared()
-    wanted, candidates, taken = settings.max_units or len(waiting), [], []  # type: Tuple[int, List[Candidate], List[UnitAnalysis]]
-    while wanted > len(taken):
-        chosen, waiting = capacity.take_fitting(waiting, [*limits, *wish], taken, wanted - len(taken))
+    wanted = settings.max_units or len(waiting)
+    found: List[Candidate] = []
+    taken: List[UnitAnalysis] = []
+    while wanted > count_units(taken):
+        chosen, waiting = capacity.take_fitting(waiting, [*limits, *wish], taken, wanted - count_units(taken))
         if not chosen:
             break
         for some in analysis.portions(chosen):
             per_table.require_time(cluster, table)
-            read = read_candidates(cluster, observed, some, rewrite)
-            if settings.exchange == JOINED:
-                read = join_candidates(cluster, read, rewrite, settings, run, len(candidates))
-            read = shared.of_all(read)
+            read, back = reader.read(some)
+            read, waiting = shared.of_all(read), [*back, *waiting]
             taken += [candidate.analysis for candidate in read if compaction.is_fit(candidate, rewrite)]
-            candidates += read
+            found += read
     if waiting and wish and not taken:
         log.warning("table=%s step=plan reason='no unit that is fit is as small as max_bytes'", table.full_name)
-    left = capacity.explain_left(waiting, limits, taken) if wanted > len(taken) else ()
+    left = capacity.explain_left(waiting, limits, taken) if wanted > count_units(taken) else ()
     _require_room(table, left, taken)
-    return replace(compaction.plan_compaction(run, observed.control.run(run), table, candidates, settings, engine), left=left)
+    return replace(compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine), left=left)
+
+
+def count_units(taken: Sequence[UnitAnalysis]) -> int:
+    """Of a unit that is joined there are several sets of files."""
+    return len({one.name for one in taken})
 
 
 def find_limits(
@@ -178,60 +180,19 @@ def find_quota_directories(files: Files, table: Table, settings: Settings) -> Li
     return list(dict.fromkeys([*own, *(place for place in above if eligibility.is_below(database, place))]))
 
 
-def read_candidates(cluster: Cluster, observed: ObservedTable, chosen: Sequence[UnitAnalysis], rewrite: Rewrite) -> List[Candidate]:
-    """Read the directories and footers of the chosen units, in a few calls for all of them."""
-    unfit = find_tied(cluster, observed.control, [unit.unit for unit in chosen])
-    attributes_of, unshared = read_attributes(cluster.files, [unit.live for unit in chosen if unit.name not in unfit])
-    unfit.update({unit.name: unshared[unit.live] for unit in chosen if unit.name not in unfit and unit.live in unshared})
-    unfit.update({unit.name: GONE for unit in chosen if unit.name not in unfit and unit.live not in attributes_of})
-    free = [unit for unit in chosen if unit.name not in unfit]
-    read = cluster.rows.footers(rewrite.format, {unit.name: unit.files for unit in free}, by_identity=rewrite.is_copied)
-    footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
-    single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
-    hazards = {} if rewrite.is_copied else cluster.rows.hazards(rewrite.format, single)
-    fit = [Candidate(unit, footers[unit.name], attributes_of[unit.live], hazards.get(unit.name)) for unit in free]
-    return fit + [Candidate.of_unfit(unit, unfit[unit.name]) for unit in chosen if unit.name in unfit]
-
-
-def read_attributes(files: Files, places: Sequence[str]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:
-    """The attributes of directories with those that copies of their files get, and why other directories have none."""
-    known = files.attributes(places)
-    found: Dict[str, Attributes] = {}
-    refused: Dict[str, Reason] = {}
-    for start in range(0, len(known), RIGHTS_AT_ONCE):
-        some = list(known)[start : start + RIGHTS_AT_ONCE]
-        for place, rights in files.file_rights(some, file_rights.MOST_DIFFERENT).items():
-            shared = MORE_XATTRS if known[place].has_more_xattrs else file_rights.share_rights(known[place], rights)
-            if isinstance(shared, Reason):
-                refused[place] = shared
-            else:
-                found[place] = shared
-    return found, refused
-
-
-def join_candidates(
-    cluster: Cluster, candidates: Sequence[Candidate], rewrite: Rewrite, settings: Settings, run: RunId, before: int
-) -> List[Candidate]:
-    """Sets of files that are joined, instead of the units that they are of; the run has so many `before` these."""
-    sets = [(candidate, files) for candidate in candidates for files in joining.choose_bins(candidate, rewrite, settings)]
-    read = cluster.rows.footers(rewrite.format, {nth: files for nth, (_, files) in enumerate(sets)}, by_identity=True)
-    blocks = {live: cluster.files.blocks(live) for live in dict.fromkeys(candidate.analysis.live for candidate, _ in sets)}
-    found = [
-        joining.make_candidate(candidate, files, read[nth], blocks[candidate.analysis.live], run, before + nth + 1, settings.block_bytes)
-        for nth, (candidate, files) in enumerate(sets)
-    ]
-    return [candidate for candidate in found if candidate is not None]
-
-
-def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable) -> bool:
-    """Whether no unit worth compacting may be renamed, so that not even a lock is to be written. Mostly one unit answers that."""
-    chosen = [unit.unit for unit in analysis.choose(observed.units)]
-    return all(len(find_tied(cluster, observed.control, some)) == len(some) for some in (chosen[:1], chosen))
+def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable, settings: Settings, run: RunId) -> bool:
+    """Whether no unit worth compacting can be exchanged, so that not even a lock is to be written. Mostly one unit answers that."""
+    chosen = analysis.choose(observed.units)
+    if settings.exchange == AT_ONCE:
+        return all(len(find_tied(cluster, observed.control, [one.unit for one in some])) == len(some) for some in (chosen[:1], chosen))
+    rewrite = Rewrite.of(observed.table, settings, Engine(cluster.spark_version, cluster.time_zone))
+    reader = Reader(cluster, observed, rewrite, settings, run, LEFT_OUT)
+    return all(choice.exchange is None for some in (chosen[:1], chosen) for choice in reader.choose(some).values())
 
 
 def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
     """Raise Unusable if none of the units can be written, before any footer is read."""
-    waiting = analysis.choose(observed.units)
+    waiting = candidates.list_waiting(observed, settings, LEFT_OUT)
     limits = find_limits(cluster, observed, waiting, History(), settings)
     taken, waiting = capacity.take_fitting(waiting, limits, (), len(waiting))
     _require_room(observed.table, capacity.explain_left(waiting, limits, taken), taken)
@@ -341,6 +302,8 @@ def _outcome(unit: UnitResult, plan: CompactionPlan) -> UnitOutcome:
         gap_ms=unit.gap_ms,
         late_files=unit.late_files,
         forms=plan.forms[planned.number],
+        exchange=_exchange_of(planned),
+        exchange_why=plan.whys.get(planned.number),
         why=unit.why.advising("run again; live is as it was") if unit.why and not unit.outcome.exchanged else unit.why,
     )
 
@@ -351,6 +314,7 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
     by_files = {unit.name: (Outcome.REFUSED, reason) for unit, reason in plan.refused} if plan else {}
     by_files.update({unit.name: (Outcome.EMPTY, NO_ROWS) for unit in plan.rowless} if plan else {})
     by_files.update({unit.name: (Outcome.FEWEST, FEWEST_FILES) for unit in plan.fewest} if plan else {})
+    by_files.update({unit.name: (Outcome.FEWEST, reason) for unit, reason in plan.unjoined} if plan else {})
     by_files.update({one.unit.name: (Outcome.LEFT, one.reason) for one in plan.left} if plan else {})
     for judged in observed.units:
         outcome, reason = by_files.get(judged.unit.name) or (LEFT_ALONE.get(judged.status), judged.reason)
@@ -363,7 +327,20 @@ def _outcomes_left(observed: ObservedTable, plan: Optional[CompactionPlan] = Non
 def _outcomes_of_plan(observed: ObservedTable, plan: CompactionPlan) -> Tuple[UnitOutcome, ...]:
     outputs, forms = plan.outputs, plan.forms
     planned = tuple(
-        UnitOutcome(unit.name, Outcome.PLANNED, unit.data_files, unit.data_bytes, outputs[unit.number], forms=forms[unit.number])
+        UnitOutcome(
+            unit.name,
+            Outcome.PLANNED,
+            unit.data_files,
+            unit.data_bytes,
+            outputs[unit.number],
+            forms=forms[unit.number],
+            exchange=_exchange_of(unit),
+            exchange_why=plan.whys.get(unit.number),
+        )
         for unit in plan.units
     )
     return planned + _outcomes_left(observed, plan)
+
+
+def _exchange_of(unit: PlannedUnit) -> str:
+    return JOINED if unit.join else AT_ONCE

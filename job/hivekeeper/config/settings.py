@@ -41,7 +41,9 @@ LONG = ("compact-swap", "rollback", "cleanup")
 # A value of cleanup_requires.
 VERIFIED = "verified"
 # Values of `exchange`.
-AT_ONCE, JOINED = "directory", "files"
+AT_ONCE, JOINED, AUTO = "directory", "files", "auto"
+# A value of `discard`.
+TRASH = "trash"
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ class Settings:
     )
     discard: str = setting(
         "discard",
-        choice("delete", "trash"),
+        choice("delete", TRASH),
         "delete",
         "How cleanup removes old files: delete, or trash, which the cluster empties later.",
         per_table=True,
@@ -279,8 +281,14 @@ class Settings:
         "Owner and group of the new files: refuse if they cannot be kept (require), keep them if possible (try), or ignore.",
         per_table=True,
     )
-    # No settings for operators: a rollback and a cleanup do not know joined files yet (docs/concat.md).
-    exchange: str = AT_ONCE
+    exchange: str = setting(
+        "exchange",
+        choice(AT_ONCE, JOINED, AUTO),
+        AT_ONCE,
+        "What a swap of a unit exchanges: its directory (directory), its small files by HDFS's concat (files), or what suits it (auto).",
+        per_table=True,
+    )
+    # No setting for operators: fewer sources let a reader slip through (docs/concat.md).
     fewest_joined: int = 10
 
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Coded
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.model import FileInfo, Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths
-from hivekeeper.plan import eligibility, ranking, sizing
+from hivekeeper.plan import eligibility, exchange_choice, ranking, sizing
+from hivekeeper.plan.exchange_choice import Choice, Mix
 from hivekeeper.plan.sizing import Lengths
 from hivekeeper.plan.unchanged import KnownUnit
 from hivekeeper.reasons import Code, Reason
@@ -61,6 +62,19 @@ class UnitAnalysis:
     counted: Optional[Lengths] = None
     # What the catalogue says of it, if it was not looked at because its directory has not changed since.
     known: Optional[KnownUnit] = None
+    # Which exchange it would get, as far as metadata can tell, where the setting leaves that open and something could be gained.
+    choice: Optional[Choice] = None
+    # Its small files, where at most these are rewritten, by joins.
+    joined: Optional[sizing.Sizes] = None
+
+    @property
+    def rewritten(self) -> sizing.Sizes:
+        """The files that would be rewritten."""
+        return self.joined or self.sizes
+
+    @property
+    def written_files(self) -> int:
+        return self.target_files - (self.sizes.files - self.rewritten.files)
 
     @property
     def name(self) -> str:
@@ -92,7 +106,8 @@ def analyze_unit(unit: Unit, snapshot: Snapshot, refusal: Optional[Reason], sett
     """Judge one unit by its listing. `refusal`: why its definition alone makes it unfit."""
     files = eligibility.data_files(snapshot)
     sizes = sizing.measure([file.length for file in files], settings.block_bytes)
-    judged = judge_sizes(unit, snapshot, sizes, refusal or refuse_contents(snapshot, files, settings), settings)
+    lengths = Counter(file.length for file in files)
+    judged = judge_sizes(unit, snapshot, sizes, lengths, refusal or refuse_contents(snapshot, files, settings), settings)
     if judged.status is Status.COMPACT:
         quiet_ms = now_ms - eligibility.newest_ms(snapshot)
         if quiet_ms < settings.min_quiet_ms:
@@ -107,11 +122,33 @@ def refuse_contents(snapshot: Snapshot, files: Iterable[FileInfo], settings: Set
     return reason if reason or settings.compact_offset_files else eligibility.refuse_offset_names(files)
 
 
-def judge_sizes(unit: Unit, snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> UnitAnalysis:
-    """Judge one unit by the sizes of its files, whenever they were written. `reason`: why it is unfit."""
+def judge_sizes(
+    unit: Unit, snapshot: Snapshot, sizes: sizing.Sizes, lengths: Mapping[int, int], reason: Optional[Reason], settings: Settings
+) -> UnitAnalysis:
+    """Judge one unit by the sizes of its files, whenever they were written: `sizes` are exact, `lengths` may be rounded. `reason`: why it
+    is unfit.
+    """
     status = _status(snapshot, sizes, reason, settings)
     target = sizing.target_files(sizes.total_bytes, settings.block_bytes) if status is Status.COMPACT else sizes.files
-    return UnitAnalysis(unit, snapshot, sizes, target, status, reason)
+    judged = UnitAnalysis(unit, snapshot, sizes, target, status, reason)
+    is_open = exchange_choice.is_open(settings) and status in (Status.COMPACT, Status.FINE)
+    return _choose_exchange(judged, lengths, settings) if is_open else judged
+
+
+def _choose_exchange(judged: UnitAnalysis, lengths: Mapping[int, int], settings: Settings) -> UnitAnalysis:
+    """A join may gain where a swap would not: small files among many well-sized ones are neither the average nor the median."""
+    is_worth_a_swap = judged.status is Status.COMPACT
+    choice = exchange_choice.judge(eligibility.format_of(judged.unit.storage), Mix.of(lengths, settings), settings, is_worth_a_swap)
+    if choice.exchange == JOINED:
+        small = sizing.measure_counts(sizing.find_small(lengths, settings.block_bytes, settings.ratio_threshold), settings.block_bytes)
+        target = judged.sizes.files - small.files + sizing.target_files(small.total_bytes, settings.block_bytes)
+        return replace(judged, status=Status.COMPACT, target_files=target, choice=choice, joined=small)
+    if not is_worth_a_swap:
+        return judged
+    if choice.exchange is None:
+        status, reason = (Status.REFUSED, choice.why) if choice.is_refused else (Status.FINE, None)
+        return replace(judged, status=status, target_files=judged.sizes.files, reason=reason, choice=choice)
+    return replace(judged, choice=choice)
 
 
 def _status(snapshot: Snapshot, sizes: sizing.Sizes, reason: Optional[Reason], settings: Settings) -> Status:
@@ -165,6 +202,13 @@ class ObservedTable:
     def unchanged(self) -> int:
         """How many units were not looked at, because the catalogue knows them."""
         return sum(unit.known is not None for unit in self.units)
+
+    @property
+    def exchanges(self) -> Dict[Choice, int]:
+        """How many units would get which exchange, as far as metadata can tell; none where the setting leaves nothing open."""
+        return dict(
+            Counter(unit.choice for unit in self.units if unit.choice and (unit.status is Status.COMPACT or not unit.choice.exchange))
+        )
 
     @property
     def statuses(self) -> Dict[Status, int]:
@@ -257,20 +301,23 @@ class Prediction:
 
 
 def predict(observed: ObservedTable) -> Prediction:
-    """The prediction for one table. Until cleanup the old files stay as the backup, so the objects first increase."""
+    """The prediction for one table. Until cleanup the old files stay as the backup, so the objects first increase. Those that are joined
+    are no files any more, but keep their blocks.
+    """
     block, units = observed.settings.block_bytes, observed.units
     work = [unit for unit in units if unit.status is Status.COMPACT]
     now = sum(unit.sizes.objects for unit in units if unit.snapshot.exists)
-    replaced = sum(unit.sizes.objects for unit in work)
-    written = sum(sizing.predicted_objects(unit.sizes.total_bytes, unit.target_files, block) for unit in work)
-    batches = count_batches([unit.sizes.total_bytes for unit in work], observed.settings)
+    replaced = sum(unit.rewritten.objects for unit in work)
+    written = sum(sizing.predicted_objects(unit.rewritten.total_bytes, unit.written_files, block) for unit in work)
+    gone = sum(unit.joined.files + 1 for unit in work if unit.joined)
+    batches = count_batches([unit.rewritten.total_bytes for unit in work], observed.settings)
     ours_until, ours_kept = sizing.control_objects(len(work), batches, first_run=not observed.has_control)
     return Prediction(
         files_now=sum(unit.sizes.files for unit in units),
         files_after=sum(unit.target_files for unit in units),
-        bytes_rewritten=sum(unit.sizes.total_bytes for unit in work),
+        bytes_rewritten=sum(unit.rewritten.total_bytes for unit in work),
         objects_now=now + observed.backup_objects,
-        objects_after=now + observed.backup_objects + written + ours_until,
+        objects_after=now + observed.backup_objects + written - gone + ours_until,
         objects_after_cleanup=now - replaced + written + ours_kept,
         backup_objects=observed.backup_objects,
     )

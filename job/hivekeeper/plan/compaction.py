@@ -55,7 +55,8 @@ class CompactionPlan:
     """Everything a run will do to a table. `batches` refer to `units` by number.
 
     `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `fewest` are units whose forms allow no
-    fewer files. `sources` holds the forms of each unit's files. `left` are for a later run.
+    fewer files; `unjoined` would only gain by a join, which is not possible. `sources` holds the forms of each unit's files, `whys` why it
+    gets its exchange. `left` are for a later run.
     """
 
     run: RunId
@@ -67,7 +68,9 @@ class CompactionPlan:
     refused: Tuple[Tuple[Unit, Reason], ...] = ()
     rowless: Tuple[Unit, ...] = ()
     fewest: Tuple[Unit, ...] = ()
+    unjoined: Tuple[Tuple[Unit, Reason], ...] = ()
     left: Tuple[Left, ...] = ()
+    whys: Mapping[UnitNumber, Reason] = field(default_factory=dict)
 
     def unit(self, number: UnitNumber) -> PlannedUnit:
         return self.units[number - 1]
@@ -87,8 +90,8 @@ class CompactionPlan:
 class Candidate:
     """A unit that passed the metadata checks, with the footers of its files that hold rows.
 
-    `unfit`: why its directory cannot or must not be renamed; its files were not read then. `join`: it is only some files of a unit, and how
-    they are to become one.
+    `unfit`: why its files cannot be exchanged, `unjoined`: why there is nothing to gain; its files were not read then. `join`: it is only
+    some files of a unit, and how they are to become one. `why`: why it gets this exchange, where that was chosen.
     """
 
     analysis: UnitAnalysis
@@ -97,14 +100,21 @@ class Candidate:
     hazard: Optional[str] = None
     unfit: Optional[Reason] = None
     join: Optional[Join] = None
+    unjoined: Optional[Reason] = None
+    why: Optional[Reason] = None
 
     @classmethod
     def of_unfit(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
         return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), unfit=reason)
 
+    @classmethod
+    def of_unjoined(cls, analysis: UnitAnalysis, reason: Reason) -> Candidate:
+        return cls(analysis, UnitFooters(), Attributes("", "", 0, 0), unjoined=reason)
+
     @property
     def is_rowless(self) -> bool:
-        return not self.footers.groups and not self.footers.unreadable and self.unfit is None
+        was_read = self.unfit is None and self.unjoined is None
+        return was_read and not self.footers.groups and not self.footers.unreadable
 
 
 class Shared:
@@ -217,7 +227,7 @@ def plan_compaction(
     reasons = [(one.analysis.unit, refuse_candidate(one, rewrite)) for one in candidates if not one.is_rowless]
     units: List[PlannedUnit] = []
     batches: List[StageBatch] = []
-    sources, attributes = {}, {}
+    sources, attributes, whys = {}, {}, {}
     for members in _group([one for one in candidates if is_fit(one, rewrite)], rewrite, settings):
         stage_units = []
         for candidate in members:
@@ -225,6 +235,8 @@ def plan_compaction(
             units.append(_plan_unit(number, candidate))
             stage_units.append(StageUnit(number, plan_outputs(candidate, rewrite)))
             sources[number], attributes[number] = candidate.footers.groups, candidate.attributes
+            if candidate.why is not None:
+                whys[number] = candidate.why
         target = paths.stage(len(batches) + 1)
         batches.append(StageBatch(rewrite.format, target, tuple(stage_units), run, settings.sort_columns, rewrite.is_copied))
     return CompactionPlan(
@@ -237,18 +249,20 @@ def plan_compaction(
         refused=tuple((unit, reason) for unit, reason in reasons if reason is not None),
         rowless=tuple(candidate.analysis.unit for candidate in candidates if candidate.is_rowless),
         fewest=tuple(candidate.analysis.unit for candidate in candidates if _has_fewest(candidate, rewrite)),
+        unjoined=tuple((candidate.analysis.unit, candidate.unjoined) for candidate in candidates if candidate.unjoined),
+        whys=whys,
     )
 
 
 def is_fit(candidate: Candidate, rewrite: Rewrite) -> bool:
     """Whether compacting a unit is possible and leaves fewer files, judging by its footers."""
-    is_possible = not candidate.is_rowless and refuse_candidate(candidate, rewrite) is None
+    is_possible = not candidate.is_rowless and candidate.unjoined is None and refuse_candidate(candidate, rewrite) is None
     return is_possible and not _has_fewest(candidate, rewrite)
 
 
 def _has_fewest(candidate: Candidate, rewrite: Rewrite) -> bool:
     """Whether its files cannot become fewer, because each form needs a file of its own."""
-    if candidate.is_rowless or refuse_candidate(candidate, rewrite) is not None:
+    if candidate.is_rowless or candidate.unjoined or refuse_candidate(candidate, rewrite) is not None:
         return False
     return len(plan_outputs(candidate, rewrite)) >= candidate.analysis.sizes.files
 

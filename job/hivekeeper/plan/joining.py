@@ -13,23 +13,37 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Block, FileInfo, UnitFooters
 from hivekeeper.names import RunId
 from hivekeeper.plan import sizing
+from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.compaction import Candidate, Rewrite, fill_blocks, refuse_candidate
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Join
 
 
-def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings) -> List[Tuple[FileInfo, ...]]:
+def narrow(unit: UnitAnalysis, settings: Settings, leave_out: Container[str] = ()) -> UnitAnalysis:
+    """The unit with only its small files; the others need not be read, nor is there room needed for them. `leave_out`: the names of files
+    that must stay, such as one that still holds what an earlier join replaced.
+    """
+    small = tuple(file for file in unit.files if _is_small(file, settings) and file.name not in leave_out)
+    sizes = sizing.measure([file.length for file in small], settings.block_bytes)
+    target = min(sizing.target_files(sizes.total_bytes, settings.block_bytes), sizes.files)
+    return replace(unit, snapshot=replace(unit.snapshot, entries=small), sizes=sizes, target_files=target, joined=sizes)
+
+
+def _is_small(file: FileInfo, settings: Settings) -> bool:
+    return not file.is_open and file.length < sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold)
+
+
+def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leave_out: Container[str] = ()) -> List[Tuple[FileInfo, ...]]:
     """The small files of a unit, of one form each, in as few sets as fit into a block each. Sets of few files are left out: a reader that
-    opens all files in parallel meets one that is gone the more surely, the more there are.
+    opens all files in parallel meets one that is gone the more surely, the more there are. `leave_out` is as in `narrow`.
     """
     if candidate.is_rowless or refuse_candidate(candidate, rewrite) is not None:
         return []
     of_path = {path: group.form for group in candidate.footers.groups for path in group.rows}
-    small = sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold)
     alike: Dict[object, List[FileInfo]] = {}
     for file in candidate.analysis.files:
         form = of_path.get(file.path)
-        if form is not None and not form.single and not file.is_open and file.length < small:
+        if form is not None and not form.single and _is_small(file, settings) and file.name not in leave_out:
             alike.setdefault((form.identity, rewrite.codec_for(form), form.blooms), []).append(file)
     bins = [files for each in alike.values() for files in fill_blocks(each, settings.block_bytes)]
     return [files for files in bins if len(files) >= settings.fewest_joined]
@@ -49,7 +63,7 @@ def make_candidate(
     """
     analysis = candidate.analysis
     chosen = sorted(files, key=lambda file: file.name)
-    taken: Container[str] = {entry.name for entry in analysis.snapshot.entries}
+    taken: Container[str] = {*blocks, *(entry.name for entry in analysis.snapshot.entries)}
     name = names.joined_name([file.name for file in chosen], taken, run, nth)
     if name is None or any(sum(block.length for block in blocks.get(file.name, ())) != file.length for file in chosen):
         return None
@@ -58,6 +72,7 @@ def make_candidate(
         snapshot=replace(analysis.snapshot, entries=tuple(chosen)),
         sizes=sizing.measure([file.length for file in chosen], block_bytes),
         target_files=1,
+        joined=None,
     )
     join = Join(name, names.join_tail(run, nth), tuple(blocks[ManifestFile.of(file).name] for file in chosen))
     return replace(candidate, analysis=few, footers=footers, join=join)

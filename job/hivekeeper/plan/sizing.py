@@ -44,6 +44,13 @@ def measure(lengths: Sequence[int], block_bytes: int) -> Sizes:
     )
 
 
+def measure_counts(counts: Mapping[int, int], block_bytes: int) -> Sizes:
+    """As measure, of so many files of each length."""
+    files, total = sum(counts.values()), sum(length * count for length, count in counts.items())
+    objects = sum(file_objects(length, block_bytes) * count for length, count in counts.items()) + 1
+    return Sizes(files, total, total / files if files else 0.0, median_of(counts), objects)
+
+
 class Lengths:
     """How many files have which length: exactly for a few different lengths, else in steps. Sums are always exact."""
 
@@ -130,6 +137,12 @@ def directory_objects(lengths: Iterable[int], block_bytes: int) -> int:
 def threshold_bytes(block_bytes: int, ratio: float) -> float:
     """Files below this size count as small. (The rule of Lakekeeper 0.0.6, which our users know.)"""
     return block_bytes / ratio
+
+
+def find_small(lengths: Mapping[int, int], block_bytes: int, ratio: float) -> Dict[int, int]:
+    """Those of so many files of each length that are small."""
+    threshold = threshold_bytes(block_bytes, ratio)
+    return {length: count for length, count in lengths.items() if length < threshold}
 
 
 def target_files(total_bytes: int, block_bytes: int) -> int:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Mapping, Optional
 
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import AT_ONCE, Settings
 from hivekeeper.model import Snapshot, Unit
 from hivekeeper.plan.sizing import Lengths, Sizes
 
@@ -49,7 +49,9 @@ class KnownUnit:
 def judged_by(settings: Settings) -> str:
     """The settings that decide whether anything is to be done with a unit."""
     parts = (settings.block_bytes, f"{settings.ratio_threshold:g}", settings.compression, ",".join(settings.sort_columns))
-    return "/".join(map(str, parts))
+    # Not for a directory's exchange: catalogues have texts without these.
+    more = () if settings.exchange == AT_ONCE else (settings.exchange, settings.discard)
+    return "/".join(map(str, (*parts, *more)))
 
 
 def is_unchanged(known: KnownUnit, unit: Unit, now: Snapshot, settings: Settings) -> bool:

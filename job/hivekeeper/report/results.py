@@ -33,6 +33,7 @@ class UnitOutcome:
     """The result of one unit. Sizes are bytes; `gap_ms` is how long readers could miss the unit, None if it was never away.
 
     `of_run` is the run that was undone or verified. `forms` counts the kinds of files that a compaction kept apart; None if it wrote none.
+    `exchange`: how a compaction exchanges its files, a value of the setting, and why, where that was chosen.
     """
 
     name: str
@@ -48,6 +49,8 @@ class UnitOutcome:
     of_run: str = ""
     differences: Optional[Differences] = None
     forms: Optional[int] = None
+    exchange: str = ""
+    exchange_why: Optional[Reason] = None
 
     @property
     def reason(self) -> str:

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Iterable, Mapping
+from typing import Dict, Iterable, Mapping, Sequence, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Attributes
 from hivekeeper.plan import file_rights
+from hivekeeper.plan import file_rights
 from hivekeeper.ports import Files, NoPermission
-from hivekeeper.reasons import Code
+from hivekeeper.reasons import Code, Reason
 
 log = logging.getLogger(__name__)
+
+MORE_XATTRS = Reason(
+    Code.MORE_XATTRS,
+    "its directory has more than 4 KiB of extended attributes, so many are not kept",
+    "remove some of them, or leave the unit out with --where",
+)
+# Whoever may write to a directory can give its files a hundred ACLs.
+RIGHTS_AT_ONCE = 200
 
 
 def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
@@ -45,6 +54,22 @@ def keep_group(wanted: Attributes) -> Attributes:
 
 def keep_neither(wanted: Attributes) -> Attributes:
     return replace(wanted, owner="", group="", file_owner="", file_group="")
+
+
+def read_attributes(files: Files, places: Sequence[str]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:
+    """The attributes of directories with those that copies of their files get, and why other directories have none."""
+    known = files.attributes(places)
+    found: Dict[str, Attributes] = {}
+    refused: Dict[str, Reason] = {}
+    for start in range(0, len(known), RIGHTS_AT_ONCE):
+        some = list(known)[start : start + RIGHTS_AT_ONCE]
+        for place, rights in files.file_rights(some, file_rights.MOST_DIFFERENT).items():
+            shared = MORE_XATTRS if known[place].has_more_xattrs else file_rights.share_rights(known[place], rights)
+            if isinstance(shared, Reason):
+                refused[place] = shared
+            else:
+                found[place] = shared
+    return found, refused
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:

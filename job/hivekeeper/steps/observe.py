@@ -12,7 +12,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional,
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import Refused
-from hivekeeper.model import Partition, Snapshot, Table, Unit
+from hivekeeper.model import Partition, Snapshot, Table, Ties, Unit
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.analysis import ObservedTable, SeenTable, judge_table
@@ -200,11 +200,16 @@ def _unit_of(table: Table, partition: Partition, live: str) -> Unit:
 
 def find_tied(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) -> Dict[str, Reason]:
     """The units whose directories must not be renamed, by name."""
+    ties, zone = find_ties(cluster, control, units)
+    judged = {name: eligibility.refuse_ties(of_unit, zone) for name, of_unit in ties.items()}
+    return {name: reason for name, reason in judged.items() if reason}
+
+
+def find_ties(cluster: Cluster, control: ControlPaths, units: Sequence[Unit]) -> Tuple[Mapping[str, Ties], str]:
+    """What ties the units that are there to their places, by name, and the encryption zone around the control directory, "" for none."""
     beside = names.parent(control.top)
     ties = cluster.files.ties([beside, *(unit.live for unit in units)])
-    zone = ties[beside].zone if beside in ties else ""
-    judged = {unit.name: eligibility.refuse_ties(ties[unit.live], zone) for unit in units if unit.live in ties}
-    return {name: reason for name, reason in judged.items() if reason}
+    return {unit.name: ties[unit.live] for unit in units if unit.live in ties}, ties[beside].zone if beside in ties else ""
 
 
 def find_above(table: Table, units: Iterable[Unit]) -> Tuple[str, ...]:

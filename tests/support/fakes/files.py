@@ -93,8 +93,9 @@ class Namespace:
         # Paths at and below which changes are denied, and directories that cannot be read.
         self.denied: Set[str] = set()
         self.unreadable: Set[str] = set()
-        # What an administrator has set on a directory, by its path.
+        # What an administrator has set on a directory, by its path, and the names of its snapshots.
         self.ties: Dict[str, Ties] = {}
+        self.snapshots: Dict[str, List[str]] = {}
         # Files that our clients hold open: a lock, or None for a file being written.
         self.leases: Dict[Node, Optional[FakeLock]] = {}
         self._last_id = 16385
@@ -162,6 +163,8 @@ class Namespace:
     def concat(self, target: str, sources: Sequence[str]) -> None:
         """FSDirConcatOp: everything is checked before anything is changed."""
         into, taken = self.file(target), [self.file(source) for source in sources]
+        if any(target.startswith(f"{directory}/") for directory, made in self.snapshots.items() if made):
+            raise NotPossible(f"{target}: the sources are in a snapshot")
         if any(names.parent(source) != names.parent(target) for source in sources):
             raise NotPossible(f"{target}: the sources are in another directory")
         if len({id(node) for node in (into, *taken)}) <= len(taken):
@@ -577,7 +580,9 @@ class FakeFiles:
     def _snapshot(self, path: str) -> Snapshot:
         if path in self.namespace.unreadable:
             raise NoPermission(f"{path}: permission denied")
-        node = self.namespace.find(path)
+        node, made = self.namespace.find(path), self.namespace.snapshots.get(names.parent(path))
+        if made is not None and names.base(path) == ".snapshot":
+            return Snapshot(True, entries=tuple(FileInfo(names.join(path, name), 0, 0, is_dir=True, file_id=0) for name in made))
         if node is None or not node.is_dir:
             return Snapshot(exists=False)
         entries = (info(names.join(path, name), child) for name, child in sorted(node.children.items()))

@@ -259,6 +259,7 @@ def test_a_file_that_is_wrong_is_refused_in_one_line_with_its_place(text, messag
         ("batch_bytes", "8x", "a size such as 512m, 8g or 2TB"),
         ("dry_run", "maybe", "true or false"),
         ("hive_lock", "on", "try, off"),
+        ("exchange", "concat", "directory, files, auto"),
         ("owner", "keep", "require, try, ignore"),
         ("backup_prefix", "a-b", "letters, digits and _"),
         ("backup_prefix", "", "letters, digits and _"),

@@ -73,6 +73,24 @@ def test_files_that_cannot_be_joined_are_left(why):
     assert chosen(candidate) == []
 
 
+def test_files_that_must_stay_are_neither_chosen_nor_kept_for_a_join():
+    files = [*some("abcd"), a_file("large.parquet", 100 * MIB)]
+    candidate = a_candidate(files)
+    rewrite = Rewrite.of(a_table(["dt"]), SETTINGS, Engine("3.5.9", "UTC"))
+    (chosen_files,) = joining.choose_bins(candidate, rewrite, SETTINGS, {"b.parquet"})
+    assert [file.name for file in chosen_files] == ["a.parquet", "c.parquet", "d.parquet"]
+    narrowed = joining.narrow(candidate.analysis, SETTINGS, {"b.parquet"})
+    assert [file.name for file in narrowed.files] == ["a.parquet", "c.parquet", "d.parquet"]
+    assert (narrowed.sizes.total_bytes, narrowed.target_files) == (3 * MIB, 1)
+
+
+def test_a_name_that_only_the_other_files_of_live_have_is_not_given():
+    files = some("abc")
+    narrowed = a_candidate(files)
+    wished = made(files, narrowed, blocks_of(files)).join.file
+    assert made(files, narrowed, {**blocks_of(files), wished: ()}).join.file != wished
+
+
 def blocks_of(files):
     return {file.name: (Block(nth, 1, file.length),) for nth, file in enumerate(files)}
 

@@ -1,0 +1,231 @@
+"""Read the units worth compacting, and choose the exchange of each (plan/exchange_choice.py), in a few calls for all of them.
+
+Reads only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
+from hivekeeper.model import Attributes, Block, FileInfo, Ties
+from hivekeeper.names import RunId
+from hivekeeper.plan import analysis, compaction, eligibility, exchange_choice, joining, sizing
+from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
+from hivekeeper.plan.compaction import Candidate, Rewrite
+from hivekeeper.plan.exchange_choice import Choice, Facts, Mix
+from hivekeeper.ports import Cluster, NotPossible
+from hivekeeper.reasons import Code, Reason
+from hivekeeper.steps.attributes import read_attributes
+from hivekeeper.steps.observe import find_ties, look_where_allowed
+
+GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
+UNNAMED = exchange_choice.impossible("its files changed meanwhile, or no name for a new file lies between two of theirs", "run again")
+
+# By unit, the names of its files that must not be joined.
+LeaveOut = Mapping[str, Container[str]]
+
+
+def list_waiting(observed: ObservedTable, settings: Settings, leave_out: LeaveOut) -> List[UnitAnalysis]:
+    """The units worth compacting, best first; those that are to be joined with their small files only."""
+    units = (joining.narrow(unit, settings, leave_out.get(unit.name, ())) if unit.joined else unit for unit in observed.units)
+    return analysis.choose(units)
+
+
+@dataclass(frozen=True)
+class Places:
+    """What is known of the directories of some units, by name. `zone`: the encryption zone around the control directory. `unshared`: why
+    no copy of its files gets any rights.
+    """
+
+    ties: Mapping[str, Ties]
+    zone: str
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)
+    unshared: Mapping[str, Reason] = field(default_factory=dict)
+
+    def tie(self, name: str) -> Optional[Reason]:
+        return eligibility.refuse_ties(self.ties[name], self.zone) if name in self.ties else None
+
+
+@dataclass
+class Reader:
+    """Reads the units of one table for one run. `leave_out`: files that must not be joined.
+
+    It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
+    comes a second time.
+    """
+
+    cluster: Cluster
+    observed: ObservedTable
+    rewrite: Rewrite
+    settings: Settings
+    run: RunId
+    leave_out: LeaveOut
+    _obstacles: Dict[str, Reason] = field(default_factory=dict, init=False)
+    # Why no file of the table can be joined, and whether that was asked.
+    _never: Optional[Reason] = field(default=None, init=False)
+    _has_asked: bool = field(default=False, init=False)
+    _sets: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._whole = {unit.name: unit for unit in self.observed.units}
+
+    @property
+    def is_open(self) -> bool:
+        return exchange_choice.is_open(self.settings)
+
+    def choose(self, units: Sequence[UnitAnalysis]) -> Dict[str, Choice]:
+        """The exchange of each unit, by name, before its files are read."""
+        return self._choose(units, self._look(units))
+
+    def read(self, units: Sequence[UnitAnalysis]) -> Tuple[List[Candidate], List[UnitAnalysis]]:
+        """The candidates; and units that are to come again, whole."""
+        places = self._look(units)
+        choices = self._choose(units, places)
+        by_exchange: Dict[Optional[str], List[UnitAnalysis]] = {JOINED: [], AT_ONCE: [], None: []}
+        for unit in units:
+            by_exchange[choices[unit.name].exchange].append(unit)
+        candidates, back = self._join(by_exchange[JOINED], places, choices)
+        back += [self._take_whole(unit) for unit in by_exchange[AT_ONCE] if unit.joined]
+        candidates += self._read([unit for unit in by_exchange[AT_ONCE] if not unit.joined], places, choices)
+        return candidates + [_of_neither(unit, choices[unit.name]) for unit in by_exchange[None]], back
+
+    def _look(self, units: Sequence[UnitAnalysis]) -> Places:
+        ties, zone = find_ties(self.cluster, self.observed.control, [unit.unit for unit in units])
+        seen = Places(ties, zone)
+        wanted = [unit for unit in units if self.is_open or seen.tie(unit.name) is None]
+        found, refused = read_attributes(self.cluster.files, [unit.live for unit in wanted])
+        return replace(
+            seen,
+            attributes={unit.name: found[unit.live] for unit in wanted if unit.live in found},
+            unshared={unit.name: refused[unit.live] for unit in wanted if unit.live in refused},
+        )
+
+    def _choose(self, units: Sequence[UnitAnalysis], places: Places) -> Dict[str, Choice]:
+        choices = {unit.name: self._judge(unit, places) for unit in units}
+        joins = [unit for unit in units if choices[unit.name].exchange == JOINED]
+        if joins:
+            # Asked only where it matters: directories have no snapshots on most sites, and files have blocks.
+            self._ask_about_table(joins[0])
+            self._ask_about_snapshots(joins, places)
+        return {**choices, **{unit.name: self._judge(unit, places) for unit in joins}}
+
+    def _judge(self, unit: UnitAnalysis, places: Places) -> Choice:
+        tie = places.tie(unit.name)
+        if not self.is_open:
+            choice = exchange_choice.choose(AT_ONCE, Facts(False, True, tie=tie))
+        else:
+            choice = exchange_choice.choose(self.settings.exchange, self._find_facts(unit, places, tie))
+        if unit.name in places.unshared and not choice.is_refused:
+            return Choice(None, places.unshared[unit.name], is_refused=True)
+        is_there = unit.name in places.attributes and (unit.name in places.ties or not self.is_open)
+        is_gone = not is_there and not choice.is_refused
+        return Choice(None, GONE, is_refused=True) if is_gone else choice
+
+    def _find_facts(self, unit: UnitAnalysis, places: Places, tie: Optional[Reason]) -> Facts:
+        whole, settings = self._whole[unit.name], self.settings
+        small = joining.narrow(whole, settings, self.leave_out.get(unit.name, ())).sizes
+        mix = Mix(small.files, small.total_bytes, whole.sizes.total_bytes)
+        obstacle = self._never or self._obstacles.get(unit.name)
+        obstacle = obstacle or exchange_choice.find_obstacle(eligibility.format_of(unit.unit.storage), mix, settings)
+        ties, attributes = places.ties.get(unit.name), places.attributes.get(unit.name)
+        if obstacle is None and ties and attributes:
+            obstacle = exchange_choice.find_obstacle_at(unit.live, self.observed.control.top, ties, places.zone, attributes)
+        worthwhile = sizing.is_worthwhile(whole.sizes, settings.block_bytes, settings.ratio_threshold)
+        return Facts(mix.is_mostly_well_sized, worthwhile, obstacle, tie)
+
+    def _ask_about_table(self, unit: UnitAnalysis) -> None:
+        """Once: snapshots of the directories above the units, and whether a file has blocks at all."""
+        if self._has_asked:
+            return
+        self._has_asked = True
+        above = exchange_choice.list_above(self.observed.table.location)
+        found = self._find_snapshots(above)
+        try:
+            self.cluster.files.blocks(unit.files[0].path)
+            self._never = exchange_choice.has_snapshots(found[0]) if found else None
+        except NotPossible as error:
+            self._never = _without_blocks(error)
+
+    def _ask_about_snapshots(self, units: Sequence[UnitAnalysis], places: Places) -> None:
+        """Directories of which snapshots can be made have mostly none; only then are their files free."""
+        names_of = {unit.live: unit.name for unit in units if places.ties[unit.name].snapshots}
+        for live in self._find_snapshots(list(names_of)):
+            self._obstacles[names_of[live]] = exchange_choice.has_snapshots(live)
+
+    def _find_snapshots(self, directories: Sequence[str]) -> List[str]:
+        """Those that have snapshots, or may have some that this user may not list."""
+        places = {exchange_choice.snapshots_of(directory): directory for directory in directories}
+        seen, denied = look_where_allowed(self.cluster.files, list(places))
+        return [directory for place, directory in places.items() if place in denied or seen[place].entries]
+
+    def _join(
+        self, units: Sequence[UnitAnalysis], places: Places, choices: Mapping[str, Choice]
+    ) -> Tuple[List[Candidate], List[UnitAnalysis]]:
+        """The sets of files that are joined, as candidates. Units of which none can be are judged again."""
+        small = [unit if unit.joined else joining.narrow(unit, self.settings, self.leave_out.get(unit.name, ())) for unit in units]
+        refused, fit = [], []  # type: Tuple[List[Candidate], List[Candidate]]
+        for one in self._read(small, places, choices):
+            (fit if one.is_rowless or compaction.refuse_candidate(one, self.rewrite) is None else refused).append(one)
+        joined = self._join_candidates(fit)
+        done = {one.analysis.name for one in joined}
+        left = [one.analysis for one in fit if one.analysis.name not in done]
+        again = {unit.name: self._judge(unit, places) for unit in left}
+        neither = [_of_neither(unit, again[unit.name]) for unit in left if again[unit.name].exchange is None]
+        return [*joined, *refused, *neither], [self._take_whole(unit) for unit in left if again[unit.name].exchange == AT_ONCE]
+
+    def _join_candidates(self, candidates: Sequence[Candidate]) -> List[Candidate]:
+        """Sets of files that are joined, instead of the units that they are of. Notes why a unit has none."""
+        sets = [(candidate, files) for candidate in candidates for files in self._find_sets(candidate)]
+        read = self.cluster.rows.footers(self.rewrite.format, {nth: files for nth, (_, files) in enumerate(sets)}, by_identity=True)
+        lives = {candidate.analysis.live: candidate.analysis for candidate, _ in sets}
+        blocks = {live: self._find_blocks(unit) for live, unit in lives.items()}
+        made = []
+        for nth, (candidate, files) in enumerate(sets):
+            of_live = blocks[candidate.analysis.live]
+            if of_live is not None:
+                self._sets += 1
+                made.append(joining.make_candidate(candidate, files, read[nth], of_live, self.run, self._sets, self.settings.block_bytes))
+        joined = [one for one in made if one is not None]
+        for name in {candidate.analysis.name for candidate, _ in sets} - {one.analysis.name for one in joined}:
+            self._obstacles.setdefault(name, UNNAMED)
+        return joined
+
+    def _find_sets(self, candidate: Candidate) -> List[Tuple[FileInfo, ...]]:
+        name = candidate.analysis.name
+        sets = joining.choose_bins(candidate, self.rewrite, self.settings, self.leave_out.get(name, ()))
+        if not sets:
+            self._obstacles[name] = exchange_choice.few_to_join(self.settings)
+        return sets
+
+    def _find_blocks(self, unit: UnitAnalysis) -> Optional[Mapping[str, Tuple[Block, ...]]]:
+        """The blocks of all files in live; None if its file system, perhaps another one behind a mount, has none."""
+        try:
+            return self.cluster.files.blocks(unit.live)
+        except NotPossible as error:
+            self._obstacles[unit.name] = _without_blocks(error)
+            return None
+
+    def _take_whole(self, unit: UnitAnalysis) -> UnitAnalysis:
+        whole = self._whole[unit.name]
+        return replace(whole, joined=None, target_files=sizing.target_files(whole.sizes.total_bytes, self.settings.block_bytes))
+
+    def _read(self, units: Sequence[UnitAnalysis], places: Places, choices: Mapping[str, Choice]) -> List[Candidate]:
+        rows, rewrite = self.cluster.rows, self.rewrite
+        read = rows.footers(rewrite.format, {unit.name: unit.files for unit in units}, by_identity=rewrite.is_copied)
+        footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
+        single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
+        hazards = {} if rewrite.is_copied else rows.hazards(rewrite.format, single)
+        whys = {unit.name: choices[unit.name].why if self.is_open else None for unit in units}
+        return [
+            Candidate(unit, footers[unit.name], places.attributes[unit.name], hazards.get(unit.name), why=whys[unit.name]) for unit in units
+        ]
+
+
+def _without_blocks(error: NotPossible) -> Reason:
+    return exchange_choice.impossible(f"its file system does not show blocks: {error}")
+
+
+def _of_neither(unit: UnitAnalysis, choice: Choice) -> Candidate:
+    return Candidate.of_unfit(unit, choice.why) if choice.is_refused else Candidate.of_unjoined(unit, choice.why)
