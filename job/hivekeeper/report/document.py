@@ -14,6 +14,7 @@ from hivekeeper.config.layers import Config
 from hivekeeper.model import Differences
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check, Level, Place
+from hivekeeper.plan.exchange_choice import Choice
 from hivekeeper.plan.image_survey import OrphanedData
 from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
@@ -321,6 +322,8 @@ def _analysis(observed: Optional[ObservedTable]) -> Optional[Json]:
         "objects_after": prediction.objects_after,
         "objects_after_cleanup": prediction.objects_after_cleanup,
         "backup_objects": prediction.backup_objects,
+        "exchange": settings.exchange,
+        "exchanges": [_exchange(choice, count) for choice, count in observed.exchanges.items()],
         "partitions": [_unit_analysis(unit) for unit in observed.units],
     }
 
@@ -337,7 +340,13 @@ def _unit_analysis(unit: UnitAnalysis) -> Json:
         "bytes": unit.sizes.total_bytes,
         "average_bytes": round(unit.sizes.average_bytes, 1),
         "median_bytes": round(unit.sizes.median_bytes, 1),
+        "exchange": unit.choice.exchange if unit.choice else None,
+        "exchange_code": _code(unit.choice.why) if unit.choice else "",
     }
+
+
+def _exchange(choice: Choice, units: int) -> Json:
+    return {"exchange": choice.exchange, "units": units, "reason": choice.why.what, "code": _code(choice.why)}
 
 
 def _unit(unit: UnitOutcome) -> Json:
@@ -350,6 +359,9 @@ def _unit(unit: UnitOutcome) -> Json:
         "bytes_after": unit.bytes_after,
         "rows": unit.rows,
         "forms": unit.forms,
+        "exchange": unit.exchange or None,
+        "exchange_reason": unit.exchange_why.what if unit.exchange_why else "",
+        "exchange_code": _code(unit.exchange_why),
         "gap_ms": None if unit.gap_ms is None else round(unit.gap_ms, 3),
         "late_files": list(unit.late_files),
         "reason": unit.reason,

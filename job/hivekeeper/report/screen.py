@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.codes import Exit
 from hivekeeper.config.layers import Config
+from hivekeeper.config.settings import JOINED
 from hivekeeper.plan import ranking
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis, predict
 from hivekeeper.plan.doctor import Check, Level
+from hivekeeper.plan.exchange_choice import Choice
 from hivekeeper.plan.sizing import threshold_bytes
 from hivekeeper.ports import Cell
 from hivekeeper.reasons import Reason
@@ -75,7 +77,7 @@ def _analyze(result: CommandResult, partitions: bool, width: int) -> List[str]:
     rows = [_analysis_row(one) for one in ranked]
     lines = [text.table(rows, _ANALYSIS_HEADERS, _ANALYSIS_ALIGN, width)] if rows else ["nothing to show"]
     if ranked:
-        lines += ["", *_prediction(ranked), *_unchanged(ranked), *_quarantined(ranked)]
+        lines += ["", *_prediction(ranked), *_unchanged(ranked), *_exchanges(ranked), *_quarantined(ranked)]
     for one in ranked:
         if partitions:
             lines += ["", f"{one.table.full_name}: {len(one.units)} units", _unit_table(one)]
@@ -148,6 +150,23 @@ def _unchanged(observed: Sequence[ObservedTable]) -> List[str]:
     return [
         f"not listed       {text.count_text(left)} of {plural(units, 'unit')}: {why}",
     ]
+
+
+def _exchanges(observed: Sequence[ObservedTable]) -> List[str]:
+    """A line for each table whose setting leaves open which exchange its units get. Only footers and directories could tell for sure."""
+    lines = []
+    for one in observed:
+        counts = sorted(one.exchanges.items(), key=lambda item: -item[1])
+        told = [f"{_exchange(choice, plural(count, 'unit'))} ({choice.why.what})" for choice, count in counts]
+        if told:
+            lines.append(f"exchange         {one.table.full_name}: {', '.join(told)}")
+    return lines
+
+
+def _exchange(choice: Choice, units: str) -> str:
+    if choice.exchange is None:
+        return f"{units} not at all"
+    return f"at most {units} by files" if choice.exchange == JOINED else f"{units} by directory"
 
 
 def _quarantined(observed: Sequence[ObservedTable]) -> List[str]:
@@ -223,7 +242,7 @@ def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool,
     lines.append(f"  {text.bar(before, after, max(20, min(60, width - 40)))} {text.factor_text(before, after)} fewer files")
     lines += _forms_line(done)
     if dry_run:
-        return lines
+        return lines + _exchange_lines(done)
     lines[0] += f" → {text.bytes_text(sum(unit.bytes_after or 0 for unit in done))}, {text.duration_text(table.seconds)}"
     gaps = [unit.gap_ms for unit in done if unit.gap_ms is not None]
     rows = sum(unit.rows or 0 for unit in done)
@@ -243,6 +262,19 @@ def _forms_line(done: Sequence[UnitOutcome]) -> List[str]:
     if not mixed:
         return []
     return [f"  files of different writers, schemas or codecs stay apart in {plural(len(mixed), 'unit')}: up to {max(mixed)} forms in one"]
+
+
+def _exchange_lines(done: Sequence[UnitOutcome]) -> List[str]:
+    """Which exchange each unit would get, where the setting leaves that open; units with one reason share a line."""
+    alike: Dict[Tuple[str, str], Dict[str, None]] = {}
+    for unit in done:
+        if unit.exchange_why:
+            alike.setdefault((unit.exchange, unit.exchange_why.what), {})[unit.name or "(whole table)"] = None
+    lines = []
+    for (exchange, why), names in alike.items():
+        more = f" … and {len(names) - MOST_LISTED} more (all of them with --json)" if len(names) > MOST_LISTED else ""
+        lines.append(f"  by {exchange}, {why}: {', '.join(list(names)[:MOST_LISTED])}{more}")
+    return lines
 
 
 def _recover(result: CommandResult, _partitions: bool, _width: int) -> List[str]:
