@@ -60,7 +60,8 @@ def hdfs(spark: Any, gateway: Any, superuser: Any, database: str) -> Iterator[Hd
     spark.sql(f"CREATE EXTERNAL TABLE {database}.events (id BIGINT) PARTITIONED BY (dt STRING) STORED AS PARQUET LOCATION '{root}'")
     for day in DAYS:
         spark.sql(f"ALTER TABLE {database}.events ADD PARTITION (dt='{day[3:]}')")
-        spark.range(0, 40, 1, 4).write.mode("append").parquet(f"{root}/{day}")
+        # Blocks as small as those of the cluster: a source of a join may have no larger ones than the new file.
+        spark.range(0, 40, 1, 4).write.mode("append").option("parquet.block.size", 16 << 20).parquet(f"{root}/{day}")
     hdfs = Hdfs(gateway, superuser, root)
     yield hdfs
     for below in ("", *DAYS):
@@ -169,6 +170,35 @@ def test_a_table_that_has_snapshots_is_compacted_and_the_snapshot_keeps_its_file
     assert count(spark, f"{database}.events") == 120
     hdfs.dfs.deleteSnapshot(hdfs.path(), "before")
     hdfs.dfs.disallowSnapshot(hdfs.path())
+
+
+JOINS = {"exchange": "files", "fewest_joined": 2}
+
+
+def test_small_files_of_a_directory_that_must_not_be_renamed_are_joined(spark, hdfs, database):
+    hdfs.dfs.setQuota(hdfs.path("dt=1"), 1000, 1 << 40)
+    hdfs.dfs.allowSnapshot(hdfs.path("dt=2"))
+    ids = {day: hdfs.status(day).getFileId() for day in DAYS}
+    found = compact(f"{database}.events", **{**JOINS, "exchange": "auto"})
+    assert outcomes(found) == dict.fromkeys(DAYS, "swapped")
+    assert {day: found[day].exchange for day in DAYS} == {"dt=1": "files", "dt=2": "files", "dt=3": "directory"}
+    assert [day for day in DAYS if hdfs.status(day).getFileId() == ids[day]] == ["dt=1", "dt=2"]
+    assert count(spark, f"{database}.events") == 120
+    hdfs.dfs.disallowSnapshot(hdfs.path("dt=2"))
+
+
+@pytest.mark.parametrize("of", ["dt=2", ""])
+def test_files_in_a_snapshot_are_refused_before_anything_is_written(hdfs, database, of):
+    hdfs.dfs.allowSnapshot(hdfs.path(of))
+    hdfs.dfs.createSnapshot(hdfs.path(of), "before")
+    found = compact(f"{database}.events", **JOINS)
+    refused = [of] if of else list(DAYS)
+    assert outcomes(found) == {day: "refused" if day in refused else "swapped" for day in DAYS}
+    assert {found[day].why.code for day in refused} == {Code.NOT_JOINABLE}
+    assert all(hdfs.path(of).toString() in found[day].reason for day in refused)
+    assert of or not hdfs.dfs.exists(hdfs.path(".hivekeeper"))
+    hdfs.dfs.deleteSnapshot(hdfs.path(of), "before")
+    hdfs.dfs.disallowSnapshot(hdfs.path(of))
 
 
 @pytest.fixture
