@@ -13,7 +13,7 @@ from zlib import crc32
 
 from hivekeeper import __version__
 from hivekeeper.catalogue.columns import BUCKETS, CATALOGUE, DEFAULT_SEGMENT, GENERAL, RUNS, VIEWS, Component
-from hivekeeper.config.settings import Settings
+from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.errors import Refused
 from hivekeeper.model import Table
 from hivekeeper.plan import sizing
@@ -153,8 +153,14 @@ class SeenUnit:
 
     @classmethod
     def after(cls, judged: UnitAnalysis, outcome: Optional[UnitOutcome]) -> SeenUnit:
-        """A swapped unit has files of about equal size."""
-        if outcome is None or outcome.outcome is not Outcome.SWAPPED or outcome.files_after is None or outcome.bytes_after is None:
+        """A swapped unit has files of about equal size. Of a joined one only some files are told: the next look counts all."""
+        if (
+            outcome is None
+            or outcome.exchange == JOINED
+            or outcome.outcome is not Outcome.SWAPPED
+            or outcome.files_after is None
+            or outcome.bytes_after is None
+        ):
             return cls(judged, judged.sizes.files, judged.sizes.total_bytes, judged.lengths, judged.target_files, judged.status)
         files, size = outcome.files_after, outcome.bytes_after
         return cls(judged, files, size, {size // files: files} if files else {}, files, Status.FINE, outcome.rows)

@@ -52,7 +52,7 @@ def _done_lines(table: TableOutcome, dry_run: bool) -> List[str]:
         before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
         verb, spent = ("would compact", "") if dry_run else ("compacted", f", {text.duration_text(table.seconds)}")
         size = text.bytes_text(sum(unit.bytes_before for unit in done))
-        counts = f"{plural(len(done), 'unit')}: {text.count_text(before)} → {plural(after, 'file')}"
+        counts = f"{plural(len({unit.name for unit in done}), 'unit')}: {text.count_text(before)} → {plural(after, 'file')}"
         lines.append(f"{table.table}: {verb} {counts}, {size}{spent}")
     return lines
 

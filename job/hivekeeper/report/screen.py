@@ -237,7 +237,8 @@ def _table_outcome(table: TableOutcome, dry_run: bool, partitions: bool, width: 
 def _done_lines(table: TableOutcome, done: Sequence[UnitOutcome], dry_run: bool, width: int) -> List[str]:
     before, after = sum(unit.files_before for unit in done), sum(unit.files_after or 0 for unit in done)
     verb = "would compact" if dry_run else "compacted"
-    units, size = plural(len(done), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
+    # A unit that is joined has one outcome for each new file.
+    units, size = plural(len({unit.name for unit in done}), "unit"), text.bytes_text(sum(unit.bytes_before for unit in done))
     lines = [f"{table.table}: {verb} {units}: {text.count_text(before)} → {plural(after, 'file')}, {size}"]
     lines.append(f"  {text.bar(before, after, max(20, min(60, width - 40)))} {text.factor_text(before, after)} fewer files")
     lines += _forms_line(done)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from hivekeeper.catalogue import rows
 from hivekeeper.codes import Exit
 from hivekeeper.commands.candidates import Reader
 from hivekeeper.model import Ties
@@ -71,10 +72,10 @@ def test_without_a_setting_directories_are_exchanged_and_nobody_says_why(world):
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_auto_joins_small_files_among_well_sized_ones_and_exchanges_the_directory_of_others(world, dry_run):
-    rows = world.rows_of("sales.events")
+    before = world.rows_of("sales.events")
     found = exchanges(a_desk(world, "auto").compact(dry_run=dry_run))
     assert found == {"dt=1": ("files", Code.MOSTLY_WELL_SIZED), "dt=2": ("directory", Code.MOSTLY_SMALL)}
-    assert world.rows_of("sales.events") == rows
+    assert world.rows_of("sales.events") == before
     if not dry_run:
         assert sizes(world, "dt=1")[LARGE] == 3
         assert len(+sizes(world, "dt=1")) == 2
@@ -251,10 +252,10 @@ TIED = [
 def test_files_of_a_directory_that_must_not_be_renamed_are_joined(world, exchange, ties, code):
     for unit in UNITS:
         world.files.namespace.ties[live(unit)] = ties
-    rows = world.rows_of("sales.events")
+    before = world.rows_of("sales.events")
     found = exchanges(a_desk(world, exchange).compact())
     assert found == dict.fromkeys(UNITS, ("files", code if exchange == "auto" else Code.EXCHANGE_SET))
-    assert world.rows_of("sales.events") == rows
+    assert world.rows_of("sales.events") == before
     assert sizes(world, "dt=1")[LARGE] == 3
     assert sum(sizes(world, "dt=2").values()) == 1
 
@@ -404,6 +405,16 @@ def test_analyze_refuses_what_files_cannot_join_by_its_definition():
     assert {name: (unit.status.code, unit.reason.code) for name, unit in units.items()} == dict.fromkeys(
         UNITS, ("refused", Code.NOT_JOINABLE)
     )
+
+
+def test_a_unit_of_several_new_files_counts_as_one_for_operators():
+    world = a_world({"dt=1": [*[LARGE] * 30, *[12 * MIB] * 40]})
+    assert screen.render(a_desk(world, "files").compact()).startswith("sales.events: compacted 1 unit: 40 → 4 files, 480 MiB")
+
+
+def test_the_catalogue_learns_the_files_of_a_joined_unit_from_the_next_look(world):
+    seen = {unit.judged.name: unit for unit in rows.seen_units(a_desk(world, "auto").compact().tables[0])}
+    assert {name: (unit.files, unit.status.code) for name, unit in seen.items()} == {"dt=1": (23, "compact"), "dt=2": (1, "fine")}
 
 
 def test_a_unit_of_json_says_its_exchange(world):
