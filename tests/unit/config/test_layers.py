@@ -181,6 +181,15 @@ def test_the_sites_log4j2_file_comes_first(tmp_path):
 # -- tables -------------------------------------------------------------------------------------------------
 
 
+def test_a_table_gets_the_exchange_of_its_pattern_and_all_others_that_of_directories():
+    config = merged("tables: {sales.*: {exchange: Auto}, '*.events': {exchange: files}}")
+    assert {name: config.for_table(name).exchange for name in ("hr.people", "sales.orders", "sales.events")} == {
+        "hr.people": "directory",
+        "sales.orders": "auto",
+        "sales.events": "files",
+    }
+
+
 def test_a_table_gets_the_settings_of_its_patterns_the_last_one_winning():
     config = merged("block_size: 256m\ntables:\n  sales.*: {block_size: 64m, owner: try}\n  '*.events': {block_size: 32m}\n")
     assert config.for_table("hr.people").block_bytes == 256 * MIB
