@@ -382,13 +382,16 @@ class Differences:
 class StageOutput:
     """One file to write: its sources in reading order, their common form, and the codec to write, already resolved.
 
-    `may_grow`: it may become as large as it gets, because the site wants no compression.
+    `may_grow`: it may become as large as it gets, because the site wants no compression. `block_bytes` and `copies`: the size of its blocks
+    and their number on disk, at least.
     """
 
     files: Tuple[FileInfo, ...]
     form: Form
     codec: str
     may_grow: bool = False
+    block_bytes: int = 0
+    copies: int = 0
 
 
 @dataclass(frozen=True)

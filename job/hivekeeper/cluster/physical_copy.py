@@ -35,7 +35,7 @@ class CopyTask(NamedTuple):
 
     `codec` is named as in `Form.codec`, `blooms` are dotted column paths; ORC takes them from the first file. Row groups (stripes of
     ORC) get smaller than `row_group_bytes` where an executor's memory is small: a quarter of its heap, divided by its cores.
-    A copy that becomes much larger than its files fails, unless it `may_grow`.
+    A copy that becomes much larger than its files fails, unless it `may_grow`. `block_bytes` and `copies`: what its blocks have at least.
     """
 
     target: str
@@ -45,6 +45,8 @@ class CopyTask(NamedTuple):
     row_group_bytes: int = 128 << 20
     format: str = PARQUET
     may_grow: bool = False
+    block_bytes: int = 0
+    copies: int = 0
 
 
 class Answer(NamedTuple):

@@ -148,6 +148,8 @@ def _copy_tasks(batch: StageBatch, unit: StageUnit, group_bytes: int) -> List[Co
             group_bytes,
             batch.format,
             output.may_grow,
+            output.block_bytes,
+            output.copies,
         )
         for number, output in enumerate(unit.outputs)
     ]

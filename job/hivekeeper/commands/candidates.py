@@ -178,6 +178,8 @@ class Reader:
     def _join_candidates(self, candidates: Sequence[Candidate]) -> List[Candidate]:
         """Sets of files that are joined, instead of the units that they are of. Notes why a unit has none."""
         sets = [(candidate, files) for candidate in candidates for files in self._find_sets(candidate)]
+        if not sets:
+            return []
         read = self.cluster.rows.footers(self.rewrite.format, {nth: files for nth, (_, files) in enumerate(sets)}, by_identity=True)
         lives = {candidate.analysis.live: candidate.analysis for candidate, _ in sets}
         blocks = {live: self._find_blocks(unit) for live, unit in lives.items()}
@@ -212,6 +214,8 @@ class Reader:
         return replace(whole, joined=None, target_files=sizing.target_files(whole.sizes.total_bytes, self.settings.block_bytes))
 
     def _read(self, units: Sequence[UnitAnalysis], places: Places, choices: Mapping[str, Choice]) -> List[Candidate]:
+        if not units:
+            return []
         rows, rewrite = self.cluster.rows, self.rewrite
         read = rows.footers(rewrite.format, {unit.name: unit.files for unit in units}, by_identity=rewrite.is_copied)
         footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}

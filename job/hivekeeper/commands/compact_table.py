@@ -16,8 +16,7 @@ from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
-from hivekeeper.plan import analysis, capacity, compaction, eligibility, retention, settled
-from hivekeeper.plan import inside as plan_inside
+from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
 from hivekeeper.plan.capacity import Limit
 from hivekeeper.plan.compaction import Candidate, CompactionPlan, Left, Rewrite
@@ -45,8 +44,6 @@ FEWEST_FILES = Reason(
     "its files are of different forms (writers, schemas, codecs, or labels of pandas), and each form has as few files as it needs",
     "nothing is to be done; --set compression=snappy merges forms that differ only in codec",
 )
-# Files that still hold what an earlier join replaced: nothing tells yet which these are.
-LEFT_OUT: LeaveOut = {}
 NO_ROWS = Reason(Code.NO_ROWS, "its files hold no rows, so there is nothing to write", "remove the files if nobody needs them")
 
 
@@ -132,8 +129,9 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     """
     table, engine = observed.table, Engine(cluster.spark_version, cluster.time_zone)
     rewrite = Rewrite.of(table, settings, engine)
-    waiting = candidates.list_waiting(observed, settings, LEFT_OUT)
-    reader = Reader(cluster, observed, rewrite, settings, run, LEFT_OUT)
+    joined = find_joined(observed, history)
+    waiting = candidates.list_waiting(observed, settings, joined)
+    reader = Reader(cluster, observed, rewrite, settings, run, joined)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     shared = compaction.Shared()
     wanted = settings.max_units or len(waiting)
@@ -154,6 +152,12 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     left = capacity.explain_left(waiting, limits, taken) if wanted > count_units(taken) else ()
     _require_room(table, left, taken)
     return replace(compaction.plan_compaction(run, observed.control.run(run), table, found, settings, engine), left=left)
+
+
+def find_joined(observed: ObservedTable, history: History) -> LeaveOut:
+    """By unit, the files that have old ones inside: joined again, these could not come back."""
+    known = inside.find_inside(history)
+    return {unit.name: inside.names_of(unit.files, known[unit.name]) for unit in observed.units if unit.name in known}
 
 
 def count_units(taken: Sequence[UnitAnalysis]) -> int:
@@ -186,13 +190,13 @@ def is_tied_as_a_whole(cluster: Cluster, observed: ObservedTable, settings: Sett
     if settings.exchange == AT_ONCE:
         return all(len(find_tied(cluster, observed.control, [one.unit for one in some])) == len(some) for some in (chosen[:1], chosen))
     rewrite = Rewrite.of(observed.table, settings, Engine(cluster.spark_version, cluster.time_zone))
-    reader = Reader(cluster, observed, rewrite, settings, run, LEFT_OUT)
+    reader = Reader(cluster, observed, rewrite, settings, run, {})
     return all(choice.exchange is None for some in (chosen[:1], chosen) for choice in reader.choose(some).values())
 
 
 def refuse_without_room(cluster: Cluster, observed: ObservedTable, settings: Settings) -> None:
     """Raise Unusable if none of the units can be written, before any footer is read."""
-    waiting = candidates.list_waiting(observed, settings, LEFT_OUT)
+    waiting = candidates.list_waiting(observed, settings, {})
     limits = find_limits(cluster, observed, waiting, History(), settings)
     taken, waiting = capacity.take_fitting(waiting, limits, (), len(waiting))
     _require_room(observed.table, capacity.explain_left(waiting, limits, taken), taken)

@@ -280,10 +280,19 @@ def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, .
         if file.path in of_path:
             members[of_path[file.path]].append(file)
     return tuple(
-        StageOutput(files, forms[kind], kind[1], rewrite.may_grow)
+        StageOutput(files, forms[kind], kind[1], rewrite.may_grow, *_least_of_blocks(candidate, files))
         for kind in dict.fromkeys(kinds)
         for files in _divide(members[kind], forms[kind], rewrite.block_bytes)
     )
+
+
+def _least_of_blocks(candidate: Candidate, files: Sequence[FileInfo]) -> Tuple[int, int]:
+    """Size and number of copies of an output's blocks, at least: HDFS joins no files with larger blocks than the first, and the blocks of
+    the others would lose copies.
+    """
+    if candidate.join is None:
+        return 0, 0
+    return max(file.block_size for file in files), max(file.replication for file in files)
 
 
 def _divide(files: Sequence[FileInfo], form: Form, block_bytes: int) -> List[Tuple[FileInfo, ...]]:

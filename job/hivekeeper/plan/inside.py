@@ -41,10 +41,12 @@ def count_copies(observed: ObservedTable, history: History) -> ObservedTable:
 def _judge(observed: ObservedTable, unit: UnitAnalysis, inside: Mapping[str, Inside]) -> UnitAnalysis:
     if unit.status not in (Status.COMPACT, Status.FINE, Status.RECENT) or unit.known is not None:
         return unit
-    lengths = [own_length(file, inside) for file in unit.files]
-    sizes = sizing.measure(lengths, observed.settings.block_bytes)
-    judged = analysis.judge_sizes(unit.unit, unit.snapshot, sizes, None, observed.settings)
-    counted = Lengths.of(Counter(lengths))
+    lengths = {file.name: own_length(file, inside) for file in unit.files}
+    sizes = sizing.measure(list(lengths.values()), observed.settings.block_bytes)
+    stays = names_of(unit.files, inside)
+    joinable = Counter(length for name, length in lengths.items() if name not in stays)
+    judged = analysis.judge_sizes(unit.unit, unit.snapshot, sizes, joinable, None, observed.settings)
+    counted = Lengths.of(Counter(lengths.values()))
     if unit.status is Status.RECENT and judged.status is Status.COMPACT:
         return replace(unit, sizes=sizes, counted=counted)
     return replace(judged, counted=counted)

@@ -29,8 +29,13 @@ def narrow(unit: UnitAnalysis, settings: Settings, leave_out: Container[str] = (
     return replace(unit, snapshot=replace(unit.snapshot, entries=small), sizes=sizes, target_files=target, joined=sizes)
 
 
+# Of a file that is joined: the new one takes its blocks over, and must have as large ones and as many copies of them.
+MOST_BLOCK_BYTES, MOST_COPIES = 2**30, 10
+
+
 def _is_small(file: FileInfo, settings: Settings) -> bool:
-    return not file.is_open and file.length < sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold)
+    is_common = file.block_size <= MOST_BLOCK_BYTES and file.replication <= MOST_COPIES
+    return not file.is_open and is_common and file.length < sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold)
 
 
 def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leave_out: Container[str] = ()) -> List[Tuple[FileInfo, ...]]:

@@ -9,11 +9,11 @@ import logging
 from dataclasses import replace
 from typing import Dict, Iterable, Mapping, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import Attributes
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo
 from hivekeeper.plan import file_rights
-from hivekeeper.plan import file_rights
-from hivekeeper.ports import Files, NoPermission
+from hivekeeper.ports import Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,19 @@ def read_attributes(files: Files, places: Sequence[str]) -> Tuple[Dict[str, Attr
             else:
                 found[place] = shared
     return found, refused
+
+
+def like(files: Files, file: FileInfo) -> Attributes:
+    """The attributes of a file's directory, with that file's own rights for what lies in it. Raises SourceMissing if it is gone."""
+    directory = names.parent(file.path)
+    known = files.attributes([directory]).get(directory)
+    if known is None:
+        raise SourceMissing(directory)
+    every = files.file_rights([directory], file_rights.MOST_DIFFERENT).get(directory, ())
+    own = [rights for rights in every if rights[:3] == (file.owner, file.group, file.mode)]
+    shared = file_rights.share_rights(known, own) if own else MORE_XATTRS
+    # If it cannot be told, for nobody else: an operator can open it.
+    return replace(known, file_mode=OWNER_ONLY, file_acl=()) if isinstance(shared, Reason) else shared
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:

@@ -21,7 +21,7 @@ from hivekeeper.ports import SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.run_files import Certificate, Join, JoinedFile, PlannedUnit, length_of
-from hivekeeper.steps.attributes import dress
+from hivekeeper.steps.attributes import dress, like
 from hivekeeper.steps.checks import Checked, check_often
 from hivekeeper.steps.directory_exchange import move_file
 from hivekeeper.steps.exchange import Exchanged, Picture
@@ -114,8 +114,7 @@ class ConcatExchange:
                 copy = names.join(copies, f"copy{nth}")
                 files.delete_tree(copy)
                 files.copy_part(found, part.begin, part.length, copy)
-            for attributes in files.attributes([self.unit.live]).values():
-                dress(files, {copies: attributes}, "try")
+            dress(files, {copies: like(files, found)}, "try")
             if not self._take(found.path, "file"):
                 return
         for entry in files.look([copies])[copies].entries:

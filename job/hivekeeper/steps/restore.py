@@ -16,7 +16,7 @@ from hivekeeper.ports import RowsError, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit, certificates_to_text
 from hivekeeper.runlog.store import write_durably
-from hivekeeper.steps.attributes import dress
+from hivekeeper.steps.attributes import dress, like
 from hivekeeper.steps.cut import holds_old_files
 from hivekeeper.steps.join import NotJoinable, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
@@ -38,17 +38,18 @@ def restore_joined(run: Run, units: Sequence[PlannedUnit], owner: str) -> Restor
     restored = Restored()
     made: List[Certificate] = []
     joined = [unit for unit in units if unit.join]
-    attributes = run.files.attributes(list(dict.fromkeys(unit.live for unit in joined)))
     for unit in joined:
         directory = run.paths.staged(BATCH, unit.number)
         try:
             require_lock(run)
+            holder = _find_holder(run, unit)
+            attributes = like(run.files, holder)
             run.files.make_directory(directory)
             # Before the first byte: default ACLs and policies apply when a file is created.
-            dress(run.files, {directory: attributes[unit.live]}, owner)
-            made.append(_restore(run, unit, directory))
-            dress(run.files, {directory: attributes[unit.live]}, owner)
-        except (NotJoinable, RowsError, KeyError) as error:
+            dress(run.files, {directory: attributes}, owner)
+            made.append(_restore(run, unit, directory, holder))
+            dress(run.files, {directory: attributes}, owner)
+        except (NotJoinable, RowsError) as error:
             run.files.delete_tree(directory)
             restored.failed[unit.number] = error.reason if isinstance(error, NotJoinable) else Reason(Code.JOB_FAILED, str(error))
     if made:
@@ -59,12 +60,18 @@ def restore_joined(run: Run, units: Sequence[PlannedUnit], owner: str) -> Restor
     return restored
 
 
-def _restore(run: Run, unit: PlannedUnit, directory: str) -> Certificate:
-    """Raises RowsError, NotJoinable."""
+def _find_holder(run: Run, unit: PlannedUnit) -> FileInfo:
+    """The file that has the old ones inside. Raises NotJoinable."""
     assert unit.inside is not None
     holder = run.files.stat(names.join(unit.live, unit.inside.file))
     if holder is None or not holds_old_files(run, holder, unit.inside):
         raise NotJoinable(f"{unit.inside.file}, which has the old files inside, was changed meanwhile")
+    return holder
+
+
+def _restore(run: Run, unit: PlannedUnit, directory: str, holder: FileInfo) -> Certificate:
+    """Raises RowsError, NotJoinable."""
+    assert unit.inside is not None
     format, rows = eligibility.format_of(run.table.storage) or "", run.cluster.rows
     path = names.join(directory, f"restored.{format}")
     rows.write_restored(format, holder, unit.inside.begin, [file.length for file in unit.expected], path)

@@ -160,15 +160,16 @@ public class TextFiles {
 
   /** Bytes of the file with this id into a new one for this user alone; when this returns, they are on the disks of DataNodes. */
   public void copyPart(String text, long fileId, long begin, long length, String target) throws IOException {
-    copyPart(text, fileId, begin, length, target, new byte[0]);
+    copyPart(text, fileId, begin, length, target, new byte[0], 0, 0L);
   }
 
-  /** The same with more bytes behind them. */
-  public void copyPart(String text, long fileId, long begin, long length, String target, byte[] more) throws IOException {
+  /** The same with more bytes behind them, at least so many copies and blocks of at least this size. */
+  public void copyPart(
+      String text, long fileId, long begin, long length, String target, byte[] more, int copies, long blockBytes) throws IOException {
     FSDataInputStream in = openFile(text, fileId);
     try {
       in.seek(begin);
-      int number = begin(target, OWNER_ONLY);
+      int number = begin(target, OWNER_ONLY, copies, blockBytes);
       boolean written = false;
       try {
         copy(in, find(number), length, text);
@@ -195,10 +196,14 @@ public class TextFiles {
 
   /** Creates a file with this mode or less, to write in pieces; returns its number. Never overwrites. */
   public int begin(String text, int mode) throws IOException {
+    return begin(text, mode, 0, 0L);
+  }
+
+  private int begin(String text, int mode, int copies, long blockBytes) throws IOException {
     Path path = new Path(text);
     Place parent = Place.of(conf, path.getParent().toString());
     parent.requireReal();
-    FSDataOutputStream out = create(parent.fs, new Path(parent.real, path.getName()), mode);
+    FSDataOutputStream out = create(parent.fs, new Path(parent.real, path.getName()), mode, copies, blockBytes);
     synchronized (begun) {
       lastNumber++;
       begun.put(lastNumber, out);
@@ -252,9 +257,13 @@ public class TextFiles {
    * the directory is erasure coded: an erasure coded file can neither be synced nor appended to.
    */
   static FSDataOutputStream create(FileSystem fs, Path path, int mode) throws IOException {
+    return create(fs, path, mode, 0, 0L);
+  }
+
+  private static FSDataOutputStream create(FileSystem fs, Path path, int mode, int copies, long blockBytes) throws IOException {
     FsPermission permission = new FsPermission((short) mode);
-    short replication = fs.getDefaultReplication(path);
-    long blockSize = fs.getDefaultBlockSize(path);
+    short replication = (short) Math.max(copies, fs.getDefaultReplication(path));
+    long blockSize = Math.max(blockBytes, fs.getDefaultBlockSize(path));
     if (!(fs instanceof DistributedFileSystem)) {
       return fs.createNonRecursive(path, permission, false, WRITE_BYTES, replication, blockSize, null);
     }

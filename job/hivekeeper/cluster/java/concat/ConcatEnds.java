@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 
 /** What goes behind a file that is to be joined with others, and where in a joined file one ends and another begins. Only for Parquet. */
@@ -45,7 +46,10 @@ public class ConcatEnds {
     for (Object footer : footers) all.add((byte[]) footer, 0L);
   }
 
-  /** A new file with the bytes of files that lie in the one with this id, from `begin` on, and a footer over the rows of all. */
+  /**
+   * A new file with the bytes of files that lie in the one with this id, from `begin` on, and a footer over the rows of all. It has as many
+   * copies and as large blocks as that, because it is to take that one in.
+   */
   public void restore(String text, long fileId, long begin, String lengths, String target) throws Exception {
     Path path = new Path(text);
     ConcatFooters all = new ConcatFooters();
@@ -60,7 +64,8 @@ public class ConcatEnds {
     } finally {
       in.close();
     }
-    new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, all.over());
+    FileStatus status = path.getFileSystem(conf).getFileStatus(path);
+    new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, all.over(), status.getReplication(), status.getBlockSize());
   }
 
   private static byte[] both(byte[] first, byte[] second) {

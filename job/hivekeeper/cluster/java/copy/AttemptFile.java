@@ -32,19 +32,24 @@ class AttemptFile extends OutputStream {
   /** The bytes written so far. */
   long length;
   private final long mostBytes;
+  private final long leastBlockBytes;
+  private final int leastCopies;
   private FSDataOutputStream out;
 
-  AttemptFile(FileSystem fs, Path path, long mostBytes) {
+  /** Its blocks have at least `leastBlockBytes`, and at least `leastCopies` of each are kept. */
+  AttemptFile(FileSystem fs, Path path, long mostBytes, long leastBlockBytes, int leastCopies) {
     this.fs = fs;
     this.path = path;
     this.mostBytes = mostBytes;
+    this.leastBlockBytes = leastBlockBytes;
+    this.leastCopies = leastCopies;
   }
 
   /** Returns the size of its blocks: `least`, or that of the file system if it is more. */
   long create(long least) throws IOException {
     failed = true;
     // HDFS takes only multiples of its checksums' chunks.
-    long blockSize = Math.max(fs.getDefaultBlockSize(path), least >> 20 << 20);
+    long blockSize = Math.max(leastBlockBytes, Math.max(fs.getDefaultBlockSize(path), least >> 20 << 20));
     out = "file".equals(fs.getUri().getScheme()) ? createLocal() : createHadoop(blockSize);
     failed = false;
     return blockSize;
@@ -52,7 +57,8 @@ class AttemptFile extends OutputStream {
 
   private FSDataOutputStream createHadoop(long blockSize) throws IOException {
     FsPermission permission = new FsPermission((short) 0600);
-    return fs.createNonRecursive(path, permission, false, BUFFER_BYTES, fs.getDefaultReplication(path), blockSize, null);
+    short copies = (short) Math.max(leastCopies, fs.getDefaultReplication(path));
+    return fs.createNonRecursive(path, permission, false, BUFFER_BYTES, copies, blockSize, null);
   }
 
   /** Hadoop's local file system creates parents with the checksum file beside a file, even if it should not. */

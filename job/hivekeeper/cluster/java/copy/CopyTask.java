@@ -18,7 +18,7 @@ import org.apache.spark.util.SerializableConfiguration;
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
  * Asked for a digest: {format, files: [[path, length], …], check_claims}, with a third value for a file that lies in another one: where it begins; for a copy: {format, files, attempt, codec, may_grow, blooms,
- * row_group_bytes}, where `attempt` is the path of the output without the number of the attempt.
+ * row_group_bytes, block_bytes, copies}, the last two at least, where `attempt` is the path of the output without the number of the attempt.
  * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line, and
  * whether more memory may help.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
@@ -109,7 +109,8 @@ public class CopyTask implements Function<Object, Object> {
     private AttemptFile newOutput(int pass) throws IOException {
       if (!task.containsKey("attempt")) return null;
       Path place = new Path(task.get("attempt") + "-" + TaskContext.get().taskAttemptId() + "-" + pass);
-      return new AttemptFile(place.getFileSystem(conf), place, mostOutputBytes());
+      long block = ((Number) task.get("block_bytes")).longValue();
+      return new AttemptFile(place.getFileSystem(conf), place, mostOutputBytes(), block, ((Number) task.get("copies")).intValue());
     }
 
     /** The room was checked for files as large as the sources; a site that wants no compression gets what that takes. */
