@@ -21,7 +21,7 @@ COMPACT_JOINED = "compact, joined"
 
 @dataclass(frozen=True)
 class Configuration:
-    """`swapped`: an earlier run has compacted the unit. `discarded`: long ago, a cleanup has discarded its backup; a file has come since.
+    """`swapped`: an earlier run has compacted the unit; `joined`: by joining its small files. `discarded`: long ago, a cleanup has discarded its backup; a file has come since.
     `coarse`: the clock advances only when told to.
     """
 
@@ -32,6 +32,7 @@ class Configuration:
     errors: int = 0
     switches: int = 3
     swapped: bool = False
+    joined: bool = False
     discarded: bool = False
     coarse: bool = False
 
@@ -54,6 +55,7 @@ ONCE, TWICE, THRICE = (COMPACT, RECOVER), (COMPACT, RECOVER, RECOVER), (COMPACT,
 BACK = (ROLLBACK, RECOVER)
 
 JOIN_ONCE, JOIN_TWICE, JOIN_THRICE = ((COMPACT_JOINED, *[RECOVER] * recoveries) for recoveries in (1, 2, 3))
+AFTER_JOIN = Configuration((), swapped=True, joined=True)
 # The exchange by concat, beside the same writers.
 JOINED: Dict[str, Configuration] = {
     "alone": Configuration((*JOIN_THRICE, RECOVER), kills=4),
@@ -82,6 +84,17 @@ JOINED: Dict[str, Configuration] = {
     "pause twice": Configuration((COMPACT_JOINED, RECOVER, COMPACT_JOINED), kills=0, lapses=2),
     "pause, overwrite directory": Configuration((COMPACT_JOINED, COMPACT_JOINED), REPLACE_DIRECTORY, kills=0, lapses=1),
     "readers": Configuration(JOIN_ONCE, (("read", "up"), ("read", "down")), kills=1),
+    "rollback": replace(AFTER_JOIN, jobs=(*BACK, RECOVER), writers=APPEND),
+    "rollback, overwrite files": replace(AFTER_JOIN, jobs=BACK, writers=REPLACE_FILES, kills=1),
+    "rollback, overwrite directory": replace(AFTER_JOIN, jobs=BACK, writers=REPLACE_DIRECTORY, kills=1),
+    "rollback, errors": replace(AFTER_JOIN, jobs=BACK, kills=1, errors=2),
+    "rollback, readers": replace(AFTER_JOIN, jobs=BACK, writers=(("read", "up"), ("read", "down")), kills=1),
+    "rollback, rollback": replace(AFTER_JOIN, jobs=(ROLLBACK, ROLLBACK), writers=APPEND, kills=1),
+    "rollback, pause, kill": replace(AFTER_JOIN, jobs=(*BACK, COMPACT_JOINED), kills=1, lapses=1),
+    "cleanup": replace(AFTER_JOIN, jobs=(CLEANUP, RECOVER), writers=APPEND),
+    "cleanup, overwrite files": replace(AFTER_JOIN, jobs=(CLEANUP, RECOVER), writers=REPLACE_FILES, kills=1),
+    "cleanup, errors": replace(AFTER_JOIN, jobs=(CLEANUP, RECOVER), kills=1, errors=2),
+    "cleanup, pause, rollback": replace(AFTER_JOIN, jobs=(CLEANUP, ROLLBACK), writers=APPEND, kills=1, lapses=1),
 }
 
 CONFIGURATIONS: Dict[str, Configuration] = {
@@ -141,13 +154,13 @@ def begin(configuration: Configuration) -> Tuple[Explorer, State]:
     add_file(world, f"{PRIVATE}/h1", DataFile(("h1",)))
     for row in ORIGINAL:
         add_file(world, f"{LIVE}/{row}.parquet", DataFile((row,)))
-    if COMPACT_JOINED in configuration.jobs:
+    if COMPACT_JOINED in configuration.jobs or configuration.joined:
         world.namespace.create(f"{LIVE}/big.parquet", DataFile((BIG,)), BLOCK_BYTES)
     if any(writer[0] == "impala" for writer in configuration.writers):
         world.namespace.make_directory(names.join(LIVE, names.IMPALA_STAGING))
     frozen = explorer.freezer.freeze(world)
     if configuration.swapped:
-        world = explorer.freezer.thaw(explorer.run_alone(frozen, COMPACT, 80))
+        world = explorer.freezer.thaw(explorer.run_alone(frozen, COMPACT_JOINED if configuration.joined else COMPACT, 80))
         assert not world.exists(f"{LIVE}/s1.parquet"), "the unit is not compacted"
         world.namespace.made.clear()
         if any(writer[0] == "append_to_old" for writer in configuration.writers):

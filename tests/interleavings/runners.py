@@ -36,7 +36,7 @@ FILES_CHANGES = frozenset(
     [
         *("make_directory", "rename_exact", "remove_empty", "delete_tree"),
         *("delete_file", "move_to_trash", "write_new", "hold", "release", "dress"),
-        *("concat", "copy_part"),
+        *("concat", "copy_part", "cut"),
     ]
 )
 CHANGES = {

@@ -37,6 +37,10 @@ QUICK = [
     "joined: overwrite directory",
     "joined: drop, purge",
     "joined: readers",
+    "joined: rollback",
+    "joined: rollback, overwrite directory",
+    "joined: cleanup",
+    "joined: cleanup, errors",
 ]
 
 

@@ -141,10 +141,11 @@ class ConcatExchange:
         if self.certificate is None or (not self._is_withdrawn() and self._has_sources()):
             return
         found, made = self.run.files.stat(self._in_live(self._join.file)), self._made
+        if self._join.beside:
+            # Before T, which tells a recovery that there is something to give up.
+            self._take(self._in_live(self._join.beside), "beside")
         if found is not None and (found.file_id, found.length) == (made.file_id, made.head_bytes):
             self._take(found.path, "file")
-        if self._join.beside:
-            self._take(self._in_live(self._join.beside), "beside")
         self.run.files.delete_tree(self._ready)
 
     def _take(self, path: str, part: str) -> bool:

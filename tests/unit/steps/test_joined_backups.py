@@ -301,3 +301,28 @@ def test_old_files_inside_a_file_do_not_count_for_the_decision(desk):
     (unit,) = (unit for unit in desk.analyze().tables[0].observed.units if unit.name == "dt=2")
     inside = next(effect.inside for effect in desk.log().effects if effect.partition == "dt=2")
     assert (unit.sizes.total_bytes, dict(unit.lengths)) == (inside.copy_bytes, {inside.copy_bytes: 1})
+
+
+@pytest.mark.parametrize("survived", range(8))
+def test_an_overwriter_in_a_rollback_and_a_kill_leave_no_file_without_rows(desk, survived):
+    armed = [True]
+
+    def overwrite(what):
+        if armed and "concat" in what and "/dt=1/part" in what:
+            armed.clear()
+            for path in list(desk.world.files.contents(desk.live("dt=1"))):
+                # It listed when only the hidden file was there.
+                if desk.runs[-1] not in path or "/.hivekeeper.tail" in path:
+                    desk.world.files.writer.delete(path)
+            desk.world.files.writer.add(f"{desk.live('dt=1')}/over.parquet", DataFile(("over",)), 777)
+            desk.world.files.die_after(survived)
+
+    desk.world.files.before_step = overwrite
+    with suppress(Killed):
+        desk.rollback(where="dt = '1'")
+    desk.world.files.before_step = None
+    desk.world.files.revive()
+    desk.world.files.expire_locks()
+    desk.recover()
+    assert not armed
+    assert {name: of_file for name, (_, of_file) in files_of(desk).items()} == {"over.parquet": ("over",)}
