@@ -21,8 +21,8 @@ COMPACT_JOINED = "compact, joined"
 
 @dataclass(frozen=True)
 class Configuration:
-    """`swapped`: an earlier run has compacted the unit; `joined`: by joining its small files. `discarded`: long ago, a cleanup has discarded
-    its backup; a file has come since.
+    """`swapped`: an earlier run has compacted the unit; `joined`: by joining its small files. `discarded`: long ago, a cleanup has
+    discarded its backup; a file has come since.
     `coarse`: the clock advances only when told to.
     """
 
