@@ -34,7 +34,7 @@ from hivekeeper.model import (
     UnitFooters,
 )
 from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
-from hivekeeper.ports import ALL, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
+from hivekeeper.ports import ALL, ANY_LENGTH, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
 from hivekeeper.reasons import Code
 
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
@@ -156,8 +156,8 @@ class JailedFiles:
             self.jail.require(path)
         return self.inner.exchange(live, aside, incoming, mark)
 
-    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
-        return self.inner.blocks(path)
+    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
+        return self.inner.blocks(path, below)
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         for path in (target, *sources):

@@ -53,6 +53,8 @@ from hivekeeper.reasons import Code
 
 # As a limit: none.
 ALL = 2**31 - 1
+# As a limit of a file's length: none.
+ANY_LENGTH = 2**63 - 1
 
 # A caller's key for each of its sets of files.
 Key = TypeVar("Key")
@@ -170,9 +172,9 @@ class Files(Protocol):
         steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
         """
 
-    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
-        """The blocks of each file in a directory, or of one file, in their order, by its name; none if there is nothing. Raises NotPossible
-        on a file system without blocks.
+    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
+        """The blocks of each file in a directory, or of one file, in their order, by its name; none if there is nothing. Files of `below`
+        bytes or more are left out. Raises NotPossible on a file system without blocks.
 
         In a concat they keep ids and stamps, so they tell afterwards whose bytes a file took.
         """

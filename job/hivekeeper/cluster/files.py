@@ -23,7 +23,7 @@ from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
 from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, FileRights, Guard, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import ALL, FilesError, Lock, LockHeld
+from hivekeeper.ports import ALL, ANY_LENGTH, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*(?=/)|(?=/(?!/)))")
@@ -110,8 +110,8 @@ class HadoopFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return _found(_ask(self._renames.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
 
-    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
-        found = json.loads(_ask(self._blocks.of, path)) or {}
+    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
+        found = json.loads(_ask(self._blocks.of, path, below)) or {}
         return {name: tuple(Block(*block) for block in blocks) for name, blocks in found.items()}
 
     def concat(self, target: str, sources: Sequence[str]) -> None:

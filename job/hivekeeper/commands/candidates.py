@@ -204,7 +204,8 @@ class Reader:
     def _find_blocks(self, unit: UnitAnalysis) -> Optional[Mapping[str, Tuple[Block, ...]]]:
         """The blocks of all files in live; None if its file system, perhaps another one behind a mount, has none."""
         try:
-            return self.cluster.files.blocks(unit.live)
+            # Not those of all its files: whoever may write there can make a file of a million blocks.
+            return self.cluster.files.blocks(unit.live, joining.small_bytes(self.settings))
         except NotPossible as error:
             self._obstacles[unit.name] = _without_blocks(error)
             return None

@@ -86,8 +86,9 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     # What was moved meanwhile is refused, and may be on a server that does not answer.
     unmoved = [unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])]
     seen = look_at(cluster.files.look, [*unmoved, *places])
-    joined = {units[name].live for name, chain in chains.items() if name in units and any(effect.inside for effect in chain)}
-    blocks = {live: cluster.files.blocks(live) for live in sorted(joined.intersection(unmoved))}
+    joined = {(units[name].live, one.inside.file) for name, chain in chains.items() if name in units for one in chain if one.inside}
+    paths = [names.join(live, file) for live, file in sorted(joined) if live in unmoved]
+    blocks = {path: cluster.files.blocks(path).get(names.base(path), ()) for path in paths}
     around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks)
     undoing = plan_undoing(chains, units, around)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}

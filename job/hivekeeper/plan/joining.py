@@ -6,6 +6,7 @@ Pure.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -31,11 +32,18 @@ def narrow(unit: UnitAnalysis, settings: Settings, leave_out: Container[str] = (
 
 # Of a file that is joined: the new one takes its blocks over, and must have as large ones and as many copies of them.
 MOST_BLOCK_BYTES, MOST_COPIES = 2**30, 10
+# The NameNode does nothing else during a concat: 6 ms for 1,000 files, 106 for 5,000 (HDFS 3.3.6, two cores).
+MOST_SOURCES = 2000
 
 
 def _is_small(file: FileInfo, settings: Settings) -> bool:
     is_common = file.block_size <= MOST_BLOCK_BYTES and file.replication <= MOST_COPIES
-    return not file.is_open and is_common and file.length < sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold)
+    return not file.is_open and is_common and file.length < small_bytes(settings)
+
+
+def small_bytes(settings: Settings) -> int:
+    """Small files have less than this."""
+    return ceil(sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold))
 
 
 def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leave_out: Container[str] = ()) -> List[Tuple[FileInfo, ...]]:
@@ -50,8 +58,15 @@ def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leav
         form = of_path.get(file.path)
         if form is not None and not form.single and _is_small(file, settings) and file.name not in leave_out:
             alike.setdefault((form.identity, rewrite.codec_for(form), form.blooms), []).append(file)
-    bins = [files for each in alike.values() for files in fill_blocks(each, settings.block_bytes)]
+    bins = [some for each in alike.values() for files in fill_blocks(each, settings.block_bytes) for some in _divide(files)]
     return [files for files in bins if len(files) >= settings.fewest_joined]
+
+
+def _divide(files: Sequence[FileInfo]) -> List[Tuple[FileInfo, ...]]:
+    """As few parts of about the same number as there may be sources of one join."""
+    parts = -(-len(files) // MOST_SOURCES)
+    edges = [len(files) * nth // parts for nth in range(parts + 1)]
+    return [tuple(files[begin:end]) for begin, end in zip(edges, edges[1:])]
 
 
 def make_candidate(

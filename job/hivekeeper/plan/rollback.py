@@ -97,15 +97,15 @@ class Undoing:
 class Surroundings:
     """What a rollback is planned on: the run that does it, the table's location, and what was seen there.
 
-    `seen` holds live directories and the places of backups, keyed by `place_path`; `blocks` those of the files in live directories where
-    files have old ones inside.
+    `seen` holds live directories and the places of backups, keyed by `place_path`; `blocks` those of the files that have old ones inside,
+    by path.
     """
 
     run: RunId
     root: str
     seen: Mapping[str, Snapshot]
     place_path: Callable[[str], str]
-    blocks: Mapping[str, Mapping[str, Tuple[Block, ...]]] = field(default_factory=dict)
+    blocks: Mapping[str, Tuple[Block, ...]] = field(default_factory=dict)
 
 
 def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Unit], around: Surroundings) -> Undoing:
@@ -173,7 +173,7 @@ def _plan_rejoined(
     if not effect.whole:
         return Reason(Code.BACKUP_GONE, f"the backup of run {effect.run} is gone", NOT_OVER_NEWER)
     (file,) = written
-    blocks = around.blocks.get(unit.live, {}).get(file.name, ())
+    blocks = around.blocks.get(names.join(unit.live, file.name), ())
     if file.file_id != inside.file_id or fingerprint(blocks) != inside.blocks:
         return _overwritten(effect, f"{file.name} was written to")
     found = names.joined_alone(file.name, {each.name for each in live}, around.run, number)

@@ -16,6 +16,7 @@ from hivekeeper import names
 from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, FileRights, Guard, Quota, Room, Snapshot, Ties
 from hivekeeper.ports import (
     ALL,
+    ANY_LENGTH,
     FilesUnavailable,
     LockHeld,
     NoPermission,
@@ -386,11 +387,11 @@ class FakeFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
 
-    def blocks(self, path: str) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
         self._require_alive()
         node = self.namespace.find(self.qualify(path))
         children = {} if node is None else node.children if node.is_dir else {names.base(path): node}
-        return {name: child.blocks for name, child in children.items() if not child.is_dir}
+        return {name: child.blocks for name, child in children.items() if not child.is_dir and child.length < below}
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         target, *sources = paths = [self.qualify(path) for path in (target, *sources)]

@@ -124,10 +124,10 @@ class WithoutBlocks(FakeFiles):
 
     at = ""
 
-    def blocks(self, path):
+    def blocks(self, path, *below):
         if self.at in (path, ""):
             raise NotPossible(f"{path}: it is not on HDFS")
-        return super().blocks(path)
+        return super().blocks(path, *below)
 
 
 def forbid(why, units=UNITS):

@@ -150,3 +150,17 @@ def test_a_name_that_is_taken_or_too_long_is_not_given():
     assert names.joined_name(["a" * 250, "b" * 250], (), RUN, 1) is None
     # No name is between a file and one whose name continues it in a way that sorts lower than ours.
     assert names.joined_name(["a", "a-"], (), RUN, 1) is None
+
+
+def test_a_step_joins_no_more_files_than_the_namenode_does_in_a_moment(monkeypatch):
+    monkeypatch.setattr(joining, "MOST_SOURCES", 4)
+    files = some([f"{n:02d}" for n in range(10)])
+    sets = chosen(a_candidate(files))
+    assert [len(one) for one in sets] == [3, 3, 4]
+    assert sum(sets, []) == [file.name for file in files]
+
+
+@pytest.mark.parametrize("strange", [{"block_size": 2**40}, {"replication": 500}])
+def test_a_file_with_blocks_that_no_copy_should_have_is_not_joined(strange):
+    first, *others = some("abcd")
+    assert chosen(a_candidate([first._replace(**strange), *others])) == [[file.name for file in others]]

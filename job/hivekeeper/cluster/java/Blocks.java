@@ -25,8 +25,11 @@ public class Blocks {
     this.conf = conf;
   }
 
-  /** By name, for each file of a directory, or for one file: [id, generation stamp, length] of its blocks in their order. "null" for nothing. */
-  public String of(String text) throws Exception {
+  /**
+   * By name, for each file of a directory with fewer bytes, or for one file: [id, generation stamp, length] of its blocks in their order.
+   * "null" for nothing.
+   */
+  public String of(String text, long below) throws Exception {
     Place place = onHdfs(text);
     if (place.real == null) return "null";
     String path = place.real.toUri().getPath();
@@ -38,7 +41,7 @@ public class Blocks {
       for (HdfsFileStatus status : part.getPartialListing()) {
         // In a listing of itself, a file's name is empty.
         String name = status.isEmptyLocalName() ? place.real.getName() : status.getLocalName();
-        if (status instanceof HdfsLocatedFileStatus) found.put(name, blocks((HdfsLocatedFileStatus) status));
+        if (status instanceof HdfsLocatedFileStatus && status.getLen() < below) found.put(name, blocks((HdfsLocatedFileStatus) status));
       }
       if (!part.hasMore()) return Json.write(found);
       after = part.getLastName();
