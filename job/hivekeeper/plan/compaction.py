@@ -30,8 +30,9 @@ from hivekeeper.plan import eligibility, fidelity, sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.engine import Engine
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.joins import Join
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, Join, OutputForm, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, OutputForm, PlannedUnit, RunPlan
 
 # A footer of its own for each file costs the driver's memory and time, and its schema goes into the certificate.
 MOST_FORMS = 1000

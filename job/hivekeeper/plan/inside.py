@@ -14,7 +14,7 @@ from hivekeeper.plan import analysis, sizing
 from hivekeeper.plan.analysis import ObservedTable, Status, UnitAnalysis
 from hivekeeper.plan.sizing import Lengths
 from hivekeeper.runlog.history import History
-from hivekeeper.runlog.run_files import Inside
+from hivekeeper.runlog.joins import Inside
 
 
 def find_inside(history: History) -> Mapping[str, Mapping[str, Inside]]:

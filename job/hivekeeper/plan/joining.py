@@ -16,8 +16,8 @@ from hivekeeper.names import RunId
 from hivekeeper.plan import sizing
 from hivekeeper.plan.analysis import UnitAnalysis
 from hivekeeper.plan.compaction import Candidate, Rewrite, fill_blocks, refuse_candidate
+from hivekeeper.runlog.joins import Join
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import Join
 
 
 def narrow(unit: UnitAnalysis, settings: Settings, leave_out: Container[str] = ()) -> UnitAnalysis:

@@ -15,8 +15,9 @@ from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
+from hivekeeper.runlog.joins import Inside, Join, fingerprint
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import BackupPlace, Inside, Join, PlannedUnit, absolute, fingerprint
+from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
 
 
 @dataclass

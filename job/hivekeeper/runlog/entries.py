@@ -13,9 +13,10 @@ from hivekeeper import names
 from hivekeeper.model import Table
 from hivekeeper.names import RunId
 from hivekeeper.reasons import Reason
+from hivekeeper.runlog.joins import Inside, inside_to_dict
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, Inside, PlannedUnit, RunPlan, inside_to_dict, relative
+from hivekeeper.runlog.run_files import COMPACT_SWAP, Certificate, PlannedUnit, RunPlan, relative
 from hivekeeper.runlog.strict import MOST_TEXT
 
 # What this program reads. Entries say what their readers need: version 2 only for units whose old files are inside others.

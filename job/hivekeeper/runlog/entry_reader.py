@@ -16,10 +16,11 @@ from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog import run_files, strict
 from hivekeeper.runlog.entries import READER_VERSION
 from hivekeeper.runlog.history import Effect, LoggedRun, LoggedUnit
+from hivekeeper.runlog.joins import Inside, inside_from
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.manifests import Extent, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import CLEANUP, MOST_FILES, MOST_UNITS, OPERATIONS, Inside
+from hivekeeper.runlog.run_files import CLEANUP, MOST_FILES, MOST_UNITS, OPERATIONS
 from hivekeeper.runlog.strict import NewerRecord, Node, UnreadableRecord
 
 # 9999-12-31: a later time cannot be written as a date.
@@ -182,7 +183,7 @@ class EntryReader:
             after=(),
             undoes=logged.about,
             digest=run_files.digest_from(unit.get("digest")),
-            inside=run_files.inside_from(inside, ()) if inside else None,
+            inside=inside_from(inside, ()) if inside else None,
             backup_table=run_files.table_name_from(self.info["backupTable"]),
         )
 
@@ -307,7 +308,7 @@ def _logged_unit(unit: Node, columns: Optional[Sequence[str]], of_cleanup: bool)
         outcome=_outcome_from(unit["outcome"]),
         reason=unit["reason"].text(strict.MOST_TEXT),
         gap_ms=gap.number() if gap else None,
-        late_files=tuple(run_files.file_name_from(item) for item in unit["lateFiles"].each(MOST_FILES)),
+        late_files=tuple(strict.file_name_from(item) for item in unit["lateFiles"].each(MOST_FILES)),
         live=run_files.live_from(unit["live"], partition),
         source=source,
         reason_code=code.text() if code else "",

@@ -12,9 +12,10 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 from hivekeeper import names
 from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
+from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.manifests import Extent, ManifestFile, is_marker
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, VERIFY, Inside
+from hivekeeper.runlog.run_files import BACKUP, VERIFY
 from hivekeeper.runlog.strict import UnreadableRecord
 
 UnitKey = Tuple[RunId, UnitNumber]

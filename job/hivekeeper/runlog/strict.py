@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NoReturn, Optional, Pattern, Tuple, Union
 
+from hivekeeper import names
+
 # The range of numbers in the log and the file system.
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
@@ -242,3 +244,9 @@ class Node:
             self.refuse_where(not depth, "it is nested too deeply")
             return [item.plain(depth - 1) for item in self.each(MOST_WORD)]
         return self.text(MOST_TEXT) if type(self.value) is str else self.value
+
+
+def file_name_from(node: Node) -> str:
+    text = node.text()
+    node.refuse_where(not names.is_file_name(text), f"{node.quoted()} is no file name")
+    return text

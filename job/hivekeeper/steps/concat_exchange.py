@@ -20,7 +20,8 @@ from hivekeeper.plan import eligibility
 from hivekeeper.ports import SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.run_files import Certificate, Join, JoinedFile, PlannedUnit, length_of
+from hivekeeper.runlog.joins import Join, JoinedFile, length_of
+from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.attributes import dress, like
 from hivekeeper.steps.checks import Checked, check_often
 from hivekeeper.steps.directory_exchange import move_file

@@ -10,8 +10,9 @@ from hivekeeper.model import FileInfo
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import Inside, PlannedUnit, fingerprint
+from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.run_directory import Run, require_lock
 
 NOT_TO_TRASH = Reason(

@@ -17,8 +17,9 @@ from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
 from hivekeeper.runlog.history import History
+from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import Inside, RunPlan
+from hivekeeper.runlog.run_files import RunPlan
 from hivekeeper.steps import backup_tables, places, table_log
 from hivekeeper.steps.observe import look_at
 from hivekeeper.steps.run_directory import Run

@@ -12,7 +12,8 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.ports import NotPossible, RowsError, SourceMissing
 from hivekeeper.reasons import Code, Reason
-from hivekeeper.runlog.run_files import Certificate, JoinedFile, PlannedUnit, length_of
+from hivekeeper.runlog.joins import JoinedFile, length_of
+from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.run_directory import Run
 
 _EMPTY = "empty"

@@ -6,8 +6,9 @@ from hivekeeper.model import Block, Digest
 from hivekeeper.plan import compaction
 from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.runlog import run_files
+from hivekeeper.runlog.joins import Inside, Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
-from hivekeeper.runlog.run_files import BackupPlace, Join, JoinedFile, PlannedUnit
+from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit
 from hivekeeper.runlog.strict import HIGHEST, LOWEST, ForeignRecord, NewerRecord, Node, UnreadableRecord
 from support.builders import FORM, ROOT, a_file, a_group, a_table, a_unit
 from support.records import plan_from_json_lines, plan_to_json_lines, plan_to_text, read_plan
@@ -191,3 +192,74 @@ def test_a_file_that_is_in_a_list_twice_is_found():
 
 def test_a_list_without_files_is_one():
     assert run_files.files_from(Node([], "x")) == ()
+
+
+# ---- old files inside others
+
+INSIDE = Inside("t.parquet", 500, 77, 60, 80, "ab" * 32)
+AROUND = ManifestFile("t.parquet", 500, 1000, 77)
+UNDONE = BackupPlace(RUN, 3, f"runs/{RUN}/retired/u00003")
+REJOIN = Join(f"t-{RUN}-1.parquet", f".hivekeeper.tail-{RUN}-1", ((Block(1, 1, 500),),), f"t--{RUN}-1.parquet")
+REJOINED = PlannedUnit(1, a_unit("dt=2026-01-01"), (AROUND,), (), UNDONE, SOURCES, None, REJOIN, INSIDE)
+CUT = PlannedUnit(1, a_unit("dt=2026-01-01"), SOURCES, (), UNDONE, inside=INSIDE)
+
+
+def a_plan_of(unit, **changed):
+    """With other values in `inside` or `join` of its only unit."""
+    operation, discard = ("rollback", "") if unit is REJOINED else ("cleanup", "delete")
+    plan = replace(RECORDED, operation=operation, discard=discard, units=(unit,), record="", backup_table="")
+    document = plan_from_json_lines(plan_to_text(plan))
+    for key, values in changed.items():
+        document["units"][0][key] = values and {**document["units"][0][key], **values}
+    return plan, plan_to_json_lines(document)
+
+
+@pytest.mark.parametrize("unit", [REJOINED, CUT], ids=["rollback", "cleanup"])
+def test_a_plan_about_old_files_inside_another_is_read_back(unit):
+    plan, text = a_plan_of(unit)
+    assert read_plan(text) == plan
+
+
+@pytest.mark.parametrize("unit", [REJOINED, CUT], ids=["rollback", "cleanup"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"file": "../dt=2/t.parquet"},
+        {"file": ""},
+        {"copyBytes": 80},
+        {"copyBytes": -1},
+        {"begin": 200},
+        {"length": 380},
+        {"blocks": "ab"},
+        {"blocks": "AB" * 32},
+        {"fileId": "77"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_a_place_inside_another_file_that_is_not_what_we_write_is_refused(unit, changed):
+    with pytest.raises(ForeignRecord, match=r"units\[0\]\.inside"):
+        read_plan(a_plan_of(unit, inside=changed)[1])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"inside": {"file": "other.parquet"}},
+        {"inside": {"length": 501}},
+        {"inside": None},
+        {"join": None},
+        {"join": {"beside": "victim.parquet"}},
+        {"join": {"beside": ""}},
+        {"join": {"file": f"t--{RUN}-1.parquet"}},
+    ],
+    ids=str,
+)
+def test_a_rollback_joins_just_the_file_that_has_the_old_ones_inside(changed):
+    with pytest.raises(ForeignRecord, match=r"units\[0\]"):
+        read_plan(a_plan_of(REJOINED, **changed)[1])
+
+
+def test_a_cleanup_joins_nothing():
+    with pytest.raises(ForeignRecord, match="a cleanup has none"):
+        read_plan(a_plan_of(replace(CUT, join=JOIN))[1])
