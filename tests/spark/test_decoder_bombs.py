@@ -94,7 +94,7 @@ def test_rows_are_compared_only_if_our_own_reader_can_read_them(rows, tmp_path):
     """Spark SQL knows none of the bounds: each of these would end the comparison of the whole table, or the executor."""
     places = write_each(tmp_path, {"sound": decoder_bombs.SOUND["plain"], **decoder_bombs.BOMBS})
     sides = {place.name: tuple(listed(place)) for place in places}
-    found = Prover(rows, "parquet", ROWS).compare({name: Proof(files, (), files) for name, files in sides.items()})
+    found = Prover(rows, "parquet", ROWS).compare({name: Proof(files, (), files, files) for name, files in sides.items()})
     assert (found["sound"].why, found["sound"].rows) == (None, 3)
     for name in decoder_bombs.BOMBS:
         assert (name, found[name].why.code) == (name, Code.UNREADABLE_FILE)
