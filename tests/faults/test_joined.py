@@ -21,13 +21,16 @@ from support.storage import TEST_FS
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="local files have no blocks")
 EVERYTHING = os.environ.get("HKTEST_MATRIX", "") == "all"
 # What readers or the next run see; the rest is records and empty directories, as in a swap of directories.
-SEEN = ("→ live", "concat", "→ taken", "certificates-N.jsonl", "→ ready", "entry.json → log", "taken directory → nothing")
+SEEN = ("→ live", "concat", "cut", "→ taken", "certificates-N.jsonl", "→ ready", "entry.json → log", "taken directory → nothing")
 
 
 def join(desk: Desk) -> Any:
-    # Nothing shows the old rows yet.
-    desk.settings = replace(desk.settings, exchange="files", fewest_joined=2, backup_table=False)
+    desk.settings = replace(desk.settings, exchange="files", fewest_joined=2)
     return desk.compact()
+
+
+def have_joined(desk: Desk) -> None:
+    assert set(outcomes(join(desk)).values()) == {"swapped"}
 
 
 def replace_a_file(desk: Desk) -> None:
@@ -39,6 +42,9 @@ def replace_a_file(desk: Desk) -> None:
 
 
 JOIN = Scenario("compact-swap, joined", join, kept=((0,), (0,)))
+# Their backups lie in files of live, which no picture shows.
+UNDO = Scenario("undo of a join", Desk.rollback, have_joined)
+CUT = Scenario("cut of a join", Desk.cleanup, have_joined)
 
 
 def points_of(scenario: Scenario) -> List[Point]:
@@ -53,17 +59,60 @@ def points_of(scenario: Scenario) -> List[Point]:
 
 POINTS = points_of(JOIN)
 TAKEN = POINTS if EVERYTHING else [point for point in POINTS if any(words in point.name for words in SEEN)]
+LATER = [
+    point
+    for scenario in (UNDO, CUT)
+    for point in points_of(scenario)
+    if EVERYTHING or (point.shape == "flat" and any(words in point.name for words in SEEN))
+]
 ERRORS = [(point, kind) for point in TAKEN if point.shape == "flat" or EVERYTHING for kind in (LOST_ANSWER, FAILED)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(make_desk, shape):
+    """A join, its rollback, the rollback of that, and a cleanup: each leaves one file with all rows, which `verify` finds the same."""
     desk = make_desk(shape)
-    assert set(outcomes(join(desk)).values()) == {"swapped"}
-    assert desk.world.process.changed == changes_on_fakes(JOIN, shape)
+    for scenario in (JOIN, UNDO):
+        desk.world.process.changed.clear()
+        assert scenario.run(desk).code is Exit.DONE
+        assert desk.world.process.changed == changes_on_fakes(scenario, shape)
+        require_one_file_each(desk)
+    assert set(outcomes(desk.rollback(desk.runs[-1])).values()) == {"rolled-back"}
+    require_one_file_each(desk)
+    assert set(outcomes(desk.verify()).values()) == {"verified"}
+    lengths = lengths_of(desk)
+    assert desk.cleanup().code is Exit.DONE
+    require_one_file_each(desk)
+    assert all(length < lengths[path] for path, length in lengths_of(desk).items())
+    assert desk.log().standing == ()
+
+
+def lengths_of(desk: Desk) -> Any:
+    lives = [desk.live(unit) for unit in desk.world.units]
+    return {entry.path: entry.length for seen in desk.world.files.look(lives).values() for entry in seen.entries if not entry.is_dir}
+
+
+def require_one_file_each(desk: Desk) -> None:
     seen = desk.world.picture()
     assert seen.rows == desk.world.written
     assert set(seen.files.values()) == {1}
+    assert seen.unproved == []
+
+
+@pytest.mark.parametrize("point", LATER, ids=str)
+def test_a_rollback_or_a_cleanup_that_is_killed_after_any_change_is_settled_by_the_next_command(make_desk, point):
+    desk = make_desk(point.shape)
+    point.scenario.prepare(desk)
+    desk.world.process.fault = fault = Fault(point.name, point.nth, KILLED)
+    with suppress(Killed):
+        point.scenario.run(desk)
+    assert fault.happened
+    require_rows_are_somewhere(desk.world, desk.world.picture())
+    settle(desk, point)
+    require_one_file_each(desk)
+    assert set(outcomes(desk.verify()).values()) <= {"verified"}
+    assert desk.cleanup().code is Exit.DONE
+    require_one_file_each(desk)
 
 
 @pytest.mark.parametrize("point", TAKEN, ids=str)
