@@ -70,8 +70,9 @@ def render_rollback(table: TableOutcome, _width: int) -> List[str]:
         lines.append(f"{table.table}: would roll back {plural(len(planned), 'step')}:")
         lines += limited([_exchange(table, unit) for unit in planned])
     if done:
-        longest = max((unit.gap_ms or 0.0 for unit in done), default=0.0)
-        lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, longest gap {longest:.1f} ms, run {table.run}")
+        gaps = [unit.gap_ms for unit in done if unit.gap_ms is not None]
+        longest = f"longest gap {max(gaps):.1f} ms, " if gaps else ""
+        lines.append(f"{table.table}: rolled back {plural(len(done), 'step')}, {longest}run {table.run}")
         lines += limited([_exchange(table, unit) for unit in done])
         lines.append(f"  to undo this: hivekeeper rollback --table {quoting.shell(table.table)} --run {table.run}")
     if not done and not planned and all(unit.outcome is Outcome.UNDONE for unit in table.units):

@@ -122,7 +122,8 @@ def carry_out(exchange: Exchange) -> UnitResult:
             return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
         began, begun = clock.monotonic_ms(), True
         done = exchange.means.exchange(checked)
-        why, gap_ms = done.why, clock.monotonic_ms() - began
+        # Live is never away while files of it are joined.
+        why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
         return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.

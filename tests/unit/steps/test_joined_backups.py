@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.report import command_text
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -326,3 +327,10 @@ def test_an_overwriter_in_a_rollback_and_a_kill_leave_no_file_without_rows(desk,
     desk.recover()
     assert not armed
     assert {name: of_file for name, (_, of_file) in files_of(desk).items()} == {"over.parquet": ("over",)}
+
+
+def test_a_join_has_no_gap(desk):
+    assert {unit.gap_ms for unit in desk.log().runs[0].units} == {None}
+    result = desk.rollback()
+    assert {unit.gap_ms for unit in result.tables[0].units} == {None}
+    assert f"rolled back 2 steps, run {desk.runs[-1]}" in "\n".join(command_text.render_rollback(result.tables[0], 80))
