@@ -86,7 +86,7 @@ def _prove(run: Run, unit: PlannedUnit, format: str, holder: FileInfo, copy: Fil
     content = run.cluster.rows.digests(format, {unit.number: [copy]})[unit.number]
     if content.failed:
         raise NotJoinable(content.failed)
-    if unit.digest is not None and content.digest != unit.digest:
+    if content.digest != unit.digest:
         raise NotJoinable("its old files do not hold the rows that the run had found in them")
     groups = run.cluster.rows.footers(format, {unit.number: [copy]}, by_identity=True)[unit.number].groups
     return Certificate(

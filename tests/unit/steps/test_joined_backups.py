@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
-from hivekeeper.report import command_text
+from hivekeeper.report import command_text, history_text
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -334,3 +334,9 @@ def test_a_join_has_no_gap(desk):
     result = desk.rollback()
     assert {unit.gap_ms for unit in result.tables[0].units} == {None}
     assert f"rolled back 2 steps, run {desk.runs[-1]}" in "\n".join(command_text.render_rollback(result.tables[0], 80))
+
+
+def test_history_says_which_file_has_the_old_ones_inside(desk):
+    (table,) = desk.history(files_of=desk.runs[0]).tables
+    said = "\n".join(history_text.render_history(table, 80))
+    assert f"dt=1: old files inside {joined_path(desk).rpartition('/')[2]}" in said
