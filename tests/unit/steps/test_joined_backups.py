@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
 from hivekeeper.report import command_text, history_text
 from support.builders import a_table
 from support.desk import Desk, outcomes
@@ -340,3 +341,53 @@ def test_history_says_which_file_has_the_old_ones_inside(desk):
     (table,) = desk.history(files_of=desk.runs[0]).tables
     said = "\n".join(history_text.render_history(table, 80))
     assert f"dt=1: old files inside {joined_path(desk).rpartition('/')[2]}" in said
+
+
+def test_old_files_that_hold_other_rows_are_not_rolled_back(desk):
+    before = files_of(desk)
+    node = desk.world.files.namespace.file(joined_path(desk))
+    strange = replace(node.content.before[2], rows=("strange",))
+    node.content = replace(node.content, before=(*node.content.before[:2], strange, *node.content.before[3:]))
+    result = desk.rollback()
+    assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
+    assert "do not hold the rows" in next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.what
+    assert files_of(desk) == before
+    assert desk.run_directories() == []
+
+
+@pytest.mark.parametrize("when", ["write_restored", "write_ends"])
+def test_a_rollback_of_a_file_that_is_replaced_before_its_copy_is_ready_changes_nothing(desk, when):
+    path, armed = joined_path(desk), [True]
+
+    def replace_it(what):
+        if armed and what.startswith(when) and "unit=1" in what:
+            armed.clear()
+            desk.world.files.writer.delete(path)
+            desk.world.files.writer.add(path, DataFile(("new",)), 777)
+
+    desk.world.files.before_step = replace_it
+    assert outcomes(desk.rollback(where="dt = '1'"))["dt=1"] in ("not-rolled-back", "given-up")
+    assert not armed
+    assert rows(desk) == ["large", "new"]
+    desk.world.files.before_step = None
+    assert desk.recover().code is Exit.DONE
+    assert desk.run_directories() == []
+
+
+def test_old_files_of_a_directory_that_is_gone_stay_in_the_log(desk):
+    desk.world.files.writer.delete(desk.live("dt=1"))
+    (backup,) = desk.cleanup().tables[0].backups
+    assert [why.code.code for _, why in backup.kept_units] == ["directory-gone"]
+    assert {effect.partition for effect in desk.log().standing} == {"dt=1"}
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"), [(NotPossible("open"), "backup-changed"), (NoPermission("denied"), "no-permission"), (SourceMissing("gone"), None)]
+)
+def test_a_file_that_cannot_be_cut_keeps_its_backup(desk, error, kept):
+    desk.world.files.fail_next("cut", error)
+    result = desk.cleanup()
+    assert result.code in (Exit.DONE, Exit.PARTIAL)
+    found = [why.code.code for backup in result.tables[0].backups for _, why in backup.kept_units]
+    assert found == ([kept] if kept else [])
+    assert rows(desk) == ALL
