@@ -4,7 +4,8 @@
   make bench-swap JOIN=yes [UNITS=1000] [FILES=10]
 
 With JOIN files are exchanged by concat: then there is no gap, but a time in which live has the new file beside the old ones.
-For comparison, in the same run: two bare HDFS renames with nothing between, which no swap can beat.
+For comparison, in the same run: two bare HDFS renames with nothing between, which no swap can beat. On a cluster that was started with
+BENCH=yes also the NameNode's calls.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+from bench.whole.namenode import Calls
+from cluster.servers.layout import choose_run, read_layout
 from hivekeeper.cluster.connect import connect
 from hivekeeper.cluster.signals import Signals
 from hivekeeper.commands.compact_swap import compact_swap
@@ -92,11 +95,16 @@ def main() -> None:
         spent, calls = Counter(), Counter()  # type: ignore[var-annotated]
         metered = replace(cluster, **{name: Metered(name, getattr(cluster, name).inner, spent, calls) for name in SEAMS})
         overlaps = Overlaps("files", cluster.files.inner, spent, calls)
+        layout = read_layout(choose_run())
+        asking = Calls(layout) if layout.bench else None
         begin = time.perf_counter()
         gaps = compact(replace(metered, files=overlaps) if asked.join else metered, asked.join)
         took = time.perf_counter() - begin
         measured = {"overlap of a join": overlaps.ms} if asked.join else {"gap of a swap": gaps}
         report(asked.units * asked.files, opened, took, {**measured, "two bare renames": bare}, spent, calls)
+        if asking:
+            asked_for, _ = asking.stop(lambda _path: "")
+            report_calls(asked_for, asked.units)
         print(
             f"driver: Python {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, JVM {jvm_peak_mib(spark):.0f} MiB at most"
         )
@@ -162,6 +170,14 @@ def report(files: int, opened: float, took: float, rows: Dict[str, List[float]],
     for name, seconds in spent.most_common(12):
         print(f"{name:30} {seconds:8.2f} s  {seconds / took:4.0%}  {calls[name]} calls")
     print(f"{'elsewhere':30} {took - sum(spent.values()):8.2f} s  {1 - sum(spent.values()) / took:4.0%}")
+
+
+def report_calls(calls: Counter, units: int) -> None:
+    """Other clients' calls too, such as the metastore's."""
+    print(
+        f"{sum(calls.values()) / units:.1f} NameNode calls for each unit: "
+        + ", ".join(f"{n / units:.1f} {name}" for name, n in calls.most_common(12))
+    )
 
 
 def jvm_peak_mib(spark: Any) -> float:
