@@ -217,7 +217,8 @@ class HadoopFiles:
         give_up = time.monotonic() + RECOVERY_S
         while True:
             try:
-                lock = _HdfsLock(self._locks, int(self._locks.hold(directory, names.base(path), line)), partial(self._held.pop, directory, None))
+                number = int(self._locks.hold(directory, names.base(path), line))
+                lock = _HdfsLock(self._locks, number, partial(self._held.pop, directory, None))
                 self._held[directory] = int(self._locks.directoryId(lock.number))
                 return lock
             except JAVA_ERRORS as error:
