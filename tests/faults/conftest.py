@@ -10,7 +10,7 @@ import pytest
 
 from faults.matrix import Matrix, write_page
 from faults.scenarios import SHAPES
-from hivekeeper.steps import checks
+from hivekeeper.steps import checks, concat_exchange
 from support.desk import Desk
 from support.real_world import RealWorld
 from support.storage import TEST_FS
@@ -22,8 +22,11 @@ FAILED: List[str] = []
 
 @pytest.fixture(autouse=True)
 def any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may need more than 100 ms for a check, and the unit would be left for another run (tests/crash/ has that)."""
+    """A busy machine may need more than 100 ms for a check, or 50 for a rename, and the unit would be left for another run (tests/crash/
+    has the first, tests/unit/steps/test_concat_exchange.py the second).
+    """
     monkeypatch.setattr(checks, "MOST_MS_BETWEEN_CHECK_AND_RENAME", 60_000)
+    monkeypatch.setattr(concat_exchange, "MOST_MS_BESIDE", 60_000)
 
 
 @pytest.fixture
