@@ -28,6 +28,7 @@ from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import JOINED, Settings
 from hivekeeper.launch.spark_submit import FIXED
 from hivekeeper.model import Selection
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.outcomes import Outcome
 from support.contexts import a_context
 from support.storage import login_options
@@ -153,8 +154,11 @@ def compact(cluster: Any, join: bool) -> List[float]:
     if table.problem:
         raise SystemExit(f"bench: {table.problem}")
     failed = [unit for unit in table.units if unit.outcome is not Outcome.SWAPPED]
-    if failed:
+    # A busy machine needs more than 50 ms for a rename now and then, and the unit is left for another run.
+    if [unit for unit in failed if not (join and unit.why and unit.why.code is Code.KEEPS_CHANGING)]:
         raise SystemExit(f"bench: {len(failed)} units were not exchanged: {failed[0]}")
+    if failed:
+        print(f"{len(failed)} units were left: {failed[0].reason}")
     return [unit.gap_ms for unit in table.units if unit.gap_ms is not None]
 
 
