@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Container, Iterator, NewType, Optional, Sequence, Tuple
+from typing import Container, Iterator, List, NewType, Optional, Sequence, Tuple
 
 # ASCII digits only: `\d` matches digits of every script, and such a name would be read as one of ours.
 RUN = re.compile(r"(?P<time>[0-9]{8}t[0-9]{6}z)-(?P<salt>[0-9a-f]{4})")
@@ -273,6 +273,15 @@ def base(path: str) -> str:
 
 def parent(path: str) -> str:
     return path.rstrip("/").rpartition("/")[0]
+
+
+def with_above(path: str) -> List[str]:
+    """A directory and all above it, up to the root of its server, which has no slash behind it."""
+    server, found = server_of(path), []
+    while path and path != server:
+        found.append(path)
+        path = parent(path)
+    return [*found, server]
 
 
 def join(*parts: str) -> str:

@@ -164,11 +164,11 @@ class Code(Coded):
         Topic.UNITS,
         None,
         "its files cannot be joined ([when](concat.md#which-exchange-a-unit-gets)): not Parquet, `sort_columns` or `discard: trash` set, "
-        "in an encryption zone, with snapshots, erasure-coded, or without blocks. With `exchange: auto` its directory is exchanged instead",
-        "`exchange: directory` or `auto` for this table",
+        "in an encryption zone, with snapshots, erasure-coded, or without blocks",
+        "`exchange: directory` for this table",
     )
     FEW_TO_JOIN = Topic.UNITS, None, "the unit has fewer than ten small files of one form, too few to be joined", "nothing"
-    EXCHANGE_SET = Topic.UNITS, None, "why this exchange: the setting `exchange` says so", "nothing; `exchange: auto` chooses"
+    EXCHANGE_SET = Topic.UNITS, None, "why this exchange: the setting `exchange` says so", "nothing"
     MOSTLY_WELL_SIZED = (
         Topic.UNITS,
         None,

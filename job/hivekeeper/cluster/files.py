@@ -218,9 +218,8 @@ class HadoopFiles:
         while True:
             try:
                 number = int(self._locks.hold(directory, names.base(path), line))
-                lock = _HdfsLock(self._locks, number, partial(self._held.pop, directory, None))
-                self._held[directory] = int(self._locks.directoryId(lock.number))
-                return lock
+                self._held[directory] = int(self._locks.directoryId(number))
+                return _HdfsLock(self._locks, number, partial(self._held.pop, directory, None))
             except JAVA_ERRORS as error:
                 causes = java_causes(error)
             seen = {cause.short_name for cause in causes}
@@ -299,15 +298,15 @@ class _HdfsLock:
 
     def __init__(self, locks: Any, number: int, forget: Callable[[], object]) -> None:
         self._locks = locks
-        self.number = number
+        self._number = number
         self._forget = forget
 
     def check(self) -> bool:
-        return bool(_ask(self._locks.isHeld, self.number))
+        return bool(_ask(self._locks.isHeld, self._number))
 
     def release(self) -> None:
         self._forget()
-        _ask(self._locks.release, self.number)
+        _ask(self._locks.release, self._number)
 
 
 class _LocalLock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.model import Attributes, Block, FileInfo, Ties
 from hivekeeper.names import RunId
@@ -140,8 +141,8 @@ class Reader:
         if self._has_asked:
             return
         self._has_asked = True
-        above = exchange_choice.list_above(self.observed.table.location)
-        found = self._find_snapshots(above)
+        # Who makes snapshots of a directory above keeps files of the table in them.
+        found = self._find_snapshots(names.with_above(self.observed.table.location))
         try:
             self.cluster.files.blocks(unit.files[0].path)
             self._never = exchange_choice.has_snapshots(found[0]) if found else None

@@ -6,7 +6,7 @@ Pure: sizes, settings and what is known of a directory in, a choice with its rea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Mapping, Optional
+from typing import Mapping, Optional
 
 from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, AUTO, JOINED, TRASH, Settings
@@ -18,7 +18,7 @@ AS_SET = Reason(Code.EXCHANGE_SET, "the setting exchange says so")
 MOSTLY_WELL_SIZED = Reason(Code.MOSTLY_WELL_SIZED, "well-sized files make up most of its bytes")
 MOSTLY_SMALL = Reason(Code.MOSTLY_SMALL, "well-sized files make up no more than half of its bytes")
 
-_INSTEAD = "set exchange to directory or auto for this table"
+_INSTEAD = "set exchange to directory for this table"
 
 
 @dataclass(frozen=True)
@@ -126,15 +126,6 @@ def few_to_join(settings: Settings) -> Reason:
 
 def impossible(what: str, next: str = _INSTEAD) -> Reason:
     return Reason(Code.NOT_JOINABLE, what, next)
-
-
-def list_above(location: str) -> List[str]:
-    """A table's directory and all above it: who makes snapshots of one keeps files of the table in them."""
-    server, found = names.server_of(location), []
-    while location and location != server:
-        found.append(location)
-        location = names.parent(location)
-    return [*found, server]
 
 
 def snapshots_of(directory: str) -> str:

@@ -12,6 +12,7 @@ from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import Digest, FileInfo, Snapshot
 from hivekeeper.plan import eligibility
+from hivekeeper.plan.rollback import first_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
@@ -176,8 +177,8 @@ def _wanted_after(wanted: Sequence[ManifestFile], effect: Effect) -> Sequence[Ma
 
 
 def _find_arrivals_in_live(proof: Proof, manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> List[FileInfo]:
-    """Later files; the log of a join does not know which other files live had."""
-    if effects and effects[0].inside and tuple(manifest) == tuple(file for effect in effects if effect.inside for file in effect.before):
+    """Later files. If only joins took files of the unit, nobody knows which other ones it had: their log names only theirs."""
+    if effects and all(effect.inside for effect in effects) and tuple(manifest) == first_files(effects):
         return []
     known = {file.name for file in proof.newest}
     return [file for file in proof.live if file.name not in known]

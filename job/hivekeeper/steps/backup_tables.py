@@ -18,7 +18,7 @@ from hivekeeper.model import Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import backup_tables
 from hivekeeper.plan.backup_tables import Showing
-from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable
+from hivekeeper.ports import Cluster, FilesError, MetastoreRefused, MetastoreUnavailable, require_readable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult, place_of, table_id
 from hivekeeper.runlog.history import History
@@ -99,17 +99,23 @@ def _require_free(cluster: Cluster, name: str) -> None:
 
 
 def _find_ours(cluster: Cluster, table: Table, control: ControlPaths, name: str) -> Optional[Table]:
-    """The backup table as it is now; None if it is gone, or if there is another one in its place. Raises MetastoreUnavailable."""
+    """The backup table as it is now; None if it is gone, or if there is another one in its place. Raises MetastoreUnavailable, also if it
+    cannot be told: one that cannot be read may be ours.
+    """
     database, _, base = name.partition(".")
-    found = cluster.metastore.tables(database, [base]).get(base)
+    found = require_readable(cluster.metastore.tables(database, [base]).get(base))
     return found if found is not None and _is_ours(cluster, table, control, found) else None
 
 
 def _is_ours(cluster: Cluster, table: Table, control: ControlPaths, found: Table) -> bool:
     users = {cluster.user, *cluster.trusted_owners}
     is_spelled_like_ours = not found.location or is_inside(found.location, control.top)
-    place = found.location if is_spelled_like_ours else cluster.files.qualify(found.location)
-    why = backup_tables.why_not_ours(replace(found, location=place), table, control.top, users)
+    try:
+        place = found.location if is_spelled_like_ours else cluster.files.qualify(found.location)
+        why = backup_tables.why_not_ours(replace(found, location=place), table, control.top, users)
+    except FilesError as error:
+        # No location that we have given one.
+        why = str(error)
     if why:
         log.warning("table=%s step=find-backup-table left backup_table=%s reason=%r", table.full_name, found.full_name, why)
     return not why
@@ -146,11 +152,13 @@ def correct_tables(cluster: Cluster, table: Table, control: ControlPaths, histor
 
 
 def find_left(cluster: Cluster, table: Table, history: History) -> Tuple[str, ...]:
-    """Backup tables that runs created and that exist, by name. Raises MetastoreUnavailable."""
+    """Backup tables that runs created and that exist, by name. Raises MetastoreUnavailable, also if one cannot be read."""
     found: Dict[str, Table] = {}
     for name in backup_tables.find_unused(history, {}):
         database, _, base = name.partition(".")
         _find_in(cluster, database, [base], found)
+    for one in found.values():
+        require_readable(one)
     return tuple(sorted(name for name, one in found.items() if _marks(table).items() <= one.parameters.items()))
 
 

@@ -43,7 +43,7 @@ class Census:
     _tables_ms: Optional[float] = None
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
     _partitions_ms: Optional[float] = None
-    # Tables whose partitions are more than can be read.
+    # Tables that are, or whose partitions are, more than can be read.
     _unread: List[Table] = field(default_factory=list)
     # An answer that reading them again soon would not change.
     _refusal: Optional[MetastoreRefused] = None
@@ -63,8 +63,8 @@ class Census:
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
 
-        A table of the same database whose partitions cannot be read may have them all over it. One of another database is not asked to:
-        else anybody could keep everybody's old files for ever.
+        A table of the same database that is too large to be read may lie, or have its partitions, all over it. One of another database is
+        not asked to: else anybody could keep everybody's old files for ever.
         """
         if self._is_old(self._partitions_ms, MOST_AGE_OF_PARTITIONS_MS):
             self._read_partitions()
@@ -89,14 +89,20 @@ class Census:
                 # It was dropped since it was listed.
                 continue
             for start in range(0, len(inside), TABLES_AT_ONCE):
-                tables = metastore.tables(database, inside[start : start + TABLES_AT_ONCE])
-                found += [_slim(self.cluster, table) for table in tables.values()]
+                found += self._read_some(database, inside[start : start + TABLES_AT_ONCE])
         return found
+
+    def _read_some(self, database: str, wanted: Sequence[str]) -> List[Table]:
+        tables = dict(self.cluster.metastore.tables(database, wanted))
+        # What is only too much with others is asked for alone: else these could hide it.
+        for name in [name for name, table in tables.items() if table.unreadable]:
+            tables.update(self.cluster.metastore.tables(database, [name]))
+        return [_slim(self.cluster, table) for table in tables.values()]
 
     def _read_partitions(self) -> None:
         """Read the partitions of all tables. A refusal is kept too: not every leftover waits minutes for it."""
         found: List[PartitionInside] = []
-        self._unread, self._refusal = [], None
+        self._unread, self._refusal = [table for table in self.tables() if table.unreadable], None
         for table in (table for table in self.tables() if table.partitioned):
             try:
                 found += self._in_control(table)

@@ -76,18 +76,12 @@ def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
-    """The directories that tables lie in. One that lies inside a table itself holds that table's partitions, perhaps a million, and no
-    control directories of others.
+    """The directories that tables lie in. One that lies inside a table itself holds that table's partitions, perhaps a million, and any
+    control directory there counts as at home (`_find_at_home`).
     """
     parents = {names.parent(table.location) for table in tables if table.location}
     places = set(cluster.metastore.table_locations().values()) if parents else set()
-    return {parent for parent in parents if not any(above in places for above in _with_above(parent))}
-
-
-def _with_above(path: str) -> Iterator[str]:
-    while path.count("/") > 2:
-        yield path
-        path = names.parent(path)
+    return {parent for parent in parents if places.isdisjoint(names.with_above(parent))}
 
 
 def _find_at_home(cluster: Cluster, tables: Sequence[Table], touching: Collection[str]) -> Set[str]:

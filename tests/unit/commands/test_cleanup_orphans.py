@@ -351,16 +351,21 @@ def test_the_records_of_another_databases_table_are_that_databases_business(desk
     assert (found.state, "not in the database sales" in found.why) == (OrphanState.FOUND, True)
 
 
-def test_an_interrupted_run_in_them_keeps_everything(desk):
-    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
-    desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
-    drop(desk)
+def expect_interrupted(desk):
+    """Nothing is discarded, however long it is waited."""
     before = desk.world.picture()
     for _ in range(2):
         found = records(clean(desk, min_age_ms=0))
         assert (found.state, "was interrupted" in found.why) == (OrphanState.FOUND, True)
         wait(desk, 30)
     assert desk.world.picture() == before
+
+
+def test_an_interrupted_run_in_them_keeps_everything(desk):
+    desk.append("dt=1" if desk.world.table(desk.table).partitioned else "", "a", "b")
+    desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
+    drop(desk)
+    expect_interrupted(desk)
 
 
 GAPS = {
@@ -382,12 +387,7 @@ def test_an_interrupted_run_of_which_the_plan_is_hidden_keeps_everything(desk, m
     desk.kill_before(GAPS[how], getattr(desk, how.partition(",")[0]))
     hide_plan(desk, monkeypatch)
     drop(desk)
-    before = desk.world.picture()
-    for _ in range(2):
-        found = records(clean(desk, min_age_ms=0))
-        assert (found.state, "was interrupted" in found.why) == (OrphanState.FOUND, True)
-        wait(desk, 8)
-    assert desk.world.picture() == before
+    expect_interrupted(desk)
 
 
 def test_a_run_of_which_the_plan_is_seen_only_at_its_settling_is_not_settled_as_a_cleanup(desk, monkeypatch):
@@ -927,6 +927,30 @@ def test_a_table_whose_partitions_are_too_many_to_be_read_keeps_only_what_is_lef
     desk.world.catalog.add_table(heavy, [partition])
     result = clean(desk)
     assert (records(result).state, bool(backups_in(desk, top))) == ((OrphanState.KEPT, True) if stays else (OrphanState.REMOVED, False))
+
+
+@pytest.mark.parametrize(("database", "stays"), [("loader", False), ("sales", True)])
+def test_a_table_too_large_to_be_read_may_show_what_is_left_in_its_own_database(desk, top, monkeypatch, database, stays):
+    place = f"{top}/{desk.log().standing[0].place}"
+    drop_and_mark(desk)
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 1000)
+    heavy = replace(a_table(["dt"], name="heavy", location="hdfs://nn/elsewhere/heavy", create_time=88), database=database)
+    desk.world.catalog.add_table(replace(heavy, parameters={"x": "y" * 2000}), [a_partition("dt=1", place)])
+    result = clean(desk)
+    assert (records(result).state, bool(backups_in(desk, top))) == ((OrphanState.KEPT, True) if stays else (OrphanState.REMOVED, False))
+
+
+def test_tables_that_are_large_together_do_not_hide_one_that_shows_old_files(desk, top, monkeypatch):
+    place = f"{top}/{desk.log().standing[0].place}"
+    drop_and_mark(desk)
+    monkeypatch.setattr(ports, "MOST_OF_TABLES", 10_000)
+    for number in range(20):
+        other = a_table(name=f"other{number}", location=f"hdfs://nn/loader/{number}", create_time=88)
+        desk.world.catalog.add_table(replace(other, database="loader", parameters={"x": "y" * 900}))
+    rescue = replace(a_table(["dt"], name="rescue", location="hdfs://nn/elsewhere/rescue", create_time=88), database="loader")
+    desk.world.catalog.add_table(replace(rescue, parameters={"x": "y" * 1000}), [a_partition("dt=1", place)])
+    clean(desk)
+    assert [path for path in backups_in(desk, top) if path.startswith(place)]
 
 
 def test_partitions_that_the_metastore_refuses_to_give_are_asked_for_once(desk, top, monkeypatch):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper import names
+from hivekeeper import names, ports
 from hivekeeper.codes import Exit
 from hivekeeper.commands.forget import forget
 from hivekeeper.model import Selection
@@ -115,6 +115,21 @@ def test_an_interrupted_run_is_in_the_way_and_not_settled(desk):
     desk.append(a_unit_of(desk), "a", "b")
     desk.kill_before(["rename_exact", "/ready/u"], desk.compact)
     assert "hivekeeper recover" in refused(desk).next
+
+
+def test_records_stay_while_a_backup_table_cannot_be_read(monkeypatch):
+    """It may be ours, and then nothing else knows that."""
+    world = World()
+    world.add_table(a_table(["dt"], create_time=5), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    desk.compact()
+    (backup,) = [name for name, table in world.catalog.tables.items() if names.BACKUP_OF in table.parameters]
+    world.set_property(backup, x="y" * 1000)
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 900)
+    desk.cleanup()
+    assert desk.forget().tables[0].problem.code is Code.METASTORE_UNUSABLE
+    assert desk.log().next_version > 0
+    assert backup in world.catalog.tables
 
 
 STRANGE = ["notes.txt", "log/notes.txt", "runs/strange/rows.parquet", "orphan.json/rows.parquet", f"log/{names.checkpoint(9)}/rows.parquet"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, AUTO, JOINED, Settings
 from hivekeeper.model import Attributes, Ties
 from hivekeeper.plan import exchange_choice
@@ -125,9 +126,9 @@ def test_a_file_at_the_threshold_is_well_sized():
 
 
 def test_snapshots_are_looked_for_in_the_table_and_all_above():
-    assert exchange_choice.list_above("hdfs://nn:8020/a b/c") == ["hdfs://nn:8020/a b/c", "hdfs://nn:8020/a b", "hdfs://nn:8020"]
+    assert names.with_above("hdfs://nn:8020/a b/c") == ["hdfs://nn:8020/a b/c", "hdfs://nn:8020/a b", "hdfs://nn:8020"]
     assert exchange_choice.snapshots_of("hdfs://nn:8020") == "hdfs://nn:8020/.snapshot"
-    assert exchange_choice.list_above("file:/a/b") == ["file:/a/b", "file:/a", "file:"]
+    assert names.with_above("file:/a/b") == ["file:/a/b", "file:/a", "file:"]
 
 
 def test_metadata_choose_with_the_same_rules():

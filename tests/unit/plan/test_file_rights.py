@@ -44,7 +44,7 @@ OURS = FileRights("inbox", "data", 0o640)
     [
         ([OURS], ("inbox", "data", 0o640, ())),
         ([OURS._replace(acl=acl("user:eve:r--"))], ("inbox", "data", 0o640, acl("user:eve:r--"))),
-        # Files that everybody reads may belong to whoever owns the directory, as before.
+        # Files that everybody reads may belong to whoever owns the directory.
         ([FileRights("alice", "hr", 0o644), FileRights("bob", "data", 0o664)], ("inbox", "data", 0o644, ())),
         # Files of one user and one group keep them.
         ([FileRights("alice", "hr", 0o600)], ("alice", "data", 0o600, ())),

@@ -213,7 +213,7 @@ def calls_for_a_path(parts):
 
 
 def test_a_path_of_quotes_and_line_ends_costs_work_that_grows_with_its_length_only():
-    """An image has a hundred million files, and each line was searched again from where its path began."""
+    """An image has a hundred million files, and no line must be searched again from where its path began."""
     assert calls_for_a_path(30) < 12 * calls_for_a_path(3)
 
 

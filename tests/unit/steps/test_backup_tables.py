@@ -8,6 +8,7 @@ import pytest
 
 from hivekeeper import names, ports
 from hivekeeper.codes import Exit
+from hivekeeper.ports import FilesUnavailable
 from hivekeeper.steps import backup_tables
 from support.builders import a_partition, a_table
 from support.desk import Desk, outcomes
@@ -137,3 +138,43 @@ def test_a_backup_table_that_is_too_large_to_be_read_ends_no_command(spoil):
     assert (result.tables[0].problem, outcomes(result)["dt=2"]) == (None, "swapped")
     for command in (desk.recover, desk.rollback, desk.cleanup):
         assert command().code is Exit.DONE
+
+
+def backup_tables_of(world):
+    return [name for name, table in world.catalog.tables.items() if names.BACKUP_OF in table.parameters]
+
+
+def test_the_backup_table_of_a_killed_run_that_cannot_be_read_is_dropped_as_soon_as_it_can():
+    """It is in no log: without the records of its run nobody would know that it is ours."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    desk = Desk(world)
+    desk.kill_before(["rename_exact", "/entry.json"], desk.backup)
+    (backup,) = backup_tables_of(world)
+    make_unreadable(world, backup)
+    desk.recover()
+    assert backup_tables_of(world) == [backup]
+    world.set_property(backup, x="")
+    desk.recover()
+    assert (backup_tables_of(world), desk.run_directories()) == ([], [])
+
+
+def test_a_strange_table_at_a_place_that_no_file_system_answers_for_ends_no_command(monkeypatch):
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    desk = Desk(world)
+    desk.compact(where="dt = '1'")
+    (backup,) = backup_tables_of(world)
+    world.catalog.drop_table(backup)
+    squat(world, backup)
+    qualify = world.files.qualify
+
+    def fail(path):
+        if path.startswith(BAIT):
+            raise FilesUnavailable("no such file system")
+        return qualify(path)
+
+    monkeypatch.setattr(world.files, "qualify", fail)
+    for command in (desk.compact, desk.recover, desk.rollback, desk.cleanup):
+        assert command().code is Exit.DONE
+    assert backup in world.catalog.tables

@@ -85,7 +85,13 @@ public class Attributes {
     return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
         Place place = Place.of(conf, (String) directory);
-        return place.real == null || FileEntry.at(place) == null ? null : rightsIn(place, most);
+        if (place.real == null || FileEntry.at(place) == null) return null;
+        try {
+          return rightsIn(place, most);
+        } catch (FileNotFoundException gone) {
+          // Dropped while its files were asked for: a thousand of them take seconds.
+          return null;
+        }
       }
     }));
   }

@@ -84,7 +84,6 @@ public class CatalogueTables {
   }
 
   /** False if another run, or somebody else, has made one of this name meanwhile. */
-
   private boolean isCreated(Table made) throws Exception {
     try {
       connection.client.createTable(made);

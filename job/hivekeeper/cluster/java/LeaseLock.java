@@ -35,12 +35,14 @@ public class LeaseLock {
   private static class Held {
     final DistributedFileSystem fs;
     final Path path;
+    final boolean isMounted;
     final long fileId;
     FSDataOutputStream out;
 
-    Held(DistributedFileSystem fs, Path path, FSDataOutputStream out) {
-      this.fs = fs;
+    Held(Place directory, Path path, FSDataOutputStream out) {
+      this.fs = directory.hdfs();
       this.path = path;
+      this.isMounted = !directory.path.equals(directory.real);
       this.out = out;
       this.fileId = idOf(out);
     }
@@ -69,7 +71,7 @@ public class LeaseLock {
       IOUtils.closeStream(out);
       throw failed;
     }
-    Held held = new Held(place.hdfs(), path, out);
+    Held held = new Held(place, path, out);
     synchronized (locks) {
       lastNumber++;
       locks.put(lastNumber, held);
@@ -102,15 +104,19 @@ public class LeaseLock {
   }
 
   /**
-   * The id of the directory that the lock's file is in, wherever that is; 0 where nothing is found by its id, as behind a router. Asked of the
-   * client, because a Path would resolve the two dots itself.
+   * The id of the directory that the lock's file is in, wherever that is; 0 where nothing is found by its id, as behind a router or a mount
+   * (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). Asked of the client, because a Path would resolve the two dots itself. Never fails, or the
+   * lock would be held by nobody.
    */
   public long directoryId(int number) {
     Held held = find(number);
+    if (held.isMounted) return 0;
     try {
       HdfsFileStatus found = held.fs.getClient().getFileInfo("/.reserved/.inodes/" + held.fileId + "/..");
       return found == null ? 0 : found.getFileId();
     } catch (IOException unknown) {
+      return 0;
+    } catch (RuntimeException unknown) {
       return 0;
     }
   }
