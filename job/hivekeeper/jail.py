@@ -168,9 +168,9 @@ class JailedFiles:
         self.jail.require(target)
         self.inner.copy_part(file, begin, length, target)
 
-    def cut(self, file: FileInfo, length: int) -> None:
+    def cut(self, file: FileInfo, length: int, blocks: Sequence[Block]) -> None:
         self.jail.require(file.path)
-        self.inner.cut(file, length)
+        self.inner.cut(file, length, blocks)
 
     def remove_empty(self, path: str) -> bool:
         self.jail.require(path)

@@ -192,9 +192,9 @@ class Files(Protocol):
         Raises SourceMissing (or the target's parent is), SourceReplaced, TargetExists.
         """
 
-    def cut(self, file: FileInfo, length: int) -> None:
-        """Take the blocks behind `length` from a listed file. Raises SourceMissing, SourceReplaced, and NotPossible: it is open, or no
-        block ends there.
+    def cut(self, file: FileInfo, length: int, blocks: Sequence[Block]) -> None:
+        """Take the blocks behind `length` from a listed file that consists of these blocks. They are looked at just before: HDFS knows no
+        condition. Raises SourceMissing, SourceReplaced, and NotPossible: it has other blocks or is open, or no block ends there.
         """
 
     def remove_empty(self, path: str) -> bool:

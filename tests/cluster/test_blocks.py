@@ -26,6 +26,9 @@ class Place(NamedTuple):
     def concat(self, target: str, *sources: str) -> None:
         self.files.concat(self.of(target), [self.of(source) for source in sources])
 
+    def cut(self, name: str, length: int) -> None:
+        self.files.cut(self.files.stat(self.of(name)), length, self.files.blocks(self.of(name))[name])
+
     def names_in(self) -> List[str]:
         return [entry.name for entry in self.files.look([self.root])[self.root].entries]
 
@@ -62,7 +65,7 @@ def test_what_a_snapshot_has_of_a_file_stays_when_the_file_is_cut(place):
     place.concat("a", "b", "c")
     place.superuser.allowSnapshot(place.path)
     snapshot = place.superuser.createSnapshot(place.path, "s").toString()
-    place.files.cut(place.files.stat(place.of("a")), 3)
+    place.cut("a", 3)
     kept, cut = (place.files.stat(path) for path in (names.join(snapshot, "a"), place.of("a")))
     assert ("".join(place.files.read_pieces(kept)), "".join(place.files.read_pieces(cut))) == ("aaabbbccc", "aaa")
     assert not cut.is_open
@@ -73,5 +76,5 @@ def test_what_a_snapshot_has_of_a_file_stays_when_the_file_is_cut(place):
 def test_a_full_quota_is_no_hindrance(place):
     place.superuser.setQuota(place.path, len(NAMES) + 1, NO_QUOTA)
     place.concat("a", "b", "c")
-    place.files.cut(place.files.stat(place.of("a")), 3)
+    place.cut("a", 3)
     assert place.names_in() == ["a"]

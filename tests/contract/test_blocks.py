@@ -85,16 +85,33 @@ def test_a_concat_that_is_not_possible_changes_nothing(world, why):
         world.writer.close(stream)
 
 
+def cut(world, file, length):
+    """As its blocks are now."""
+    world.files.cut(file, length, world.files.blocks(file.path).get(file.name, ()))
+
+
+def test_a_file_with_other_blocks_is_not_cut(world):
+    """Somebody has written to it since these were asked for."""
+    concat(world, "a", "b")
+    joined, blocks = entry(world, "a"), world.files.blocks(world.path("d"))["a"]
+    last = blocks[-1]
+    for other in (last._replace(id=last.id + 1), last._replace(stamp=last.stamp + 1), last._replace(length=last.length + 1)):
+        for expected in ((*blocks[:-1], other), blocks[:-1], (*blocks, other)):
+            with pytest.raises(NotPossible):
+                world.files.cut(joined, 3, expected)
+    assert picture(world) == {"a": "aaabbb", "c": "ccc"}
+
+
 def test_what_was_added_is_cut_off_again(world):
     before = world.files.blocks(world.path("d"))["a"]
     concat(world, "a", "b", "c")
     joined = entry(world, "a")
-    world.files.cut(joined, 3)
+    cut(world, joined, 3)
     assert picture(world) == {"a": "aaa"}
     assert world.files.blocks(world.path("d")) == {"a": before}
     assert entry(world, "a").file_id == joined.file_id
     assert not entry(world, "a").is_open
-    world.files.cut(entry(world, "a"), 3)
+    cut(world, entry(world, "a"), 3)
     assert picture(world) == {"a": "aaa"}
 
 
@@ -103,18 +120,18 @@ def test_a_file_is_cut_between_blocks_only_and_only_the_one_that_was_listed(worl
     joined = entry(world, "a")
     for length in (2, 4, 7):
         with pytest.raises(NotPossible):
-            world.files.cut(joined, length)
+            cut(world, joined, length)
     with pytest.raises(SourceReplaced):
-        world.files.cut(joined._replace(file_id=joined.file_id + 1), 3)
+        cut(world, joined._replace(file_id=joined.file_id + 1), 3)
     with pytest.raises(SourceMissing):
-        world.files.cut(joined._replace(path=world.path("d", "gone")), 3)
+        cut(world, joined._replace(path=world.path("d", "gone")), 3)
     assert picture(world) == {"a": "aaabbb", "c": "ccc"}
 
 
 def test_an_open_file_is_not_cut(world):
     stream = world.writer.open(world.path("d", "open"), "x")
     with pytest.raises(NotPossible):
-        world.files.cut(entry(world, "open"), 0)
+        cut(world, entry(world, "open"), 0)
     world.writer.close(stream)
     assert text(world, "open") == "x"
 
@@ -128,7 +145,7 @@ def test_local_files_have_no_blocks(files_world):
     with pytest.raises(NotPossible):
         files_world.files.concat(files_world.path("d", "a"), [files_world.path("d", "b")])
     with pytest.raises(NotPossible):
-        files_world.files.cut(files_world.files.stat(files_world.path("d", "a")), 0)
+        files_world.files.cut(files_world.files.stat(files_world.path("d", "a")), 0, ())
 
 
 def test_the_blocks_of_one_file_are_told_by_its_name(world):

@@ -83,7 +83,7 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("files", "concat", lambda port, path: port.concat(path, [INSIDE])),
     ("files", "concat", lambda port, path: port.concat(INSIDE, [INSIDE, path])),
     ("files", "copy_part", lambda port, path: port.copy_part(FileInfo(INSIDE, 9, 0, False, 7), 0, 3, path)),
-    ("files", "cut", lambda port, path: port.cut(FileInfo(path, 9, 0, False, 7), 3)),
+    ("files", "cut", lambda port, path: port.cut(FileInfo(path, 9, 0, False, 7), 3, ())),
     ("files", "exchange", lambda port, path: port.exchange(path, CONTROL, INSIDE, Snapshot(True))),
     ("files", "exchange", lambda port, path: port.exchange(INSIDE, path, INSIDE, Snapshot(True))),
     ("files", "exchange", lambda port, path: port.exchange(INSIDE, CONTROL, path, Snapshot(True))),

@@ -120,8 +120,8 @@ class HadoopFiles:
     def copy_part(self, file: FileInfo, begin: int, length: int, target: str) -> None:
         _ask(self._texts.copyPart, file.path, file.file_id, begin, length, target)
 
-    def cut(self, file: FileInfo, length: int) -> None:
-        _ask(self._blocks.cut, file.path, file.file_id, length)
+    def cut(self, file: FileInfo, length: int, blocks: Sequence[Block]) -> None:
+        _ask(self._blocks.cut, file.path, file.file_id, length, json.dumps(blocks))
 
     def remove_empty(self, path: str) -> bool:
         return bool(_ask(self._directories.deleteEmpty, path))

@@ -5,8 +5,10 @@ Cuts only a file that a run joined, and that nobody has written to since; no rea
 
 from __future__ import annotations
 
+from typing import Optional, Tuple
+
 from hivekeeper import names
-from hivekeeper.model import FileInfo
+from hivekeeper.model import Block, FileInfo
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
@@ -26,17 +28,15 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     if to_trash:
         return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     require_lock(run)
-    live, path = run.files.stat(unit.live), names.join(unit.live, unit.inside.file)
-    if live is None:
-        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, f"{unit.live} is gone, and its old files were in it"))
-    found = run.files.stat(path)
-    # Whoever overwrote or removed the file has taken the old files with it.
+    found = run.files.stat(names.join(unit.live, unit.inside.file))
+    # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.file_id != unit.inside.file_id or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
-    if not holds_old_files(run, found, unit.inside):
+    blocks = find_blocks(run, found, unit.inside)
+    if blocks is None:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
     try:
-        run.files.cut(found, unit.inside.copy_bytes)
+        run.files.cut(found, unit.inside.copy_bytes, blocks)
     except (SourceMissing, SourceReplaced):
         return UnitResult(unit, Outcome.DISCARDED)
     except NotPossible as error:
@@ -46,7 +46,9 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     return UnitResult(unit, Outcome.DISCARDED)
 
 
-def holds_old_files(run: Run, found: FileInfo, inside: Inside) -> bool:
-    """Whether this is the file that a run joined, as it left it."""
-    is_same = (found.file_id, found.length, found.is_open) == (inside.file_id, inside.length, False)
-    return is_same and fingerprint(run.files.blocks(found.path).get(found.name, ())) == inside.blocks
+def find_blocks(run: Run, found: FileInfo, inside: Inside) -> Optional[Tuple[Block, ...]]:
+    """The blocks of the file that a run joined; None if it is another one, or not as the run left it."""
+    if (found.file_id, found.length, found.is_open) != (inside.file_id, inside.length, False):
+        return None
+    blocks = run.files.blocks(found.path).get(found.name, ())
+    return blocks if fingerprint(blocks) == inside.blocks else None

@@ -17,7 +17,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress, like
-from hivekeeper.steps.cut import holds_old_files
+from hivekeeper.steps.cut import find_blocks
 from hivekeeper.steps.join import NotJoinable, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
 
@@ -64,7 +64,7 @@ def _find_holder(run: Run, unit: PlannedUnit) -> FileInfo:
     """The file that has the old ones inside. Raises NotJoinable."""
     assert unit.inside is not None
     holder = run.files.stat(names.join(unit.live, unit.inside.file))
-    if holder is None or not holds_old_files(run, holder, unit.inside):
+    if holder is None or find_blocks(run, holder, unit.inside) is None:
         raise NotJoinable(f"{unit.inside.file}, which has the old files inside, was changed meanwhile")
     return holder
 

@@ -409,12 +409,15 @@ class FakeFiles:
 
         self._change("copy_part", [target], copy)
 
-    def cut(self, file: FileInfo, length: int) -> None:
+    def cut(self, file: FileInfo, length: int, blocks: Sequence[Block]) -> None:
         path = self.qualify(file.path)
 
         def cut() -> None:
-            if self._listed(file) is None:
+            node = self._listed(file)
+            if node is None:
                 raise SourceMissing(path)
+            if node.blocks != tuple(blocks):
+                raise NotPossible(f"{path}: somebody has written to it")
             self.namespace.cut(path, length)
 
         self._change("cut", [path], cut)

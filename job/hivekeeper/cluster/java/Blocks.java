@@ -41,16 +41,16 @@ public class Blocks {
       for (HdfsFileStatus status : part.getPartialListing()) {
         // In a listing of itself, a file's name is empty.
         String name = status.isEmptyLocalName() ? place.real.getName() : status.getLocalName();
-        if (status instanceof HdfsLocatedFileStatus && status.getLen() < below) found.put(name, blocks((HdfsLocatedFileStatus) status));
+        if (status instanceof HdfsLocatedFileStatus && status.getLen() < below) found.put(name, blocks(((HdfsLocatedFileStatus) status).getLocatedBlocks()));
       }
       if (!part.hasMore()) return Json.write(found);
       after = part.getLastName();
     }
   }
 
-  private static List<Object> blocks(HdfsLocatedFileStatus file) {
+  private static List<Object> blocks(LocatedBlocks all) {
     List<Object> found = new ArrayList<Object>();
-    for (LocatedBlock located : file.getLocatedBlocks().getLocatedBlocks()) {
+    for (LocatedBlock located : all.getLocatedBlocks()) {
       LocatedBlock block = (LocatedBlock) located;
       found.add(new long[] {block.getBlock().getBlockId(), block.getBlock().getGenerationStamp(), block.getBlockSize()});
     }
@@ -76,8 +76,8 @@ public class Blocks {
     }
   }
 
-  /** By the file's id, so that no other file is cut that comes to its path. */
-  public void cut(String text, long fileId, long length) throws IOException {
+  /** By the file's id, so that no other file is cut that comes to its path, and only while it has these blocks, as `of` gives them. */
+  public void cut(String text, long fileId, long length, String expected) throws IOException {
     Place place = onHdfs(text);
     place.requireReal();
     DFSClient client = place.hdfs().getClient();
@@ -87,12 +87,24 @@ public class Blocks {
     String exact = new Path("/.reserved/.inodes/" + fileId).toUri().getPath();
     LocatedBlocks all = client.getLocatedBlocks(exact, 0, Long.MAX_VALUE);
     if (all.isUnderConstruction()) throw new UnsupportedOperationException(text + ": it is open");
+    if (!isSame(blocks(all), Json.readList(expected))) throw new UnsupportedOperationException(text + ": somebody has written to it");
     requireEdge(all, text, length);
     try {
       if (!client.truncate(exact, length)) throw new IOException(text + ": it is being cut inside a block");
     } catch (RemoteException refused) {
       throw explained(refused);
     }
+  }
+
+  private static boolean isSame(List<Object> blocks, List<Object> expected) {
+    boolean isSame = blocks.size() == expected.size();
+    for (int i = 0; isSame && i < blocks.size(); i++) {
+      long[] block = (long[]) blocks.get(i);
+      List other = (List) expected.get(i);
+      isSame = other.size() == block.length;
+      for (int k = 0; isSame && k < block.length; k++) isSame = ((Number) other.get(k)).longValue() == block[k];
+    }
+    return isSame;
   }
 
   /** Only between blocks it is one step, after which the file is closed. */
