@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Container, Iterator, List, NewType, Optional, Sequence, Tuple
 
 # ASCII digits only: `\d` matches digits of every script, and such a name would be read as one of ours.
+_RUN = r"[0-9]{8}t[0-9]{6}z-[0-9a-f]{4}"
 RUN = re.compile(r"(?P<time>[0-9]{8}t[0-9]{6}z)-(?P<salt>[0-9a-f]{4})")
 RUN_DIRECTORY = re.compile(rf"(?P<run>{RUN.pattern})(?:\.t(?P<taken>[1-9][0-9]*))?")
 # What a scheduler calls one execution: `0000012-260101-oozie-W@compact`, `%%ORDERID` as Control-M expands it.
@@ -21,10 +22,14 @@ RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
 TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file|beside)")
 # A file that a joined file took, while it waits in `ready` to have its place again.
 COPY = re.compile(r"copy(?P<nth>[0-9]+)")
+# Beside such copies: by which ids live is known again while they go back.
+BACK = re.compile(r"back-(?P<directory>[0-9]+)-(?P<witness>[0-9]+)")
 # The last part of a joined file while it waits in live.
 JOIN_TAIL = re.compile(rf"\.hivekeeper\.tail-(?P<run>{RUN.pattern})-(?P<nth>[1-9][0-9]*)")
 # What the name of a joined file has in it.
 _JOINED = re.compile(rf"-{RUN.pattern}-[1-9][0-9]*(\.|$)")
+# The same at the end of its stem, and what a file joined beside one has there.
+_JOINED_STEM = re.compile(rf"(?:-{{1,2}}{_RUN}-[1-9][0-9]*[-_]?)+$")
 CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")
 LOG_ENTRY = re.compile(r"(?P<version>[0-9]{20})\.json")
 CHECKPOINT = re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.json\.gz")
@@ -63,6 +68,8 @@ CATALOGUE = "hivekeeper.catalogue"
 # Limits of a name and a path, in characters; HDFS accepts 255 bytes (by default) and 8000 characters.
 MOST_NAME, MOST_PATH = 1024, 8000
 MOST_NAME_BYTES = 255
+# What later runs may need more than this one, for a number with more digits and for the name beside it.
+_ROOM_FOR_MARKS = 12
 UNIT_COLUMN = "__hivekeeper_unit"
 
 
@@ -95,6 +102,14 @@ def backup_place(directory: str, number: UnitNumber) -> str:
     return f"runs/{directory}/retired/{unit_directory(number)}"
 
 
+def unit_of_place(place: str) -> Optional[Tuple[RunId, UnitNumber]]:
+    """The run and the unit whose former live files backup_place puts there."""
+    _, _, below = place.partition("runs/")
+    directory, _, unit = below.partition("/retired/")
+    run, match = run_of(directory), UNIT.fullmatch(unit)
+    return (run, UnitNumber(int(match["number"]))) if run and match else None
+
+
 def join_tail(run: RunId, nth: int) -> str:
     """The hidden name in live of the last part of a run's nth joined file."""
     return f".{CONTROL[1:]}.tail-{run}-{nth}"
@@ -105,7 +120,7 @@ def joined_name(sources: Sequence[str], taken: Container[str], run: RunId, nth: 
 
     Who opens all that he listed, in the order of names or against it, meets a source that is gone before or after he opens the new file.
     """
-    return next((name for name in _joined_names(sources, run, nth) if name not in taken), None)
+    return min((name for name in _joined_names(sources, run, nth) if name not in taken), key=len, default=None)
 
 
 def may_be_joined(name: str) -> bool:
@@ -122,11 +137,9 @@ def joined_alone(source: str, taken: Container[str], run: RunId, nth: int) -> Op
     """A name for the file that a single one becomes, and one for a file without rows on its other side, so that it lies between two as
     well; None if there are none.
     """
-    for beside in _beside_names(source, run, nth):
-        name = joined_name([source, beside], taken, run, nth)
-        if name and beside not in taken:
-            return name, beside
-    return None
+    besides = [beside for beside in _beside_names(source, run, nth) if beside not in taken]
+    found = ((joined_name([source, beside], taken, run, nth), beside) for beside in besides)
+    return min(((name, beside) for name, beside in found if name), key=lambda both: len(both[0]), default=None)
 
 
 def is_beside_name(name: str, source: str, run: RunId, nth: int) -> bool:
@@ -135,11 +148,9 @@ def is_beside_name(name: str, source: str, run: RunId, nth: int) -> bool:
 
 
 def _beside_names(source: str, run: RunId, nth: int) -> Iterator[str]:
-    """Before and behind the name that a joined file gets from this source."""
-    for mark in (f"--{run}-{nth}", f"-{run}-{nth}-"):
-        name = mark.join(split_suffix(source))
-        if len(name.encode()) <= MOST_NAME_BYTES:
-            yield name
+    """Before and behind the name that a joined file gets from this source, with a suffix and without."""
+    for mark in (f"--{run}-{nth}", f"-{run}-{nth}-", f"-{run}-{nth}_"):
+        yield from _marked(source, mark, MOST_NAME_BYTES)
 
 
 def split_suffix(name: str) -> Tuple[str, str]:
@@ -150,8 +161,19 @@ def split_suffix(name: str) -> Tuple[str, str]:
 
 def _joined_names(sources: Sequence[str], run: RunId, nth: int) -> Iterator[str]:
     for source in sorted(sources):
-        name = f"-{run}-{nth}".join(split_suffix(source))
-        if min(sources) < name < max(sources) and len(name.encode()) <= MOST_NAME_BYTES:
+        for name in _marked(source, f"-{run}-{nth}", MOST_NAME_BYTES - _ROOM_FOR_MARKS):
+            if min(sources) < name < max(sources):
+                yield name
+
+
+def _marked(source: str, mark: str, most_bytes: int) -> Iterator[str]:
+    """A file's name with this mark, in place of those that earlier runs gave it, so that names do not grow; else behind them. None that is
+    too long.
+    """
+    stem, suffix = split_suffix(source)
+    for own in dict.fromkeys([_JOINED_STEM.sub("", stem), stem]):
+        name = f"{own}{mark}{suffix}"
+        if len(name.encode()) <= most_bytes:
             yield name
 
 

@@ -10,35 +10,27 @@ Deletes only copies of what is in live.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from typing import Dict, Mapping, Optional, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import SourceMissing
+from hivekeeper.ports import FilesUnavailable, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
-from hivekeeper.runlog.joins import Join, JoinedFile, length_of
+from hivekeeper.runlog.joins import Join, JoinedFile
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps.attributes import dress, like
 from hivekeeper.steps.checks import Checked, check_often
-from hivekeeper.steps.directory_exchange import move_file
 from hivekeeper.steps.exchange import Exchanged, Picture
+from hivekeeper.steps.put_back import PutBack
 from hivekeeper.steps.run_directory import Run, fenced, require_own_directory
+from hivekeeper.steps.unfinished import interrupted
 
 # Who lists live while it has both T and its sources, and opens T last, may read their rows twice. Few readers list and open all within
 # this time, but a run may stall.
 MOST_MS_BESIDE = 50
-
-
-@dataclass(frozen=True)
-class Part:
-    """Bytes of a joined file."""
-
-    begin: int
-    length: int
 
 
 @dataclass(frozen=True)
@@ -70,6 +62,20 @@ class ConcatExchange:
     def _taken(self, part: str) -> str:
         return self.run.paths.taken(self.unit.number, part)
 
+    def is_in(self, directory: str) -> bool:
+        """Whether a directory is the one that was at live's place: T is in it, or the tail while T waits to come; or T's copies wait to go
+        back there.
+        """
+        if self.certificate is None:
+            return False
+        files = self.run.files
+        found = files.stat(names.join(directory, self._join.file))
+        if found is not None:
+            return found.file_id == self._made.file_id
+        if files.stat(names.join(self._ready, self._join.file)) is not None:
+            return files.stat(names.join(directory, self._join.tail)) is not None
+        return self._put_back.is_from(directory)
+
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self._ready)
 
@@ -85,15 +91,20 @@ class ConcatExchange:
         if clock.monotonic_ms() - began_ms > MOST_MS_BESIDE:
             return Exchanged(Reason(Code.KEEPS_CHANGING, f"the file system needs more than {MOST_MS_BESIDE} ms for one rename"))
         files.concat(file, [*sources, *reversed(waiting)])
+        if files.stat(self.unit.live) is None:
+            # Recovery looks for it where the metastore has the partition then.
+            raise interrupted(self.run, self.unit, FilesUnavailable(f"{self.unit.live} is gone since its files were joined"), begun=True)
         if not self._is_wrong():
             return Exchanged(nothing_late=True)
-        self.put_back()
-        return Exchanged(Reason(Code.CHANGED_MEANWHILE, "a file was replaced while it was joined, or the result cannot be read"))
+        why = Reason(Code.CHANGED_MEANWHILE, "a file was replaced while it was joined, or the result cannot be read")
+        return Exchanged(why, aside=self.put_back())
 
     def picture(self) -> Picture:
         """Takes the tail away first, if it is in live. `incoming` with `left`: T is not what was planned."""
-        left = not self._is_withdrawn() and self._has_sources()
-        incoming = not left or self._is_wrong()
+        # What T took is set aside: `ready`, which tells about the tail, may be gone.
+        is_aside = self.certificate is not None and self._put_back.is_set_aside()
+        left = is_aside or (not self._is_withdrawn() and self._has_sources())
+        incoming = not left or is_aside or self._is_wrong()
         seen = self.run.files.look([self.unit.live])[self.unit.live]
         return Picture(left, (), incoming, seen.entries if seen.exists else None)
 
@@ -103,32 +114,34 @@ class ConcatExchange:
     def bring_in(self) -> None:
         raise AssertionError("the files of a join come in when the others leave, in one step")
 
-    def put_back(self) -> None:
+    def put_back(self) -> Tuple[ManifestFile, ...]:
         """Give each file that T took a file of its own again, under its old name; T goes when all are complete aside.
 
         For a few milliseconds their rows are absent: whoever replaced them does not do that in one step either.
         """
-        files, copies = self.run.files, self._ready
-        found = files.stat(self._in_live(self._join.file))
-        if found is not None and found.file_id == self._made.file_id:
-            for nth, part in self._find_parts(found).items():
-                copy = names.join(copies, f"copy{nth}")
-                files.delete_tree(copy)
-                files.copy_part(found, part.begin, part.length, copy)
-            dress(files, {copies: like(files, found)}, "try")
-            if not self._take(found.path, "file"):
-                return
-        for entry in files.look([copies])[copies].entries:
-            match = names.COPY.fullmatch(entry.name)
-            # If live is gone, somebody has removed all that was in it.
-            if match and files.stat(self.unit.live) is not None:
-                move_file(files, entry.path, self.unit.live, self._name_of(int(match["nth"])))
+        back, joined = self._put_back, self._find_own()
+        if joined is not None and not back.is_set_aside():
+            back.copy_out(joined)
+            if not self._take(joined.path, "file"):
+                # Whoever removed T has removed what it took, unless it went with its directory.
+                return () if self.run.files.stat(self.unit.live) else back.set_aside()
+        return back.give_back()
 
-    def _name_of(self, nth: int) -> str:
-        """The name that a file gets back; one of its own where it is not clear which one it is."""
-        if nth < len(self.unit.manifest):
-            return self.unit.manifest[nth].name
-        return f"-{nth}".join(names.split_suffix(self._join.file))
+    def keep_departed(self) -> Tuple[ManifestFile, ...]:
+        """The files that T took become a backup of the run; T, if it is in live, stays there."""
+        back, joined = self._put_back, self._find_own()
+        if joined is not None and not back.is_set_aside():
+            back.copy_out(joined)
+        return back.set_aside()
+
+    @property
+    def _put_back(self) -> PutBack:
+        return PutBack(self.run, self.unit, self._join, self._made, self._format)
+
+    def _find_own(self) -> Optional[FileInfo]:
+        """T, if it is in live."""
+        found = self.run.files.stat(self._in_live(self._join.file))
+        return found if found is not None and found.file_id == self._made.file_id else None
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:  # noqa: ARG002
         """Other files of live were never away."""
@@ -195,13 +208,13 @@ class ConcatExchange:
         """
         if self.run.files.stat(self._taken("file")) is not None:
             return True
-        found = self.run.files.stat(self._in_live(self._join.file))
-        if found is None or found.file_id != self._made.file_id:
+        found = self._find_own()
+        if found is None:
             return False
-        blocks, head, end = self._blocks(), self._made.head, self._made.end
-        if blocks[: len(head)] != head or blocks[-len(end) :] != end:
-            return False
-        return blocks != self._planned_blocks() or not self._shows_copy(found)
+        blocks, planned = self._blocks(), self._planned_blocks()
+        if blocks == planned:
+            return not self._shows_copy(found)
+        return blocks[: len(self._made.head)] == self._made.head and not is_changed_later(blocks, planned)
 
     def _shows_copy(self, file: FileInfo) -> bool:
         assert self.certificate is not None
@@ -213,32 +226,11 @@ class ConcatExchange:
     def _format(self) -> str:
         return eligibility.format_of(self.run.table.storage) or ""
 
-    def _find_parts(self, file: FileInfo) -> Mapping[int, Part]:
-        """Where in T the files are that it took, by their number in the manifest; by higher ones if it is not clear which is which."""
-        edges = find_edges(self._blocks(), self._made.head, self._join.blocks, self._made.end)
-        sure = {edge for edge, is_sure in edges.items() if is_sure}
-        bounds = sorted(sure.union(self.run.cluster.rows.find_starts(self._format, file, sorted(edges.keys() - sure))))
-        first = 0 if len(bounds) == len(self._join.blocks) + 1 else len(self._join.blocks)
-        return {first + nth: Part(begin, end - begin) for nth, (begin, end) in enumerate(zip(bounds, bounds[1:]))}
 
+def is_changed_later(blocks: Sequence[Block], planned: Sequence[Block]) -> bool:
+    """Whether somebody has written to a file, or cut it, that consisted of the planned blocks.
 
-def find_edges(blocks: Sequence[Block], head: Sequence[Block], sources: Sequence[Sequence[Block]], end: Sequence[Block]) -> Dict[int, bool]:
-    """The offsets of the edges between blocks in the middle of a joined file, and whether it is sure that a file begins or ends there.
-
-    A planned source is known by its blocks. Of what lies between these, only the first and the last edge is sure.
+    Only its end changes then: a block that is written to keeps its id. No concat makes it shorter, because it takes no empty file.
     """
-    waiting, at, position = deque(map(tuple, sources)), len(head), length_of(head)
-    last, edges = len(blocks) - len(end), {position: True}
-    while at < last:
-        known = next((number for number, source in enumerate(waiting) if tuple(blocks[at : at + len(source)]) == source), None)
-        if known is None:
-            position, at = position + blocks[at].length, at + 1
-            edges[position] = at == last
-            continue
-        source = waiting[known]
-        for _ in range(known + 1):
-            waiting.popleft()
-        edges[position] = True
-        position, at = position + length_of(source), at + len(source)
-        edges[position] = True
-    return edges
+    same = min(len(blocks), len(planned))
+    return blocks[: same - 1] == planned[: same - 1] and [block.id for block in blocks[same - 1 : same]] == [planned[same - 1].id]

@@ -17,6 +17,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import manifests
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.checks import Checked, can_tell_alone, check_often, look_at_leaving
 from hivekeeper.steps.exchange import Exchanged, Picture
@@ -95,9 +96,13 @@ class DirectoryExchange:
     def bring_in(self) -> None:
         self._bring(self.incoming)
 
-    def put_back(self) -> None:
+    def put_back(self) -> Tuple[ManifestFile, ...]:
         merge_recreated(self.run, self.unit, self.left)
         self._bring(self.left, with_recreated=True)
+        return ()
+
+    def keep_departed(self) -> Tuple[ManifestFile, ...]:
+        return self.unit.manifest
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         entries = self.run.files.look([self.left])[self.left].entries

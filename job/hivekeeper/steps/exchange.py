@@ -15,9 +15,11 @@ from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked
+from hivekeeper.steps.places import ADVICE
 from hivekeeper.steps.run_directory import Run
 from hivekeeper.steps.unfinished import MOST_TRIES, interrupted, needs_investigation, require_answers
 
@@ -41,10 +43,12 @@ class Exchanged:
     """What step 5 did: the new files are live, or `why` says why the old ones are live again.
 
     `nothing_late`: it is certain that no file came to the old ones since the snapshot, and that nobody re-created live in between.
+    `aside`: those of the old ones that cannot go back to live, see `Means.put_back`.
     """
 
     why: Optional[Reason] = None
     nothing_late: bool = False
+    aside: Tuple[ManifestFile, ...] = ()
 
 
 class Means(Protocol):
@@ -68,8 +72,14 @@ class Means(Protocol):
     def bring_in(self) -> None:
         """The second half of step 5, for recovery: anything written in between is set aside, never overwritten."""
 
-    def put_back(self) -> None:
-        """Make the old files live again, together with what a writer put in their place meanwhile."""
+    def put_back(self) -> Tuple[ManifestFile, ...]:
+        """Make the old files live again, together with what a writer put in their place meanwhile.
+
+        Returns those that do not belong there any more; they are a backup of this run then.
+        """
+
+    def keep_departed(self) -> Tuple[ManifestFile, ...]:
+        """Make a backup of this run of the files that left live, without touching live; returns them."""
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         """Step 6: move files that arrived during the exchange to live; returns their names there."""
@@ -124,6 +134,8 @@ def carry_out(exchange: Exchange) -> UnitResult:
         done = exchange.means.exchange(checked)
         # Live is never away while files of it are joined.
         why, gap_ms = done.why, clock.monotonic_ms() - began if exchange.unit.join is None else None
+        if why and done.aside:
+            return _keep_aside(exchange, done.aside, Outcome.MISPLACED, _why_aside(exchange, done.aside, why))
         return _end_cancelled(exchange, Outcome.PUT_BACK, why, gap_ms) if why else _finish(exchange, gap_ms, done.nothing_late)
     except FilesError as error:
         # It is unknown whether the change happened; the location of the files shows it.
@@ -147,14 +159,26 @@ def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult
     Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left.
     """
     picture = exchange.means.picture()
-    if picture.incoming or not picture.left:
-        exchange.cancel()
     if not picture.left:
+        exchange.cancel()
         return UnitResult(exchange.unit, exchange.words.cancelled, why=why)
     if not picture.incoming:
         return UnitResult(exchange.unit, outcome, exchange.certificate, why=why, has_backup=True)
-    # Nothing replaced them, and the backup claimed by a rollback is a backup again.
-    return UnitResult(replace(exchange.unit, backup=None, expected=(), digest=None), outcome, why=why, has_backup=True)
+    aside = exchange.means.keep_departed()
+    return _keep_aside(exchange, aside, outcome, why) if aside else UnitResult(exchange.unit, exchange.words.cancelled, why=why)
+
+
+def _keep_aside(exchange: Exchange, files: Tuple[ManifestFile, ...], outcome: Outcome, why: Reason) -> UnitResult:
+    """End an exchange with these old files as a backup that nothing replaced; what a rollback had claimed is a backup again."""
+    exchange.cancel()
+    unit = replace(exchange.unit, manifest=files, backup=None, expected=(), digest=None, join=None, inside=None)
+    return UnitResult(unit, outcome, why=why, has_backup=True)
+
+
+def _why_aside(exchange: Exchange, files: Sequence[ManifestFile], why: Reason) -> Reason:
+    place = exchange.run.paths.unit("retired", exchange.unit.number)
+    what = f"{why.what}; {len(files)} files did not go back, because live was replaced or moved before, or it is not clear what they are"
+    return Reason(why.code, f"{what}: they are in {place}", ADVICE)
 
 
 def _settle(exchange: Exchange, cause: Reason, cancelled: Outcome, tries: int = 0) -> UnitResult:
@@ -180,7 +204,9 @@ def _take(exchange: Exchange, move: Move, picture: Picture, cause: Reason, cance
     if move is Move.DECIDE:
         why = manifests.judge(exchange.unit.manifest, picture.departed).why
         if why:
-            exchange.means.put_back()
+            aside = exchange.means.put_back()
+            if aside:
+                return _keep_aside(exchange, aside, Outcome.MISPLACED, _why_aside(exchange, aside, why))
             return _end_cancelled(exchange, Outcome.PUT_BACK, why)
         exchange.means.bring_in()
     return _finish(exchange)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
@@ -94,6 +94,25 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
         else:
             changed[unit.number] = _why_missing(vacant)
     return Places(changed, renamed)
+
+
+def find_moved(run: Run, units: Sequence[PlannedUnit], is_in: Callable[[PlannedUnit, str], bool]) -> Dict[UnitNumber, Unit]:
+    """The partitions that units of an interrupted run are now, because their directories were moved with what the run had put there.
+
+    `is_in` tells whether a directory holds that. Takes a call for each partition of the table, unless the metastore still knows the name.
+    """
+    table, why = _find_table(run) if units else (None, None)
+    if table is None or why:
+        return {}
+    every = run.cluster.metastore.partitions(table)
+    by_place = dict(zip(qualify_all(run.files, table, every), every))
+    found: Dict[UnitNumber, Unit] = {}
+    for unit in units:
+        same = [place for place, partition in by_place.items() if partition.name == unit.name]
+        place = next((place for place in same or by_place if place != unit.live and is_in(unit, place)), None)
+        if place is not None:
+            found[unit.number] = replace(_unit_of(table, by_place[place], unit), live=place)
+    return found
 
 
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:

@@ -37,6 +37,7 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.cleanup import AskLives
+from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
@@ -162,27 +163,34 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
 def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     """Finish the run of a table that was dropped and created again; nothing in the new table's directory is touched.
 
-    The entry is about the former table. Late files of its backups stay in them.
+    The entry is about the former table. Late files of its backups stay in them, and old files inside a file that is the new table's now.
     """
     why = Reason(Code.TABLE_CREATED_AGAIN, "the table was dropped and created again while the run was interrupted")
     if plan.operation in EXCHANGES:
         describe = _find_describer(run, plan)
         units = _settle_units(run, plan, lambda unit: _leave_aside(run, describe(unit), Outcome.MISPLACED, why))
     else:
-        plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
+        plan = replace(plan, units=tuple(replace(unit, expected=(), inside=None) for unit in plan.units))
         units = _settle_units(run, plan, _find_settler(run, plan))
     finish.record_run(replace(run, table=plan.table), plan, units, {}, by)
     return tuple(units)
 
 
 def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
-    """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live."""
+    """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live; and those whose
+    directories were moved while files were joined there where these are now.
+    """
     if plan.operation not in EXCHANGES:
         return settle
     found = places.ask(run, plan.units)
     aside, describe = places.judge_outage(run, found.changed), _find_describer(run, plan)
+    certificates = store.read_certificates(run.cluster, run.paths)
+    joined = [unit for unit in plan.units if unit.join and unit.number in found.changed]
+    moved = places.find_moved(run, joined, lambda unit, place: ConcatExchange(run, unit, certificates.get(unit.number)).is_in(place))
 
     def settle_one(unit: PlannedUnit) -> UnitResult:
+        if unit.number in moved:
+            return settle(replace(unit, unit=moved[unit.number]))
         if unit.number not in aside:
             return settle(unit)
         return _leave_aside(run, describe(unit), aside[unit.number], found.changed[unit.number])

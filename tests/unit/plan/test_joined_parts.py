@@ -1,0 +1,71 @@
+"""What a joined file took, by its blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper.model import Block
+from hivekeeper.plan.joined_parts import Part, find_parts
+
+HEAD, TAIL = (Block(1, 1, 10), Block(2, 1, 5)), (Block(9, 1, 3),)
+ONE, TWO, THREE = (Block(11, 1, 100),), (Block(21, 1, 100), Block(22, 1, 50)), (Block(31, 1, 70),)
+STRANGE, STRANGER, STRANGEST = Block(41, 1, 7), Block(42, 1, 8), Block(43, 1, 9)
+
+
+def parts(*middle, starts=None, end=TAIL):
+    """(length, which planned file it is, under whose name it was taken) of each part, in order."""
+    asked = []
+
+    def find_starts(offsets):
+        asked.append(list(offsets))
+        return [offset for offset in offsets if offset in starts]
+
+    found = find_parts((*HEAD, *middle, *end), HEAD, [ONE, TWO, THREE, TAIL], find_starts)
+    # They lie one behind the other.
+    assert [part.begin for part in found] == [15 + sum(part.length for part in found[:nth]) for nth in range(len(found))]
+    assert starts is not None or not asked
+    return [(part.length, part.planned, part.nth) for part in found]
+
+
+def test_planned_files_are_known_by_their_blocks():
+    assert parts(*ONE, *TWO, *THREE) == [(100, 0, 0), (150, 1, 1), (70, 2, 2), (3, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("middle", "expected"),
+    [
+        ((STRANGE, *TWO, *THREE), [(7, None, 0), (150, 1, 1), (70, 2, 2), (3, 3, 3)]),
+        ((*ONE, STRANGE, *THREE), [(100, 0, 0), (7, None, 1), (70, 2, 2), (3, 3, 3)]),
+        ((*ONE, *TWO, STRANGE), [(100, 0, 0), (150, 1, 1), (7, None, 2), (3, 3, 3)]),
+        ((STRANGE, *TWO, STRANGER), [(7, None, 0), (150, 1, 1), (8, None, 2), (3, 3, 3)]),
+        # A file of several blocks, as one that was joined itself: no name stands for more than one file.
+        ((*ONE, STRANGE, STRANGER, STRANGEST, *THREE), [(100, 0, 0), (24, None, 1), (70, 2, 2), (3, 3, 3)]),
+        # Written to again: it is another file now.
+        ((*ONE, TWO[0], Block(22, 2, 60), *THREE), [(100, 0, 0), (160, None, 1), (70, 2, 2), (3, 3, 3)]),
+        # Under one another's names.
+        ((*THREE, *TWO, *ONE), [(70, 2, 0), (150, 1, 1), (100, 0, 2), (3, 3, 3)]),
+    ],
+)
+def test_where_one_file_is_strange_it_is_all_that_lies_between_the_others(middle, expected):
+    assert parts(*middle) == expected
+
+
+def test_strange_files_beside_one_another_are_told_by_where_files_begin():
+    assert parts(STRANGE, STRANGER, *THREE, starts={22}) == [(7, None, 0), (8, None, 1), (70, 2, 2), (3, 3, 3)]
+    assert parts(STRANGE, STRANGER, STRANGEST, starts={30}) == [(24, None, None), (3, 3, 3)]
+    assert parts(STRANGE, STRANGER, STRANGEST, starts={22, 30}) == [(7, None, 0), (8, None, 1), (9, None, 2), (3, 3, 3)]
+
+
+@pytest.mark.parametrize("starts", [set(), {22, 30}])
+def test_strange_files_stay_together_if_it_is_not_clear_where_one_ends(starts):
+    """Fewer begin there than were taken, or more, because one of them is a joined file."""
+    assert parts(STRANGE, STRANGER, STRANGEST, *THREE, starts=starts) == [(24, None, None), (70, 2, 2), (3, 3, 3)]
+
+
+def test_a_strange_end_is_a_file_like_the_others():
+    assert parts(*ONE, *TWO, *THREE, end=(STRANGE,)) == [(100, 0, 0), (150, 1, 1), (70, 2, 2), (7, None, 3)]
+
+
+def test_bytes_that_no_name_stands_for_belong_to_none():
+    assert parts(STRANGE, *ONE, STRANGER, *TWO, *THREE)[0] == (7, None, None)
+    assert find_parts((*HEAD, *ONE), HEAD, [ONE, TWO, TAIL], list) == (Part(15, 100, 0, 0),)

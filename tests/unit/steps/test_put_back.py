@@ -1,0 +1,254 @@
+"""What a joined file took because it had replaced a source gets its place again, or stays as a backup: no row is lost or comes twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.codes import Exit
+from support.desk import outcomes
+from support.fakes.rows import DataFile
+from support.joined_desk import (
+    ALL,
+    SMALL,
+    a_desk,
+    at,
+    create_again,
+    files_of,
+    joined_path,
+    kill_in_put_back,
+    manage,
+    move_partition,
+    rename_partition,
+    replace_one,
+    rows,
+    rows_anywhere,
+    rows_by_file,
+)
+
+REPLACED = sorted([SMALL[0], "new", SMALL[2], "large"])
+JOINED = "part-00001-20260101t020000z-0000-2.parquet"
+TAIL = names.join_tail("20260101t020000z-0000", 2)
+
+
+@pytest.fixture
+def desk():
+    return a_desk()
+
+
+def set_aside(desk):
+    """The rows in backups of the log, by name of the file there."""
+    found = {}
+    for effect in desk.log().standing:
+        for file in effect.before if effect.inside is None else ():
+            path = names.join(desk.control.top, effect.place, file.name)
+            assert (desk.world.files.stat(path).file_id, desk.world.files.stat(path).length) == (file.file_id, file.length)
+            found[file.name] = desk.world.files.content(path).rows
+    return found
+
+
+@pytest.mark.parametrize("numbers", [[0], [1], [2], [0, 1], [0, 1, 2]])
+def test_files_that_replaced_joined_ones_since_the_check_get_their_own_back(desk, numbers):
+    at(desk, ["concat", "/dt=1/part"], lambda: [replace_one(desk, f"part-0000{number}.parquet") for number in numbers])
+    assert outcomes(desk.compact())["dt=1"] == "put-back"
+    assert rows_by_file(desk, "dt=1") == {
+        "large.parquet": ("large",),
+        **{f"part-0000{n}.parquet": ("new",) if n in numbers else (ALL[n],) for n in range(3)},
+    }
+    assert desk.run_directories() == []
+    # With the rights of the others, not those of a copy that nobody may see yet.
+    entries = desk.world.files.look([desk.live("dt=1")])[desk.live("dt=1")].entries
+    assert len({(entry.mode, entry.owner, entry.group) for entry in entries}) == 1
+
+
+def test_a_name_that_is_taken_again_by_then_is_left(desk):
+    def replace_and_add():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/copy1", "/dt=1/part-00001"], lambda: desk.append("dt=1", "part-00001"))
+
+    at(desk, ["concat", "/dt=1/part"], replace_and_add)
+    assert outcomes(desk.compact())["dt=1"] == "put-back"
+    assert rows_by_file(desk, "dt=1")["part-00001.parquet"] == ("part-00001",)
+    assert rows_by_file(desk, "dt=1")["part-00001-late1.parquet"] == ("new",)
+
+
+def test_a_strange_file_that_comes_to_the_name_of_the_joined_one_is_left(desk):
+    kill_in_put_back(desk, ["rename_exact", "/copy1"], desk.compact)
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/{JOINED}", DataFile(("strange",)), 5)
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk) == sorted([*REPLACED, "strange"])
+
+
+def test_what_an_overwriter_deletes_during_a_put_back_stays_deleted(desk):
+    def overwrite():
+        for path in desk.world.files.contents(desk.live("dt=1")):
+            desk.world.files.writer.delete(path)
+        desk.append("dt=1", "overwriter")
+
+    def replace_then_overwrite():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/taken/u00002.file"], overwrite)
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_overwrite)
+    desk.compact()
+    assert rows(desk) == ["overwriter"]
+
+
+def test_a_file_that_was_joined_itself_is_one_file(desk):
+    """Its own parts begin like files."""
+    desk.compact(where="dt = '2'")
+    (other,) = rows_by_file(desk, "dt=2")
+    length, of_other = files_of(desk, "dt=2")[other]
+    path = f"{desk.live('dt=1')}/part-00001.parquet"
+
+    def put_it_there():
+        desk.world.files.writer.delete(path)
+        desk.world.files.writer.rename_into(f"{desk.live('dt=2')}/{other}", path)
+
+    at(desk, ["concat", "/dt=1/part"], put_it_there)
+    assert outcomes(desk.compact(where="dt = '1'"))["dt=1"] == "put-back"
+    assert files_of(desk)["part-00001.parquet"] == (length, of_other)
+    assert sorted(files_of(desk)) == ["large.parquet", *(f"part-0000{n}.parquet" for n in range(3))]
+
+
+def test_files_that_cannot_be_told_from_one_another_are_set_aside_in_one_piece(desk, monkeypatch):
+    monkeypatch.setattr(type(desk.world.rows), "find_starts", lambda *_: ())
+    at(desk, ["concat", "/dt=1/part"], lambda: [replace_one(desk, f"part-0000{n}.parquet", f"new{n}") for n in (0, 1)])
+    result = desk.compact(where="dt = '1'")
+    assert (outcomes(result), result.code) == ({"dt=1": "misplaced"}, Exit.INVESTIGATE)
+    assert rows_by_file(desk) == {"large.parquet": ("large",), "part-00002.parquet": (SMALL[2],)}
+    (effect,) = desk.log().standing
+    assert [file.length for file in effect.before] == [2 * 777]
+
+
+def test_a_tail_that_somebody_replaced_does_not_hide_the_sources(desk):
+    def replace_tail():
+        desk.world.files.writer.delete(f"{desk.live('dt=1')}/{TAIL}")
+        desk.world.files.writer.add(f"{desk.live('dt=1')}/{TAIL}", DataFile(("strange",)), 333)
+
+    at(desk, ["concat", "/dt=1/part"], replace_tail)
+    assert outcomes(desk.compact())["dt=1"] == "put-back"
+    assert rows(desk) == sorted([*ALL, "strange"])
+    assert desk.run_directories() == []
+
+
+# ---- killed, and what has become of live in the outage
+
+
+@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "/taken/"], ["rename_exact", "/copy0"], ["rename_exact", "/copy2"]])
+@pytest.mark.parametrize("change", [rename_partition, move_partition])
+def test_what_was_taken_goes_back_where_its_directory_was_moved(desk, words, change):
+    manage(desk)
+    kill_in_put_back(desk, words, lambda: desk.compact(where="dt = '1'"))
+    change(desk)
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk, "dt=9" if change is rename_partition else "moved") == REPLACED
+    assert desk.run_directories() == []
+
+
+@pytest.mark.parametrize("words", [["rename_exact", "/ready/u00001/part"], ["concat", "/dt=1/part"]])
+@pytest.mark.parametrize("change", [rename_partition, move_partition])
+def test_no_file_without_rows_stays_where_a_directory_was_moved(desk, words, change):
+    manage(desk)
+    desk.kill_before(words, lambda: desk.compact(where="dt = '1'"))
+    change(desk)
+    assert desk.recover().code is Exit.DONE
+    found = rows_by_file(desk, "dt=9" if change is rename_partition else "moved")
+    assert sorted(found) == ["large.parquet", *(f"part-0000{n}.parquet" for n in range(3))]
+
+
+@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "/taken/"], ["rename_exact", "/copy0"], ["rename_exact", "/copy2"]])
+def test_nothing_moves_in_a_table_that_was_created_again(desk, words):
+    kill_in_put_back(desk, words, lambda: desk.compact(where="dt = '1'"))
+    create_again(desk)
+    before = files_of(desk)
+    desk.recover()
+    assert files_of(desk) == before
+    assert set(REPLACED) <= {*rows(desk), *(row for of_file in set_aside(desk).values() for row in of_file)}
+    desk.cleanup()
+    assert set(REPLACED) <= set(rows_anywhere(desk))
+
+
+@pytest.mark.parametrize("change", [create_again, rename_partition, move_partition])
+def test_what_a_rollback_took_is_kept_too(desk, change):
+    if change is rename_partition:
+        manage(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    joined = names.base(joined_path(desk))
+    kill_in_put_back(desk, ["rename_exact", "/copy0"], lambda: desk.rollback(where="dt = '1'"), joined)
+    change(desk)
+    desk.recover()
+    if change is create_again:
+        assert list(set_aside(desk).values()) == [("new",)]
+    else:
+        assert rows(desk, "dt=9" if change is rename_partition else "moved") == ["large", "new"]
+    desk.cleanup(former=True)
+    assert "new" in rows_anywhere(desk)
+
+
+@pytest.mark.parametrize("change", [rename_partition, move_partition])
+def test_a_directory_that_moves_during_a_put_back_loses_nothing(desk, change):
+    """Nobody is killed."""
+    manage(desk)
+
+    def replace_then_move():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/copy1"], lambda: change(desk))
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_move)
+    assert outcomes(desk.compact(where="dt = '1'"))["dt=1"] == "misplaced"
+    assert set_aside(desk) == {"part-00001.parquet": ("new",), "part-00002.parquet": (SMALL[2],)}
+    assert desk.log().pinned == {desk.runs[0]}
+    # With the rights of the table's own directory, so that an operator who may read that can put them back.
+    (place,) = {names.join(desk.control.top, effect.place) for effect in desk.log().standing}
+    assert desk.world.files.stat(place).mode == 0o755
+
+
+def test_what_an_overwriter_finds_during_a_put_back_never_comes_back(desk):
+    """T is aside, one copy is back, the others are not; somebody overwrites the partition; then recovery."""
+    for words in (["rename_exact", "/copy0"], ["rename_exact", "/copy1"]):
+        desk = a_desk()
+        kill_in_put_back(desk, words, desk.compact)
+        desk.world.files.writer.overwrite(desk.live("dt=1"), {"over.parquet": DataFile(("over",))})
+        desk.world.files.namespace.advance(3_600_000)
+        assert desk.recover().code is Exit.INVESTIGATE
+        assert rows(desk) == ["over"]
+        assert set_aside(desk)["part-00001.parquet"] == ("new",)
+
+
+@pytest.mark.parametrize("add", [True, False], ids=["with another file in it", "empty"])
+def test_where_nothing_lay_beside_the_joined_file_the_first_copy_is_the_witness(add):
+    """A file that came to an empty directory may be an overwriter's."""
+    desk = a_desk()
+    desk.world.files.writer.delete(f"{desk.live('dt=1')}/large.parquet")
+    desk.world.files.namespace.advance(3_600_000)
+    kill_in_put_back(desk, ["rename_exact", "/copy0"], desk.compact)
+    if add:
+        desk.append("dt=1", "over")
+    desk.recover()
+    assert rows(desk) == (["over"] if add else [SMALL[0], SMALL[2], "new"])
+    kept = [row for of_file in set_aside(desk).values() for row in of_file]
+    assert sorted(kept) == (sorted([SMALL[0], "new", SMALL[2]]) if add else [])
+
+
+def test_an_appender_during_a_put_back_changes_nothing(desk):
+    kill_in_put_back(desk, ["rename_exact", "/copy1"], desk.compact)
+    desk.append("dt=1", "appended")
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk) == sorted([*REPLACED, "appended"])
+    assert desk.log().standing == () or {effect.partition for effect in desk.log().standing} == {"dt=2"}
+
+
+@pytest.mark.parametrize("words", [["make_directory", "/retired/u"], ["rename_exact", "/copy1", "/retired/"], ["entry.json"]])
+def test_setting_aside_is_finished_by_the_next_and_never_turned_round(words):
+    """Killed once in the put-back and again in its recovery."""
+    desk = a_desk()
+    kill_in_put_back(desk, ["rename_exact", "/copy0"], lambda: desk.compact(where="dt = '1'"))
+    path, rest = f"{desk.live('dt=1')}/large.parquet", DataFile(("large",))
+    desk.world.files.writer.delete(path)
+    desk.kill_before(words, desk.recover)
+    desk.world.files.writer.add(path, rest, 100 << 20)
+    desk.recover()
+    assert rows(desk) == ["large"]
+    assert sorted(set_aside(desk)) == [f"part-0000{n}.parquet" for n in range(3)]
