@@ -136,6 +136,11 @@ class Reader:
             raise Untrusted("its details are expired")
         files, tombstones = dict(self.base[0]), dict(self.base[1])
         for action in (action for actions in self.entries[self.expired : version + 1] for action in actions):
+            for unit in action["commitInfo"]["units"] if "commitInfo" in action else ():
+                if unit["place"] and unit["backup"]:
+                    run, number = re.escape(unit["backup"]["run"]), unit["backup"]["unit"]
+                    undone = re.compile(rf"runs/{run}(\.t[0-9]+)?/retired/u{number:05d}/")
+                    tombstones = {path: told for path, told in tombstones.items() if not undone.match(told[1])}
             if "remove" in action:
                 files.pop(action["remove"]["path"], None)
                 tombstones[action["remove"]["path"]] = action["remove"]["size"], action["remove"]["retired"]

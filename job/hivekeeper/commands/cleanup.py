@@ -153,18 +153,22 @@ def carry_out(
 
 
 def plan_cleanup(context: Context, table: Table, history: History, verdicts: Iterable[Verdict], lives: Mapping[str, str]) -> RunPlan:
-    """What to discard, oldest first. Late files may move to live only if live is still the unit's and holds the newest run's files."""
+    """What to discard, oldest first, but what is inside a file of another backup after that. Late files may move to live only if live is
+    still the unit's and holds the newest run's files.
+    """
     newest: Mapping[str, Effect] = {effect.partition: effect for effect in history.effects}
-    verdicts = tuple(verdicts)
+    verdicts, holders = tuple(verdicts), retention.find_holders(history)
     units: List[PlannedUnit] = []
-    for effect in (effect for verdict in verdicts for effect in verdict.going):
+    for effect in sorted((effect for verdict in verdicts for effect in verdict.going), key=lambda effect: effect.key in holders):
         values = tuple(quoting.partition_values(effect.partition).values()) if effect.partition else ()
         unit = Unit(table.full_name, effect.partition, values, absolute(effect.live, table.location), table.storage)
         last = newest[effect.partition]
         is_its_own = last.table_id == table_id(table) and last.live == effect.live and lives.get(effect.partition) == unit.live
         expected = last.after if is_its_own and effect.inside is None else ()
         place, number = BackupPlace(effect.run, effect.number, effect.place), UnitNumber(len(units) + 1)
-        units.append(PlannedUnit(number, unit, effect.before, (), place, expected, inside=effect.inside))
+        # A file that a former table left is this one's now: it keeps what is inside.
+        inside = effect.inside if effect.table_id == table_id(table) else None
+        units.append(PlannedUnit(number, unit, effect.before, (), place, expected, inside=inside))
     records = tuple(verdict.backup.directory for verdict in verdicts if verdict.record_goes)
     discard = context.settings_for(table.full_name).discard
     return RunPlan(context.run, CLEANUP, table, tuple(units), discard=discard, records=records, run_key=context.run_key)

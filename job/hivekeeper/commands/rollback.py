@@ -89,7 +89,7 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     joined = {(units[name].live, one.inside.file) for name, chain in chains.items() if name in units for one in chain if one.inside}
     paths = [names.join(live, file) for live, file in sorted(joined) if live in unmoved]
     blocks = {path: cluster.files.blocks(path).get(names.base(path), ()) for path in paths}
-    around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks)
+    around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)
     undoing = plan_undoing(chains, units, around)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})

@@ -28,7 +28,8 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import LogEntry, UnitResult, longest_line, table_id
 from hivekeeper.runlog.history import Effect, History, LoggedRun
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.joins import Inside
+from hivekeeper.runlog.manifests import FileKey, ManifestFile
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
 from hivekeeper.runlog.strict import MOST_LINE
@@ -78,7 +79,7 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
         outcomes += [outcome] if outcome else []
         comparable += [] if outcome else [subject]
     with timed(cluster, Step.COMPARE):
-        found, read = compare(cluster, table, control, comparable, units, level)
+        found, read = compare(cluster, table, control, comparable, units, level, history.cut)
     outcomes += found
     done = TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
     if level == COUNT or context.settings_for(table.full_name).cleanup_requires != VERIFIED:
@@ -128,16 +129,25 @@ def refuse_unfinished(cluster: Cluster, table: Table, control: ControlPaths, his
 
 
 def compare(
-    cluster: Cluster, table: Table, control: ControlPaths, subjects: List[Subject], units: Mapping[str, Unit], level: str
+    cluster: Cluster,
+    table: Table,
+    control: ControlPaths,
+    subjects: List[Subject],
+    units: Mapping[str, Unit],
+    level: str,
+    cut: Mapping[str, Mapping[FileKey, Inside]],
 ) -> Tuple[List[UnitOutcome], List[Subject]]:
     """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
-    were themselves compared.
+    were themselves compared. `cut`: the log's, `History.cut`.
     """
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
     seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
-    proofs = {
-        one.partition: plan_proof(one.manifest, one.effects, seen[units[one.partition].live], seen, places.__getitem__) for one in subjects
-    }
+
+    def prove(one: Subject) -> Proof:
+        live = seen[units[one.partition].live]
+        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, cut.get(one.partition, {}))
+
+    proofs = {one.partition: prove(one) for one in subjects}
     compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)
     read = [replace(one, effects=_effects_read(one, proofs[one.partition], level)) for one in subjects]
     return [_outcome(subject, proofs[subject.partition], compared[subject.partition]) for subject in subjects], read

@@ -127,7 +127,7 @@ def judge_backups(history: History, settings: Settings, now_ms: int) -> Tuple[Ve
     """One verdict for each backup of the log, oldest first."""
     backups, rules = list_backups(history), _Rules(history, settings, now_ms)
     why_stay = {effect.key: rules.why_stay(backup, effect) for backup in backups for effect in backup.effects}
-    _keep_what_rollbacks_need(history, why_stay)
+    _keep_what_others_need(history, why_stay)
     records = [backup.version for backup in reversed(backups) if backup.is_record]
     return tuple(
         _judge_record(backup, rules, records.index(backup.version)) if backup.is_record else _judge_units(backup, rules, why_stay)
@@ -152,6 +152,20 @@ def _verdict(backup: Backup, going: Tuple[Effect, ...], staying: Tuple[Tuple[Eff
     return Verdict(backup, why_go, going, staying)
 
 
+class _Ranks:
+    """Counts the old versions of a unit from the newest on. The sets of files that one run joined are one version."""
+
+    def __init__(self) -> None:
+        self._rank = -1
+        self._joined_by: Optional[RunId] = None
+
+    def next_of(self, effect: Effect) -> int:
+        if effect.inside is None or effect.run != self._joined_by:
+            self._rank += 1
+        self._joined_by = effect.run if effect.inside else None
+        return self._rank
+
+
 class _Rules:
     """The rules of a table's settings, applied to its log."""
 
@@ -160,37 +174,28 @@ class _Rules:
         runs = sorted({effect.version for effect in history.effects}, reverse=True)
         self._rank_of_run = {version: rank for rank, version in enumerate(runs)}
         self._rank_in_unit: Dict[UnitKey, int] = {}
-        newer: Dict[Tuple[str, str], int] = {}
+        ranks: Dict[Tuple[str, str], _Ranks] = {}
         for effect in sorted(history.standing, key=lambda effect: (-effect.version, -effect.number)):
             # Those of a table that was dropped and created again since may be the only copy of its rows.
             unit = effect.table_id, effect.partition
-            self._rank_in_unit[effect.key] = newer.setdefault(unit, 0)
-            newer[unit] += 1
+            self._rank_in_unit[effect.key] = ranks.setdefault(unit, _Ranks()).next_of(effect)
         self._rank_apart_from_rollbacks(history)
         quarantined = find_quarantined(history, history.table_id, settings, now_ms)
         self._verified = history.verified
-        self._holders = (
-            {(effect.partition, file.name, file.length): effect.run for effect in history.standing for file in effect.before}
-            if history.joined
-            else {}
-        )
         self._quarantined = frozenset(one.streak.partition for one in quarantined)
 
     def _rank_apart_from_rollbacks(self, history: History) -> None:
         """What a rollback took out of live is newer than the old files of the runs still in force, and must not take their places."""
         for stack in read_stacks(history, history.table_id).values():
             for effects in (stack.done, stack.undone):
-                standing = [effect.key for effect in reversed(effects) if effect.key in self._rank_in_unit]
-                for rank, key in enumerate(standing):
-                    self._rank_in_unit[key] = min(rank, self._rank_in_unit[key])
+                ranks = _Ranks()
+                for effect in (effect for effect in reversed(effects) if effect.key in self._rank_in_unit):
+                    self._rank_in_unit[effect.key] = min(ranks.next_of(effect), self._rank_in_unit[effect.key])
 
     def why_stay(self, backup: Backup, effect: Effect) -> Optional[Reason]:
         """Why the old files of one unit stay; None if no rule keeps them."""
         if effect.partition in self._quarantined:
             return Reason(Code.UNIT_IN_QUARANTINE, "the compaction of its unit keeps failing: the unit is in quarantine")
-        holder = self._holders.get((effect.partition, effect.inside.file, effect.inside.length)) if effect.inside else None
-        if holder:
-            return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {holder}")
         rank = self._rank_in_unit[effect.key]
         if rank == 0 and self.settings.cleanup_requires == VERIFIED and effect.key not in self._verified:
             return Reason(
@@ -233,6 +238,25 @@ class _Rules:
 
 def _newest(versions: int) -> str:
     return "the newest" if versions == 1 else f"one of the {versions} newest"
+
+
+def find_holders(history: History) -> Mapping[UnitKey, Effect]:
+    """The effects whose old files are inside a file that is in the backup of another effect now, each with that one."""
+    joined = [effect for effects in history.joined.values() for effect in effects]
+    if not joined:
+        return {}
+    at = {(effect.partition, file.name, file.length): effect for effect in history.standing for file in effect.before}
+    found = {effect.key: at.get((effect.partition, effect.inside.file, effect.inside.length)) for effect in joined if effect.inside}
+    return {key: holder for key, holder in found.items() if holder}
+
+
+def _keep_what_others_need(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:
+    """Keep what a rollback to a backup that stays has to undo first, and what lies in such a backup: it goes with that, not before."""
+    _keep_what_rollbacks_need(history, why_stay)
+    for key, holder in find_holders(history).items():
+        if key in why_stay and why_stay.get(holder.key):
+            what = f"the file that has it inside is in the backup of run {holder.run}"
+            why_stay[key] = why_stay[key] or Reason(Code.IN_OTHER_BACKUP, what)
 
 
 def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:
@@ -313,7 +337,7 @@ def keep_shown(history: History, verdicts: Sequence[Verdict], control: ControlPa
     why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: why for verdict in verdicts for effect, why in verdict.staying}
     for effect in (effect for verdict in verdicts for effect in verdict.going):
         why_stay[effect.key] = why_shown(shown[effect.place]) if effect.place in shown else None
-    _keep_what_rollbacks_need(history, why_stay)
+    _keep_what_others_need(history, why_stay)
     return tuple(_keep_also(verdict, why_stay) for verdict in verdicts)
 
 

@@ -16,7 +16,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect, History, UnitKey
 from hivekeeper.runlog.joins import Inside, Join, fingerprint
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import FileKey, ManifestFile
 from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
 
 
@@ -99,7 +99,7 @@ class Surroundings:
     """What a rollback is planned on: the run that does it, the table's location, and what was seen there.
 
     `seen` holds live directories and the places of backups, keyed by `place_path`; `blocks` those of the files that have old ones inside,
-    by path.
+    by path. `cut` is the log's, `History.cut`.
     """
 
     run: RunId
@@ -107,6 +107,7 @@ class Surroundings:
     seen: Mapping[str, Snapshot]
     place_path: Callable[[str], str]
     blocks: Mapping[str, Tuple[Block, ...]] = field(default_factory=dict)
+    cut: Mapping[str, Mapping[FileKey, Inside]] = field(default_factory=dict)
 
 
 def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Unit], around: Surroundings) -> Undoing:
@@ -137,7 +138,7 @@ def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surrounding
     steps: List[PlannedUnit] = []
     for effect in chain:
         backup = seen[around.place_path(effect.place)]
-        written, changed = manifests.find_present(effect.after, live)
+        written, changed = manifests.find_present(effect.after, live, around.cut.get(effect.partition, {}))
         refusal = _overwritten(effect, changed) if changed else _filled_again(effect, live) or why_not_restorable(effect, backup)
         if refusal:
             return refusal
@@ -168,7 +169,7 @@ def _plan_rejoining(
 def _plan_rejoined(
     effect: Effect, inside: Inside, unit: Unit, live: Sequence[ManifestFile], around: Surroundings, number: UnitNumber
 ) -> Union[Reason, PlannedUnit]:
-    written, changed = manifests.find_present(effect.after, live)
+    written, changed = manifests.find_present(effect.after, live, around.cut.get(effect.partition, {}))
     if changed:
         return _overwritten(effect, changed)
     if not effect.whole:

@@ -16,7 +16,7 @@ from hivekeeper.plan.rollback import first_files
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.history import Effect
-from hivekeeper.runlog.manifests import ManifestFile
+from hivekeeper.runlog.manifests import Cut, FileKey, ManifestFile
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,14 @@ def plan_proof(
     live: Snapshot,
     seen: Mapping[str, Snapshot],
     place_path: Callable[[str], str],
+    cut: Mapping[FileKey, Cut],
 ) -> Proof:
-    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first."""
+    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the unit's
+    in `History.cut`.
+    """
     holders = _find_holders(effects, live, seen, place_path)
     first = holders[0]
-    base, missing = manifests.find_present(manifest, _files_of(first))
+    base, missing = manifests.find_present(manifest, _files_of(first), cut)
     proof = Proof(
         base if first.exists else None,
         (),
@@ -95,14 +98,14 @@ def plan_proof(
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
     for effect, holder, following in zip(effects, holders, holders[1:]):
-        link, why = _find_link(effect, holder, following, following is live)
-        why = _find_replaced(wanted, effect) or why
+        link, why = _find_link(effect, holder, following, following is live, cut)
+        why = _find_replaced(wanted, effect, cut) or why
         arrivals += _find_arrivals(wanted, link.before or ())
         if why:
             return replace(proof, arrivals=tuple(arrivals), broken=why)
         links.append(link)
         wanted = _wanted_after(wanted, effect)
-    newest, missing = manifests.find_present(wanted, _files_of(live))
+    newest, missing = manifests.find_present(wanted, _files_of(live), cut)
     proof = replace(proof, links=tuple(links), newest=newest)
     if missing:
         return replace(proof, arrivals=tuple(arrivals), broken=_overwritten_since(effects[-1], missing))
@@ -154,18 +157,23 @@ def find_inner(effect: Effect, holder: Snapshot) -> Tuple[FileInfo, ...]:
 
 
 def _find_certified(manifest: Sequence[ManifestFile], effects: Sequence[Effect]) -> Optional[Digest]:
-    """The digest of the manifest's files from the certificates of the runs that took just these, None if there is none."""
-    before: List[ManifestFile] = []
-    digests: List[Optional[Digest]] = []
-    for effect in effects:
-        before += effect.before
-        digests.append(effect.digest)
-        if effect.inside is None or len(before) >= len(manifest):
-            break
-    known = [digest for digest in digests if digest is not None]
-    if not effects or tuple(before) != tuple(manifest) or len(known) < len(digests):
-        return None
-    return sum(known[1:], known[0])
+    """The digest of the manifest's files from the certificate of the run that took just these, None if there is none.
+
+    It may have joined several sets of them. The lists of those whose backups were discarded are gone, and the manifest is without them.
+    """
+    before = tuple(file for effect in first_sets(effects) for file in effect.before)
+    return add_digests(first_sets(effects)) if before == tuple(manifest) else None
+
+
+def first_sets(effects: Sequence[Effect]) -> Sequence[Effect]:
+    """The first effect, with the others of its run if that joined several sets of files."""
+    return [effect for effect in effects if effect is effects[0] or (effect.inside and effect.run == effects[0].run)]
+
+
+def add_digests(effects: Sequence[Effect]) -> Optional[Digest]:
+    """What the certificates of all these say of their rows together; None if one does not, or there are none."""
+    digests = [effect.digest for effect in effects if effect.digest is not None]
+    return sum(digests[1:], digests[0]) if digests and len(digests) == len(effects) else None
 
 
 def _wanted_after(wanted: Sequence[ManifestFile], effect: Effect) -> Sequence[ManifestFile]:
@@ -188,25 +196,37 @@ def _overwritten_since(effect: Effect, what: str) -> Reason:
     return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files since run {effect.run} ({what})")
 
 
-def _find_link(effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool) -> Tuple[Link, Optional[Reason]]:
+def _find_link(
+    effect: Effect, holder: Snapshot, following: Snapshot, is_last: bool, cut: Mapping[FileKey, Cut]
+) -> Tuple[Link, Optional[Reason]]:
     """A run's files at their current place, and why any is missing. `following` holds what the run put into live."""
-    before, lost = manifests.find_present(effect.before, _files_of(holder)) if holder.exists else (None, "")
-    after, gone = manifests.find_present(effect.after, _files_of(following)) if is_last or following.exists else (None, "")
+    before, lost = manifests.find_present(effect.before, _files_of(holder), cut) if holder.exists else (None, "")
+    after, gone = manifests.find_present(effect.after, _files_of(following), cut) if is_last or following.exists else (None, "")
     link = Link(effect, before, after)
     if lost:
         return link, Reason(Code.BACKUP_CHANGED, f"the backup of run {effect.run} is not what it was: {lost}")
     return link, _overwritten_since(effect, gone) if gone else None
 
 
-def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect) -> Optional[Reason]:
-    """Why a run did not find the expected files; None if it did, or if it did not take all of them."""
-    if effect.inside:
-        return None
-    found = {(file.name, file.length) for file in effect.before}
-    missing = [file.name for file in wanted if not manifests.is_marker(file) and (file.name, file.length) not in found]
+def _find_replaced(wanted: Iterable[ManifestFile], effect: Effect, cut: Mapping[FileKey, Cut]) -> Optional[Reason]:
+    """Why a run did not find the expected files; None if it did. A run that joined files left the others."""
+
+    def key(file: ManifestFile) -> FileKey:
+        shorter = cut.get((file.name, file.length))
+        return file.name, shorter.copy_bytes if shorter else file.length
+
+    found = {key(file): file for file in effect.before}
+    taken = {file.name for file in effect.before}
+    expected = [file for file in wanted if not manifests.is_marker(file) and (effect.inside is None or file.name in taken)]
+    missing = [file.name for file in expected if not _is_same(file, found.get(key(file)))]
     if not missing:
         return None
     return Reason(Code.OVERWRITTEN_SINCE, f"somebody replaced its files before run {effect.run} ({missing[0]} is gone or was changed)")
+
+
+def _is_same(file: ManifestFile, found: Optional[ManifestFile]) -> bool:
+    """Whether a file of one list, and of the same name and length in another, is the same one, as far as both know its id."""
+    return found is not None and (found.file_id == file.file_id or 0 in (found.file_id, file.file_id))
 
 
 def _find_arrivals(wanted: Iterable[ManifestFile], before: Iterable[FileInfo]) -> List[FileInfo]:

@@ -13,7 +13,7 @@ from hivekeeper import names
 from hivekeeper.model import Digest
 from hivekeeper.names import RunId, UnitNumber
 from hivekeeper.runlog.joins import Inside
-from hivekeeper.runlog.manifests import Extent, ManifestFile, is_marker
+from hivekeeper.runlog.manifests import Extent, FileKey, ManifestFile, is_marker
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY
 from hivekeeper.runlog.strict import UnreadableRecord
@@ -180,6 +180,15 @@ class History:
             if effect.inside:
                 found.setdefault(effect.partition, []).append(effect)
         return {partition: tuple(effects) for partition, effects in found.items()}
+
+    @cached_property
+    def cut(self) -> Mapping[str, Mapping[FileKey, Inside]]:
+        """By partition, the files whose old ones were cut off, as lists from before that name them."""
+        found: Dict[str, Dict[FileKey, Inside]] = {}
+        for effect in self.effects:
+            if effect.inside and effect.place in self.discarded:
+                found.setdefault(effect.partition, {})[effect.inside.file, effect.inside.length] = effect.inside
+        return found
 
     @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Iterable, Mapping, NamedTuple, Optional, Protocol, Tuple, TypeVar
 
 from hivekeeper import names
@@ -115,10 +116,27 @@ class Found(Protocol):
 Present = TypeVar("Present", bound=Found)
 
 
-def find_present(wanted: Iterable[ManifestFile], present: Iterable[Present]) -> Tuple[Tuple[Present, ...], str]:
+class Cut(Protocol):
+    """A file that was cut: its id, and its length since."""
+
+    @property
+    def file_id(self) -> int: ...
+
+    @property
+    def copy_bytes(self) -> int: ...
+
+
+# A file in a list by which another list may name it, too.
+FileKey = Tuple[str, int]
+
+
+def find_present(
+    wanted: Iterable[ManifestFile], present: Iterable[Present], cut: Mapping[FileKey, Cut] = MappingProxyType({})
+) -> Tuple[Tuple[Present, ...], str]:
     """The files of a manifest that are present, without markers, and what happened to the first missing one: "x is gone".
 
-    Matched by id if known, because moving files over may have renamed one; else by name, which contains the run's id.
+    Matched by id if known, because moving files over may have renamed one; else by name, which contains the run's id. `cut`: those that
+    may have become shorter since (`History.cut`).
     """
     present = list(present)
     by_id = {file.file_id: file for file in present if file.file_id}
@@ -126,6 +144,10 @@ def find_present(wanted: Iterable[ManifestFile], present: Iterable[Present]) -> 
     found, why = [], ""
     for file in wanted:
         if is_marker(file):
+            continue
+        shorter = cut.get((file.name, file.length))
+        if shorter and shorter.file_id in by_id and by_id[shorter.file_id].length == shorter.copy_bytes:
+            found.append(by_id[shorter.file_id])
             continue
         now = by_id.get(file.file_id) if file.file_id else by_name.get(file.name)
         if now is None or now.length != file.length or (file.file_id and now.mtime_ms != file.mtime_ms):

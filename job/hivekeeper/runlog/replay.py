@@ -6,10 +6,11 @@ Pure: lines in, values out; the rules are in docs/on-disk.md. Raises UnreadableR
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Mapping, Set, Tuple
+from typing import Any, Container, Dict, Iterable, List, Mapping, Set, Tuple
 
 from hivekeeper import names
 from hivekeeper.runlog.entry_reader import EntryReader, take_actions
+from hivekeeper.runlog.history import UnitKey
 from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.strict import Node
 
@@ -45,11 +46,22 @@ class _Replay:
         elif "add" in action:
             self._rise(action["add"]["path"])
             self.files[action["add"]["path"]] = action["add"]["size"]
+        elif "commitInfo" in action:
+            undone = [unit["backup"] for unit in action["commitInfo"]["units"] if unit.get("backup") and unit.get("place")]
+            for place in self._find_places({(backup["run"], backup["unit"]) for backup in undone}):
+                self._clear(place)
         elif "discarded" in action:
-            for path in self._at_place.pop(action["discarded"]["place"], ()):
-                del self.tombstones[path]
+            self._clear(action["discarded"]["place"])
             if action["discarded"].get("path") in self.files:
                 self.files[action["discarded"]["path"]] = action["discarded"]["pathSize"]
+
+    def _find_places(self, backups: Container[UnitKey]) -> List[str]:
+        """Where these backups are, of which files came back under other names."""
+        return [place for place in self._at_place if names.unit_of_place(place) in backups] if backups else []
+
+    def _clear(self, place: str) -> None:
+        for path in self._at_place.pop(place, ()):
+            del self.tombstones[path]
 
     def _rise(self, path: str) -> None:
         buried = self.tombstones.pop(path, None)

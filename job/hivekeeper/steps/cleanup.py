@@ -9,6 +9,7 @@ import logging
 from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
+from hivekeeper import names
 from hivekeeper.errors import Refused
 from hivekeeper.names import RunId
 from hivekeeper.plan.retention import find_shown, why_needed, why_shown
@@ -106,6 +107,7 @@ def _discard_one(run: Run, plan: RunPlan, begun: bool, shown: _Shown, kept: Dict
     backup = unit.backup.place if unit.backup else ""
     why = shown.why_kept(backup) or _why_needed(run, unit, kept)
     if unit.inside:
+        why = why or _why_held(run, plan, unit)
         result = UnitResult(unit, Outcome.KEPT, why=why) if why else _discard_inside(run, unit, plan.discard == TRASH, shown.is_gone)
     else:
         result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH, begun)
@@ -126,6 +128,17 @@ def _discard_inside(run: Run, unit: PlannedUnit, to_trash: bool, is_gone: bool, 
         if tries + 1 >= MOST_TRIES:
             return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
         return _discard_inside(run, unit, to_trash, is_gone, tries + 1)
+
+
+def _why_held(run: Run, plan: RunPlan, unit: PlannedUnit) -> Optional[Reason]:
+    """Why old files inside a file stay: it lies in another backup, which this cleanup was to discard before and could not."""
+    assert unit.inside is not None
+    others = [other for other in plan.units if other.name == unit.name and other.backup and not other.inside]
+    for other in others:
+        found = run.files.stat(names.join(run.backup_path(other), unit.inside.file))
+        if found is not None and found.file_id == unit.inside.file_id and other.backup:
+            return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {other.backup.run}")
+    return None
 
 
 def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:

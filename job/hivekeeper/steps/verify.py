@@ -7,7 +7,7 @@ from typing import Collection, FrozenSet, List, Mapping, Optional, Sequence, Tup
 
 from hivekeeper.model import Content, Differences, Digest, FileInfo, FooterGroup, UnitFooters
 from hivekeeper.plan.fidelity import refuse_as_rows
-from hivekeeper.plan.verify import Link, Proof
+from hivekeeper.plan.verify import Link, Proof, add_digests, first_sets
 from hivekeeper.ports import Rows
 from hivekeeper.reasons import Code, Reason
 
@@ -171,7 +171,7 @@ def _newer(proof: Proof) -> Files:
 
 
 def _certified_rows(proof: Proof) -> Optional[int]:
-    digest = proof.links[0].effect.digest if proof.links else None
+    digest = add_digests(first_sets([link.effect for link in proof.links]))
     return digest.rows if digest else None
 
 

@@ -14,7 +14,7 @@ from hivekeeper.plan.compaction import Candidate, Rewrite
 from hivekeeper.plan.engine import Engine
 from support.builders import FORM, MIB, a_file, a_group, a_snapshot, a_table, a_unit
 
-RUN = "20260101t020304z-0000"
+RUN, LATER = "20260101t020304z-0000", "20270101t020304z-0000"
 SETTINGS = Settings(min_quiet_ms=0, fewest_joined=3)
 KNOWN, OTHER = replace(FORM, identity="one"), replace(FORM, identity="another")
 
@@ -141,6 +141,30 @@ def test_the_name_of_a_joined_file_is_between_two_of_its_files(sources):
     assert sorted([*sources, name])[1:-1].count(name) == 1
     assert names.is_joined_name(name, sources, RUN, 1)
     assert not names.is_hidden(name)
+
+
+def test_the_name_of_a_file_that_was_joined_before_does_not_grow():
+    names_of_old = [f"a-{RUN}-1.parquet", f"b-{RUN}-1.parquet"]
+    assert names.joined_name(names_of_old, (), LATER, 1) == f"a-{LATER}-1.parquet"
+    # With it, it would sort behind both.
+    assert names.joined_name([f"a-{RUN}-1", f"a-{RUN}-2"], (), LATER, 1) == f"a-{RUN}-1-{LATER}-1"
+
+
+@pytest.mark.parametrize("suffix", ["", ".parquet", ".snappy.parquet"])
+@pytest.mark.parametrize("stem", ["a", "part-0", f"a-{LATER}-7", "x" * 200])
+def test_a_file_can_be_rolled_back_and_forth_for_ever(stem, suffix):
+    """Also where the clock goes back."""
+    name, lengths = f"{stem}{suffix}", set()
+    for nth in range(40):
+        run = f"202601{1 + nth * 7 % 28:02d}t020304z-0000"
+        joined, beside = names.joined_alone(name, {name}, run, 1 + nth)
+        assert min(name, beside) < joined < max(name, beside)
+        assert names.is_joined_name(joined, [name, beside], run, 1 + nth)
+        assert names.is_beside_name(beside, name, run, 1 + nth)
+        assert names.may_be_joined(joined)
+        lengths.add(len(joined) - len(str(1 + nth)))
+        name = joined
+    assert len(lengths) <= 2
 
 
 def test_a_name_that_is_taken_or_too_long_is_not_given():

@@ -37,7 +37,7 @@ B = an_effect("B", ("A.new", "b1"), ("B.new",))
 
 def plan(manifest, effects, live, holders):
     seen = {effect.place: holder for effect, holder in zip(effects, holders)}
-    return verify.plan_proof(recorded(*manifest), effects, live, seen, str)
+    return verify.plan_proof(recorded(*manifest), effects, live, seen, str, {})
 
 
 def names(files):

@@ -11,22 +11,13 @@ from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
 from hivekeeper.report import command_text, history_text
+from hivekeeper.runlog import store
 from support.builders import a_table
-from support.desk import Desk, outcomes
+from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
+from support.joined_desk import ALL, SMALL, a_desk, at, create_again, drop_partition, files_of, joined_path, replace_one, rows
 from support.world import World
-
-SMALL = ["events/dt=1/0", "events/dt=1/1", "events/dt=1/2"]
-ALL = [*SMALL, "large"]
-
-
-def a_desk(**settings):
-    world = World()
-    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 4})
-    world.add_file("hdfs://nn/warehouse/sales/events/dt=1/large.parquet", ["large"], 100 << 20)
-    world.files.namespace.advance(3_600_000)
-    return Desk(world, **{"exchange": "files", "fewest_joined": 2, "backup_table": False, **settings})
 
 
 @pytest.fixture
@@ -35,19 +26,6 @@ def desk():
     assert set(outcomes(desk.compact()).values()) == {"swapped"}
     desk.world.files.namespace.advance(3_600_000)
     return desk
-
-
-def files_of(desk, unit="dt=1"):
-    """Length and rows by name of each file of live."""
-    found = {}
-    for path, content in desk.world.files.contents(desk.live(unit)).items():
-        found[path.rpartition("/")[2]] = (desk.world.files.stat(path).length, content.rows)
-    return found
-
-
-def rows(desk, unit="dt=1"):
-    """What readers see, who leave out hidden files."""
-    return sorted(row for name, (_, of_file) in files_of(desk, unit).items() if not name.startswith(".") for row in of_file)
 
 
 def test_old_files_inside_a_file_come_back_as_one_and_the_others_stay(desk):
@@ -91,11 +69,6 @@ def test_a_file_that_was_cut_can_be_joined_again(desk):
     assert len(files_of(desk)) == 2
     desk.rollback()
     assert rows(desk) == sorted([*ALL, "a", "b"])
-
-
-def joined_path(desk):
-    (name,) = (name for name in files_of(desk) if name != "large.parquet")
-    return f"{desk.live('dt=1')}/{name}"
 
 
 def test_a_file_that_somebody_has_written_to_is_not_cut_and_not_rolled_back(desk):
@@ -152,6 +125,31 @@ def test_nothing_is_cut_without_the_lock(desk):
     assert desk.world.files.stat(path).length == length
 
 
+def test_a_file_that_somebody_writes_to_between_the_look_and_the_cut_is_not_cut(desk):
+    node = desk.world.files.namespace.file(joined_path(desk))
+
+    def write():
+        node.joined = tuple(block._replace(stamp=block.stamp + 1) for block in node.joined)
+
+    at(desk, ["cut ", "/dt=1/"], write)
+    (backup,) = desk.cleanup().tables[0].backups
+    assert [why.code.code for _, why in backup.kept_units] == ["backup-changed"]
+    assert len(node.blocks) > 4
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_file_of_a_table_that_was_created_again_is_not_cut(desk, killed):
+    before = files_of(desk)
+    if killed:
+        desk.kill_before(["cut "], desk.cleanup)
+    create_again(desk)
+    desk.world.files.namespace.advance(3_600_000)
+    desk.recover()
+    desk.cleanup(former=True)
+    assert files_of(desk) == before
+    assert desk.log().standing == ()
+
+
 def test_a_part_of_a_file_cannot_go_to_the_trash(desk):
     before = files_of(desk)
     (backup,) = desk.cleanup(how="trash").tables[0].backups
@@ -180,7 +178,12 @@ def test_old_files_stay_inside_a_file_that_another_backup_has(desk):
     # The swap's backup is too young, the join's would go.
     later = desk.log().runs[-1].timestamp_ms
     desk.world.files.namespace.advance(10_000)
-    desk.cleanup(replace(desk.settings, min_age_ms=desk.world.clock.now_ms() - later))
+    # Other units' first, which takes a little time.
+    young = replace(EVERYTHING, min_age_ms=desk.world.clock.now_ms() - later + 1000)
+    (swap, join) = reversed(desk.cleanup(young, dry_run=True).tables[0].backups)
+    assert (join.state.code, swap.state.code) == ("planned", "kept")
+    assert [(name, why.code.code) for name, why in join.kept_units] == [("dt=1", "in-other-backup")]
+    desk.cleanup(young)
     assert {effect.run for effect in desk.log().standing if effect.partition == "dt=1"} == {desk.runs[0], desk.runs[1]}
 
 
@@ -408,11 +411,114 @@ def test_a_rollback_of_a_file_that_is_replaced_before_its_copy_is_ready_changes_
     assert desk.run_directories() == []
 
 
-def test_old_files_of_a_directory_that_is_gone_stay_in_the_log(desk):
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_backup_goes_with_its_directory(desk, drop):
     desk.world.files.writer.delete(desk.live("dt=1"))
-    (backup,) = desk.cleanup().tables[0].backups
-    assert [why.code.code for _, why in backup.kept_units] == ["directory-gone"]
-    assert {effect.partition for effect in desk.log().standing} == {"dt=1"}
+    if drop:
+        drop_partition(desk)
+    assert desk.cleanup().code is Exit.DONE
+    assert desk.log().standing == ()
+    assert desk.run_directories() == []
+
+
+def test_a_join_and_a_swap_on_top_of_it_go_together(desk):
+    """Either alone would keep the other for ever."""
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.compact(where="dt = '1'")
+    assert desk.cleanup().code is Exit.DONE
+    assert desk.log().standing == ()
+    assert rows(desk) == sorted([*ALL, "a", "b", "c"])
+    assert desk.run_directories() == []
+
+
+def test_a_join_stays_with_a_swap_on_top_that_cannot_be_discarded(desk):
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.compact(where="dt = '1'")
+    (swap,) = (effect for effect in desk.log().standing if effect.inside is None)
+    late = desk.world.files.writer.open(f"{desk.control.top}/{swap.place}/late.parquet")
+    assert desk.cleanup().code is Exit.PARTIAL
+    assert {effect.run for effect in desk.log().standing if effect.partition == "dt=1"} == {desk.runs[0], desk.runs[1]}
+    desk.world.files.writer.close(late)
+    desk.world.files.writer.delete(f"{desk.control.top}/{swap.place}/late.parquet")
+    assert outcomes(desk.rollback(desk.runs[1])) == {"dt=1": "rolled-back"}
+    assert outcomes(desk.rollback(desk.runs[0], where="dt = '1'")) == {"dt=1": "rolled-back"}
+
+
+def test_a_swap_can_be_redone_and_verified_after_a_file_that_it_took_was_cut(desk):
+    desk.append("dt=1", "a", "b", "c")
+    desk.backup(where="dt = '1'")
+    desk.settings = replace(desk.settings, exchange="directory")
+    desk.compact(where="dt = '1'")
+    desk.rollback(desk.runs[-1])
+    desk.pin(desk.runs[1])
+    desk.pin(desk.runs[3])
+    desk.cleanup()
+    assert [effect.operation for effect in desk.log().standing if effect.partition == "dt=1"] == ["rollback"]
+    assert outcomes(desk.verify(desk.runs[1])) == {"dt=1": "verified"}
+    assert outcomes(desk.rollback(desk.runs[3], where="dt = '1'")) == {"dt=1": "rolled-back"}
+    assert outcomes(desk.verify(desk.runs[1])) == {"dt=1": "verified"}
+    assert rows(desk) == sorted([*ALL, "a", "b", "c"])
+
+
+def test_a_file_that_was_replaced_before_a_join_differs_from_a_record_after_the_cut_too():
+    desk = a_desk()
+    desk.backup()
+    desk.pin(desk.runs[0])
+    replace_one(desk)
+    desk.world.files.namespace.advance(3_600_000)
+    node = desk.world.files.namespace.file(f"{desk.live('dt=1')}/part-00001.parquet")
+    node.length = 1000
+    desk.compact()
+    assert outcomes(desk.verify(desk.runs[0]))["dt=1"] == "differs"
+    desk.cleanup()
+    assert outcomes(desk.verify(desk.runs[0]))["dt=1"] in ("differs", "replaced")
+
+
+def test_a_rollback_of_joined_files_leaves_no_tombstones_of_theirs(desk):
+    old = {f"dt=1/part-0000{nth}.parquet" for nth in range(3)}
+
+    def tombstones():
+        return store.read_files_at(desk.world.cluster, desk.control, desk.log().next_version - 1).tombstones.keys()
+
+    assert old <= tombstones()
+    desk.rollback()
+    assert old.isdisjoint(tombstones())
+
+
+def sets_of(world_files=60):
+    """A partition in which a run joins three sets of files."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * world_files})
+    world.files.namespace.advance(3_600_000)
+    desk = Desk(world, exchange="files", fewest_joined=2, backup_table=False, block_bytes=25_000)
+    desk.compact()
+    world.files.namespace.advance(3_600_000)
+    assert len(desk.log().standing) == 3
+    return desk
+
+
+def test_the_sets_of_one_run_are_one_version_of_a_unit():
+    desk = sets_of()
+    desk.append("dt=1", *(f"more{nth}" for nth in range(60)))
+    desk.compact()
+    assert len(desk.log().standing) == 6
+    desk.cleanup(replace(EVERYTHING, keep_latest_versions=2))
+    assert len(desk.log().standing) == 6
+    desk.cleanup(replace(EVERYTHING, keep_latest_versions=1))
+    assert {effect.run for effect in desk.log().standing} == {desk.runs[1]}
+
+
+def test_what_is_left_of_the_sets_of_a_run_is_verified_with_the_rest_of_its_certificate():
+    desk = sets_of()
+    last = desk.log().standing[-1].inside.file
+    at(desk, ["cut ", last], lambda: desk.world.files.fail_next("cut", NoPermission("denied")))
+    desk.cleanup()
+    assert len(desk.log().standing) == 1
+    for against in (None, desk.runs[0]):
+        (unit,) = desk.verify(against).tables[0].units
+        assert (unit.outcome.code, unit.rows, unit.files_after) == ("verified", 60, 3)
 
 
 @pytest.mark.parametrize(
