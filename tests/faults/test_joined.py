@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, List, Optional
 
 import pytest
 
-from faults.checks import require_rows_are_somewhere, settle
+from faults.checks import originals, require_rows_are_somewhere, settle
 from faults.scenarios import SHAPES, Point, Scenario, changes_on_fakes, first_live
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
-from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault
+from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault, spec_of
 from support.storage import TEST_FS
 
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="local files have no blocks")
@@ -203,3 +204,33 @@ def test_a_put_back_that_is_killed_and_its_recovery_too_is_settled_by_the_one_af
     seen = desk.world.picture()
     assert seen.rows == desk.world.written
     assert seen.unproved == []
+
+
+def move(desk: Desk, unit: str) -> str:
+    """`hdfs dfs -mv` of a partition's directory, and ALTER TABLE … SET LOCATION."""
+    world, moved = desk.world, f"{desk.world.events.location}/moved"
+    world.storage.rename(world.live(unit), moved)
+    world.spark.sql(f"ALTER TABLE {desk.table} PARTITION ({spec_of(unit)}) SET LOCATION '{moved}'")
+    return moved
+
+
+@pytest.mark.parametrize("changes", range(0, 12, 1 if EVERYTHING else 3))
+def test_a_put_back_goes_on_where_its_directory_was_moved(make_desk, changes):
+    desk = make_desk("partitioned")
+    waiting = [replace_a_file]
+
+    def act(name: str) -> None:
+        if name == "concat live/FILE" and waiting:
+            waiting.pop()(desk)
+            desk.world.die_after(1 + changes, True)
+
+    desk.world.watch(desk.table, act)
+    with suppress(Killed):
+        join(desk)
+    desk.world.revive()
+    unit = desk.world.units[0]
+    moved = move(desk, unit)
+    desk.recover()
+    others = [row for other in desk.world.units[1:] for row in originals(desk.world, other)]
+    assert desk.world.rows_below(moved) == desk.world.written - Counter(others)
+    assert [entry.name for entry in desk.world.files.look([moved])[moved].entries if names.is_hidden(entry.name)] == []
