@@ -159,6 +159,9 @@ class JailedFiles:
     def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
         return self.inner.blocks(path, below)
 
+    def is_anywhere(self, near: str, file_id: int) -> bool:
+        return self.inner.is_anywhere(near, file_id)
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         for path in (target, *sources):
             self.jail.require(path)

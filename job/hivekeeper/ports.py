@@ -179,6 +179,11 @@ class Files(Protocol):
         In a concat they keep ids and stamps, so they tell afterwards whose bytes a file took.
         """
 
+    def is_anywhere(self, near: str, file_id: int) -> bool:
+        """Whether a file or directory with this id is on the file system of a path, wherever it was moved; True if this user may not see
+        it. Raises NotPossible on a file system that does not find files by their ids.
+        """
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         """Move the blocks of files to the end of another one in the same directory, in this order; the files are gone then.
 

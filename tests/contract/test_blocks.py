@@ -173,3 +173,13 @@ def test_a_part_is_only_copied_of_the_file_that_was_listed_and_over_no_other(wor
     with pytest.raises(SourceMissing):
         world.files.copy_part(entry(world, "a"), 0, 3, world.path("gone", "copy"))
     assert picture(world) == before
+
+
+def test_a_file_is_found_by_its_id_wherever_it_was_moved(world):
+    file, directory = entry(world, "a"), world.files.stat(world.path("d"))
+    world.files.rename_exact(world.path("d"), world.path("e"))
+    assert world.files.stat(world.path("d", "a")) is None
+    assert all(world.files.is_anywhere(world.path(), one.file_id) for one in (file, directory))
+    world.writer.delete(world.path("e", "a"))
+    assert not world.files.is_anywhere(world.path(), file.file_id)
+    assert world.files.is_anywhere(world.path(), directory.file_id)

@@ -85,13 +85,13 @@ MUTATIONS = {
     ),
     "the name of a joined file": Mutation(
         "names.py",
-        'name = f"-{run}-{nth}".join(split_suffix(source))\n        if min(sources) < name < max(sources) and',
-        'name = f"z-{run}-{nth}"\n        if',
+        "            if min(sources) < name < max(sources):\n                yield name",
+        '            yield f"z-{run}-{nth}"',
         "joined: readers",
     ),
     "the look after a concat": Mutation(JOINS, "if not self._is_wrong():", "if True:", "joined: replace a file"),
     "the look of a recovery after a concat": Mutation(
-        JOINS, "incoming = not left or self._is_wrong()", "incoming = not left", "joined: replace a file", most=1
+        JOINS, "incoming = not left or is_aside or self._is_wrong()", "incoming = not left", "joined: replace a file", most=1
     ),
     "taking a file without rows away": Mutation(
         JOINS, '            self._take(found.path, "file")\n', "            pass\n", "joined: alone", most=1

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Dict, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from hivekeeper import names
+from hivekeeper.codes import Exit
 from hivekeeper.model import FileInfo
 from hivekeeper.names import RUN_DIRECTORY
 from hivekeeper.runlog import checkpoint, strict
@@ -15,7 +16,7 @@ from hivekeeper.runlog.history import LoggedRun
 from hivekeeper.runlog.strict import UnreadableRecord
 from interleavings.runners import TABLE
 from interleavings.world import World
-from interleavings.writers import LIVE, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
+from interleavings.writers import LIVE, MOVED, ORIGINAL, ROOT, RUNS, UNIT, rows_in_live
 from support.fakes.files import Node, info
 from support.fakes.rows import DataFile
 
@@ -48,8 +49,9 @@ def find_places(world: World) -> Mapping[str, Set[str]]:
 
 
 def _kind_of(path: str) -> str:
-    if path.startswith(f"{LIVE}/"):
-        return names.parent("live" + path[len(LIVE) :])
+    for live in (LIVE, MOVED):
+        if path.startswith(f"{live}/"):
+            return names.parent("live" + path[len(live) :])
     if path.startswith(f"{RUNS}/"):
         return path[len(RUNS) + 1 :].split("/")[1]
     return ""
@@ -75,7 +77,8 @@ def judge_now(world: World) -> Iterator[str]:
     if world.exists(LIVE) and not shown and set(ORIGINAL) <= set(need) and any(seen[row] for row in need):
         yield "readers see late rows without the snapshot's" + (", in an outage" if ("killed",) in world.facts else "")
     yield from (f"a reader gets [{', '.join(fact[1])}]" for fact in world.facts if fact[0] == "read" and not is_right(fact[1]))
-    yield from (f"{fact[1]} ends with {fact[2]}: {fact[3]}" for fact in world.facts if fact[0] == "ended")
+    ended = [fact for fact in world.facts if fact[0] == "ended" and not (fact[2] is Exit.INVESTIGATE and ("moved",) in world.facts)]
+    yield from (f"{fact[1]} ends with {fact[2]}: {fact[3]}" for fact in ended)
 
 
 def is_right(rows: Sequence[str]) -> bool:
@@ -86,18 +89,20 @@ def is_right(rows: Sequence[str]) -> bool:
 def judge_end(world: World) -> Iterator[str]:
     seen, places = rows_in_live(world), find_places(world)
     for row in needed(world):
-        if not seen[row]:
+        # What cannot go back where a partition was moved is a backup, and the run says so.
+        if not seen[row] and not (("moved",) in world.facts and "retired" in places[row]):
             yield f"{label(row)} is not in live but in {', '.join(sorted(places[row])) or 'nothing'}"
     if ("overwrote",) in world.facts:
         yield from (f"overwritten: {label(row)} is back" for row in sorted(seen) if ("may go", row) in world.facts)
     gone = bool({("overwrote",), ("dropped",)} & world.facts)
-    if not world.exists(LIVE) and not gone:
+    if not (world.exists(LIVE) or world.exists(MOVED)) and not gone:
         yield "live is missing"
     if ("overwrote",) not in world.facts and any("/recreated/" in path for path, _ in world.files_below(RUNS)):
         yield "something is left in recreated"
-    if any(not isinstance(node.content, DataFile) or not node.content.rows for _, node in world.files_below(LIVE)):
+    in_live = [*world.files_below(LIVE), *world.files_below(MOVED)]
+    if any(not isinstance(node.content, DataFile) or not node.content.rows for _, node in in_live):
         yield "a file without rows is left in live"
-    if any(names.is_hidden(names.base(path)) and not node.is_dir for path, node in world.files_below(LIVE)):
+    if any(names.is_hidden(names.base(path)) and not node.is_dir for path, node in in_live):
         yield "a hidden file is left in live"
     if any("/taken/" in path or "/stage/" in path or "/ready/" in path for path, _ in world.files_below(RUNS)):
         yield "something is left in stage or ready"

@@ -35,6 +35,7 @@ QUICK = [
     "joined: alone",
     "joined: replace a file",
     "joined: overwrite directory",
+    "joined: move",
     "joined: drop, purge",
     "joined: readers",
     "joined: rollback",

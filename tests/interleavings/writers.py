@@ -7,6 +7,7 @@ told are in ("told"), which it meant to replace ("may go"), and which of its ste
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any, Callable, Dict, Generator, List, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -19,6 +20,8 @@ from support.fakes.rows import DataFile
 ROOT = "hdfs://nn/warehouse/sales/events"
 UNIT = "dt=1"
 LIVE = f"{ROOT}/{UNIT}"
+# Where live is after somebody has moved the partition.
+MOVED = f"{ROOT}/moved"
 RUNS = f"{ROOT}/.hivekeeper/runs"
 PRIVATE = "hdfs://nn/private"
 ORIGINAL = ("s1", "s2")
@@ -45,7 +48,7 @@ def rows_below(world: World, directory: str) -> Counter:
 
 
 def rows_in_live(world: World) -> Counter:
-    return rows_below(world, LIVE)
+    return rows_below(world, LIVE) + rows_below(world, MOVED)
 
 
 # ---- facts
@@ -351,6 +354,22 @@ def drop(purge: bool) -> Program:
     return ()
 
 
+def move() -> Program:
+    """`hdfs dfs -mv`, then ALTER TABLE … SET LOCATION. Who looks at live's old place in between finds nothing."""
+
+    def set_location(world: World) -> None:
+        partition = world.catalog.partitions[TABLE][UNIT]
+        world.catalog.partitions[TABLE][UNIT] = replace(partition, location=MOVED)
+
+    def move_directory(world: World) -> Any:
+        world.facts.add(("moved",))
+        return attempt(lambda space: space.namespace.rename(LIVE, MOVED))(world)
+
+    if (yield f"rename {LIVE} {MOVED}", move_directory):
+        yield "set the location", set_location
+    return ()
+
+
 def _is_in_a_swap(world: World) -> bool:
     """A run that is not in the log has set a copy of the unit aside."""
     finished = "".join(node.content for path, node in world.files_below(f"{ROOT}/.hivekeeper/log"))
@@ -404,8 +423,9 @@ PROGRAMS: Dict[str, Callable[..., Program]] = {
         replace_a_file,
         read,
         drop,
+        move,
         discovery,
         ticks,
     )
 }
-TOUCH_METASTORE = frozenset(["drop", "discovery"])
+TOUCH_METASTORE = frozenset(["drop", "move", "discovery"])

@@ -114,6 +114,9 @@ class HadoopFiles:
         found = json.loads(_ask(self._blocks.of, path, below)) or {}
         return {name: tuple(Block(*block) for block in blocks) for name, blocks in found.items()}
 
+    def is_anywhere(self, near: str, file_id: int) -> bool:
+        return bool(_ask(self._blocks.isAnywhere, near, file_id))
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         _ask(self._blocks.concat, target, json.dumps(list(sources)))
 

@@ -49,12 +49,13 @@ class Join:
 class JoinedFile:
     """A file before it is joined with its sources: a proved copy and a footer without rows behind it.
 
-    `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks, `tail` those of the copy's footer, `beside`
-    those of `Join.beside`.
+    `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks; `tail_id` and `tail` are id and blocks of the
+    file that waits with the copy's footer, `beside` the blocks of `Join.beside`.
     """
 
     copy_bytes: int
     file_id: int
+    tail_id: int
     head: Tuple[Block, ...]
     tail: Tuple[Block, ...]
     beside: Tuple[Block, ...] = ()
@@ -139,15 +140,15 @@ def blocks_from(node: Node) -> Tuple[Block, ...]:
 def joined_to_dict(join: Optional[JoinedFile]) -> Dict[str, Any]:
     if join is None:
         return {}
-    return {
-        "join": {"copyBytes": join.copy_bytes, "fileId": join.file_id, "head": join.head, "tail": join.tail, "beside": join.beside},
-    }
+    ids = {"fileId": join.file_id, "tailId": join.tail_id}
+    return {"join": {"copyBytes": join.copy_bytes, **ids, "head": join.head, "tail": join.tail, "beside": join.beside}}
 
 
 def joined_from(node: Node) -> JoinedFile:
-    node.only(frozenset(["copyBytes", "fileId", "head", "tail", "beside"]))
+    node.only(frozenset(["copyBytes", "fileId", "tailId", "head", "tail", "beside"]))
     head, tail, beside = (blocks_from(node[key]) for key in ("head", "tail", "beside"))
-    return JoinedFile(node["copyBytes"].whole(), node["fileId"].whole(LOWEST), head, tail, beside)
+    file_id, tail_id = (node[key].whole(LOWEST) for key in ("fileId", "tailId"))
+    return JoinedFile(node["copyBytes"].whole(), file_id, tail_id, head, tail, beside)
 
 
 def inside_to_dict(inside: Optional[Inside]) -> Optional[Dict[str, Any]]:

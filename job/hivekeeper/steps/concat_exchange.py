@@ -11,10 +11,10 @@ Deletes only copies of what is in live.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import FrozenSet, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import Block, FileInfo
+from hivekeeper.model import Block, FileInfo, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import FilesUnavailable, SourceMissing
 from hivekeeper.reasons import Code, Reason
@@ -24,9 +24,9 @@ from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked, check_often
 from hivekeeper.steps.exchange import Exchanged, Picture
+from hivekeeper.steps.places import ask, find_moved
 from hivekeeper.steps.put_back import PutBack
 from hivekeeper.steps.run_directory import Run, fenced, require_own_directory
-from hivekeeper.steps.unfinished import interrupted
 
 # Who lists live while it has both T and its sources, and opens T last, may read their rows twice. Few readers list and open all within
 # this time, but a run may stall.
@@ -62,19 +62,49 @@ class ConcatExchange:
     def _taken(self, part: str) -> str:
         return self.run.paths.taken(self.unit.number, part)
 
-    def is_in(self, directory: str) -> bool:
-        """Whether a directory is the one that was at live's place: T is in it, or the tail while T waits to come; or T's copies wait to go
-        back there.
-        """
-        if self.certificate is None:
-            return False
+    def find_moved(self) -> Optional[Unit]:
+        """Raises FilesUnavailable if live was moved and the metastore does not know that yet."""
+        if self._is_all_aside() or self._is_in(self.unit.live):
+            return None
+        if ask(self.run, [self.unit]).changed:
+            return find_moved(self.run, self.unit, self._is_in)
+        if self._is_elsewhere():
+            what = "its directory was moved, and the metastore has the partition at its old place; set its location, or move it back"
+            raise FilesUnavailable(f"{self.unit.live}: {what}")
+        return None
+
+    def _is_all_aside(self) -> bool:
+        """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""
+        if self.certificate is None or self._put_back.is_set_aside():
+            return True
+        ready, aside = self._look_aside()
+        parts = {self._join.file: "file", self._join.tail: "tail", self._join.beside: "beside"}
+        places = [(names.join(self._ready, name), self._taken(part)) for name, part in parts.items() if name]
+        return not ready or all(not aside.isdisjoint(both) for both in places)
+
+    def _is_in(self, directory: str) -> bool:
+        """Whether a directory is the one that was at live's place: what the run had put there is in it, or T's copies wait to go back."""
         files = self.run.files
         found = files.stat(names.join(directory, self._join.file))
         if found is not None:
             return found.file_id == self._made.file_id
-        if files.stat(names.join(self._ready, self._join.file)) is not None:
-            return files.stat(names.join(directory, self._join.tail)) is not None
-        return self._put_back.is_from(directory)
+        if self._put_back.directory_id:
+            return self._put_back.is_from(directory)
+        return any(files.stat(names.join(directory, name)) is not None for name in (self._join.tail, self._join.beside) if name)
+
+    def _is_elsewhere(self) -> bool:
+        """Whether live is gone, but what the run had put there still exists. Perhaps in a trash."""
+        files = self.run.files
+        if files.stat(self.unit.live) is not None:
+            return False
+        waits = files.stat(names.join(self._ready, self._join.file)) is not None
+        known = self._put_back.directory_id or (self._made.tail_id if waits else self._made.file_id)
+        return files.is_anywhere(self.run.table.location, known)
+
+    def _require_not_moved(self) -> None:
+        """Raise FilesUnavailable if live was moved since it was looked for: the next recovery finds it."""
+        if self.run.files.stat(self.unit.live) is None and self.find_moved():
+            raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
 
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self._ready)
@@ -91,10 +121,8 @@ class ConcatExchange:
         if clock.monotonic_ms() - began_ms > MOST_MS_BESIDE:
             return Exchanged(Reason(Code.KEEPS_CHANGING, f"the file system needs more than {MOST_MS_BESIDE} ms for one rename"))
         files.concat(file, [*sources, *reversed(waiting)])
-        if files.stat(self.unit.live) is None:
-            # Recovery looks for it where the metastore has the partition then.
-            raise interrupted(self.run, self.unit, FilesUnavailable(f"{self.unit.live} is gone since its files were joined"), begun=True)
         if not self._is_wrong():
+            self._require_not_moved()
             return Exchanged(nothing_late=True)
         why = Reason(Code.CHANGED_MEANWHILE, "a file was replaced while it was joined, or the result cannot be read")
         return Exchanged(why, aside=self.put_back())
@@ -105,6 +133,7 @@ class ConcatExchange:
         is_aside = self.certificate is not None and self._put_back.is_set_aside()
         left = is_aside or (not self._is_withdrawn() and self._has_sources())
         incoming = not left or is_aside or self._is_wrong()
+        self._require_not_moved()
         seen = self.run.files.look([self.unit.live])[self.unit.live]
         return Picture(left, (), incoming, seen.entries if seen.exists else None)
 
@@ -119,13 +148,20 @@ class ConcatExchange:
 
         For a few milliseconds their rows are absent: whoever replaced them does not do that in one step either.
         """
-        back, joined = self._put_back, self._find_own()
-        if joined is not None and not back.is_set_aside():
+        back = self._put_back
+        if back.is_set_aside():
+            return back.set_aside()
+        joined = self._find_own()
+        if joined is not None:
             back.copy_out(joined)
-            if not self._take(joined.path, "file"):
-                # Whoever removed T has removed what it took, unless it went with its directory.
-                return () if self.run.files.stat(self.unit.live) else back.set_aside()
-        return back.give_back()
+            has_left = self._take(joined.path, "file")
+        else:
+            has_left = self.run.files.stat(self._taken("file")) is not None
+        if has_left:
+            return back.give_back()
+        # Whoever removed T has removed what it took, unless it went with its directory.
+        self._require_not_moved()
+        return () if self.run.files.stat(self.unit.live) else back.set_aside()
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         """The files that T took become a backup of the run; T, if it is in live, stays there."""
@@ -160,6 +196,7 @@ class ConcatExchange:
             self._take(self._in_live(self._join.beside), "beside")
         if found is not None and (found.file_id, found.length) == (made.file_id, made.head_bytes):
             self._take(found.path, "file")
+        self._require_not_moved()
         self.run.files.delete_tree(self._ready)
 
     def _take(self, path: str, part: str) -> bool:
@@ -173,17 +210,23 @@ class ConcatExchange:
 
     def _is_withdrawn(self) -> bool:
         """Whether the tail is aside; takes it out of live if it is there."""
+        return self._is_aside() or self._take(self._in_live(self._join.tail), "tail")
+
+    def _is_aside(self) -> bool:
+        """Whether the tail is not in live and was not joined, or what was joined has been put back or set aside."""
         if self.certificate is None:
             return True
+        ready, aside = self._look_aside()
+        # `ready` stays when its files leave it: without it they were never there, or are given up.
+        return not ready or not aside.isdisjoint([names.join(self._ready, self._join.tail), self._taken("tail")])
+
+    def _look_aside(self) -> Tuple[bool, FrozenSet[str]]:
+        """Whether the unit's `ready` is there, and the paths in it and in `taken`. Raises Fenced."""
         top, ready, taken = self.run.paths.top, self._ready, self.run.paths.state("taken")
         seen = self.run.files.look([top, ready, taken])
         if not seen[top].exists:
             raise fenced(self.run)
-        aside = {entry.path for place in (ready, taken) for entry in seen[place].entries}
-        # `ready` stays when its files leave it: without it they were never there, or are given up.
-        if not seen[ready].exists or not aside.isdisjoint([names.join(ready, self._join.tail), self._taken("tail")]):
-            return True
-        return self._take(self._in_live(self._join.tail), "tail")
+        return seen[ready].exists, frozenset(entry.path for place in (ready, taken) for entry in seen[place].entries)
 
     def _has_sources(self) -> bool:
         """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it."""

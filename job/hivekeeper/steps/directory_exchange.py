@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Iterable, Mapping, Sequence, Tuple
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import FileInfo
+from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
@@ -48,6 +48,10 @@ class DirectoryExchange:
     @classmethod
     def of(cls, run: Run, unit: PlannedUnit, incoming_state: str) -> DirectoryExchange:
         return cls(run, unit, run.paths.unit(incoming_state, unit.number), run.paths.unit("retired", unit.number))
+
+    def find_moved(self) -> Optional[Unit]:
+        """What was on its way is not in live, so it cannot have gone along."""
+        return None
 
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self.incoming)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Callable, Iterable, Mapping, Optional, Protocol, Sequence, Tuple
 
-from hivekeeper.model import FileInfo
+from hivekeeper.model import FileInfo, Unit
 from hivekeeper.plan.recover import Move, next_move
 from hivekeeper.ports import FilesError, FilesUnavailable
 from hivekeeper.reasons import Code, Reason
@@ -56,6 +56,9 @@ class Means(Protocol):
 
     Each call may fail with or without its effect (FilesError): `picture` shows which.
     """
+
+    def find_moved(self) -> Optional[Unit]:
+        """The partition whose directory live is now, if somebody has moved it together with what the exchange had put there."""
 
     def check(self) -> Checked:
         """Step 4: check that everything is as planned, and list what will come in. Changes nothing."""
@@ -105,6 +108,7 @@ class Exchange:
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files, the second returns why they are not as planned. `cancel` gives
     up the incoming files, wherever they are, and can be repeated. `was_exchanged`: the unit is known to have been exchanged before.
+    `describe` gives the same exchange at another place.
     """
 
     run: Run
@@ -115,6 +119,7 @@ class Exchange:
     prepare: Callable[[], None]
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], None]
+    describe: Callable[[PlannedUnit], Exchange]
     certificate: Optional[Certificate] = None
     was_exchanged: bool = False
 
@@ -148,7 +153,9 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
     `cause` says why it was interrupted. `begun`: its files may have left live.
     """
     try:
-        return _settle(exchange, cause, exchange.words.cancelled if begun else exchange.words.refused)
+        moved = exchange.means.find_moved()
+        here = exchange.describe(replace(exchange.unit, unit=moved)) if moved else exchange
+        return _settle(here, cause, exchange.words.cancelled if begun else exchange.words.refused)
     except FilesUnavailable as error:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
 

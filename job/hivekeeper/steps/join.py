@@ -46,12 +46,16 @@ def make_joined(
         rows.write_ends(format, copy, empty, tail, names.join(directory, join.beside) if join.beside else None)
         files.concat(copy.path, [empty])
         files.rename_exact(copy.path, file)
-        made, blocks = files.stat(file), files.blocks(directory)
+        entries, blocks = files.look([directory])[directory].entries, files.blocks(directory)
     except (RowsError, NotPossible) as error:
         raise NotJoinable(str(error)) from error
-    if made is None or not blocks.keys() >= {join.file, join.tail, *filter(None, [join.beside])}:
+    found = {entry.name: entry for entry in entries}
+    if not (found.keys() & blocks.keys()) >= {join.file, join.tail, *filter(None, [join.beside])}:
         raise SourceMissing(file)
-    joined = JoinedFile(copy.length, made.file_id, blocks[join.file], blocks[join.tail], blocks[join.beside] if join.beside else ())
+    made, end = found[join.file], found[join.tail]
+    joined = JoinedFile(
+        copy.length, made.file_id, end.file_id, blocks[join.file], blocks[join.tail], blocks[join.beside] if join.beside else ()
+    )
     refuse_rows(run, format, made, certificate)
     whole = length_of(join.planned_blocks(joined))
     return replace(certificate, files={join.file: whole}, file_rows={join.file: certificate.rows}, join=joined)

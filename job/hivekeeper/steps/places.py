@@ -96,23 +96,19 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
     return Places(changed, renamed)
 
 
-def find_moved(run: Run, units: Sequence[PlannedUnit], is_in: Callable[[PlannedUnit, str], bool]) -> Dict[UnitNumber, Unit]:
-    """The partitions that units of an interrupted run are now, because their directories were moved with what the run had put there.
+def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool]) -> Optional[Unit]:
+    """The partition that a unit is now, if its directory was moved with what the run had put there; `is_in` tells whether one holds that.
 
-    `is_in` tells whether a directory holds that. Takes a call for each partition of the table, unless the metastore still knows the name.
+    Takes a call for each partition of the table, unless the metastore still knows the name.
     """
-    table, why = _find_table(run) if units else (None, None)
-    if table is None or why:
-        return {}
+    table, why = _find_table(run)
+    if table is None or why or not table.partitioned:
+        return None
     every = run.cluster.metastore.partitions(table)
     by_place = dict(zip(qualify_all(run.files, table, every), every))
-    found: Dict[UnitNumber, Unit] = {}
-    for unit in units:
-        same = [place for place, partition in by_place.items() if partition.name == unit.name]
-        place = next((place for place in same or by_place if place != unit.live and is_in(unit, place)), None)
-        if place is not None:
-            found[unit.number] = replace(_unit_of(table, by_place[place], unit), live=place)
-    return found
+    same = [place for place, partition in by_place.items() if partition.name == unit.name]
+    found = next((place for place in same or by_place if place != unit.live and is_in(place)), None)
+    return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
 
 
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:

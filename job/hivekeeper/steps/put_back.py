@@ -89,10 +89,15 @@ class PutBack:
         """Whether that was begun: then none of the others goes to live either."""
         return self.run.files.stat(self._aside) is not None
 
+    @property
+    def directory_id(self) -> int:
+        """The directory that T left, or is to leave, for copies to go there; 0 if there is none."""
+        return self._find_mark()[0]
+
     def is_from(self, directory: str) -> bool:
-        """Whether this is the directory that T left, and copies wait to go there."""
-        found = self.run.files.stat(directory)
-        return found is not None and found.file_id == self._find_mark()[0] != 0
+        """Whether this is that directory."""
+        found, known = self.run.files.stat(directory), self.directory_id
+        return found is not None and known != 0 and found.file_id == known
 
     def _find_copies(self) -> Dict[int, FileInfo]:
         found = [(names.COPY.fullmatch(entry.name), entry) for entry in self._look_ready()]

@@ -37,7 +37,6 @@ from hivekeeper.steps import (
     swap,
 )
 from hivekeeper.steps.cleanup import AskLives
-from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
@@ -177,21 +176,14 @@ def _settle_of_former(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, .
 
 
 def _leave_dropped(run: Run, plan: RunPlan, settle: Settle) -> Settle:
-    """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live; and those whose
-    directories were moved while files were joined there where these are now.
-    """
+    """Settle partitions that were dropped in the outage, with files that Hive would have deleted, without touching live."""
     if plan.operation not in EXCHANGES:
         return settle
     found = places.ask(run, plan.units)
     aside, describe = places.judge_outage(run, found.changed), _find_describer(run, plan)
-    certificates = store.read_certificates(run.cluster, run.paths)
-    joined = [unit for unit in plan.units if unit.join and unit.number in found.changed]
-    moved = places.find_moved(run, joined, lambda unit, place: ConcatExchange(run, unit, certificates.get(unit.number)).is_in(place))
 
     def settle_one(unit: PlannedUnit) -> UnitResult:
-        if unit.number in moved:
-            return settle(replace(unit, unit=moved[unit.number]))
-        if unit.number not in aside:
+        if unit.number not in aside or describe(unit).means.find_moved():
             return settle(unit)
         return _leave_aside(run, describe(unit), aside[unit.number], found.changed[unit.number])
 

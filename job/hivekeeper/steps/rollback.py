@@ -84,6 +84,7 @@ def _describe_rejoining(run: Run, unit: PlannedUnit, certificate: Optional[Certi
         prepare=lambda: None,
         object_to=partial(require_proved, run, unit, certificate),
         cancel=means.give_up,
+        describe=lambda there: describe_rollback(run, there, certificate),
         certificate=certificate,
     )
 
@@ -98,6 +99,7 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
         prepare=partial(claim_backup, run, unit),
         object_to=partial(object_to_backup, unit),
         cancel=partial(give_back, run, unit),
+        describe=partial(_describe_directory, run),
         was_exchanged=True,
     )
 

@@ -46,6 +46,7 @@ def describe_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate
         prepare=lambda: None,
         object_to=partial(require_proved, run, unit, certificate),
         cancel=join.give_up if join else partial(drop_ready, run, unit),
+        describe=lambda there: describe_swap(run, there, certificate),
         certificate=certificate,
     )
 

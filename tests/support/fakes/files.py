@@ -393,6 +393,10 @@ class FakeFiles:
         children = {} if node is None else node.children if node.is_dir else {names.base(path): node}
         return {name: child.blocks for name, child in children.items() if not child.is_dir and child.length < below}
 
+    def is_anywhere(self, near: str, file_id: int) -> bool:  # noqa: ARG002
+        self._require_alive()
+        return any(node.id == file_id for _, node in self.namespace.walk(ROOT))
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         target, *sources = paths = [self.qualify(path) for path in (target, *sources)]
         self._change("concat", paths, lambda: self.namespace.concat(target, sources))

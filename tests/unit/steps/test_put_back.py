@@ -146,6 +146,28 @@ def test_what_was_taken_goes_back_where_its_directory_was_moved(desk, words, cha
     assert desk.run_directories() == []
 
 
+def test_until_the_metastore_knows_where_a_directory_was_moved_the_run_stays_unfinished(desk):
+    kill_in_put_back(desk, ["rename_exact", "/copy0"], lambda: desk.compact(where="dt = '1'"))
+    old, new = desk.live("dt=1"), desk.live("moved")
+    desk.world.files.writer.rename_into(old, new)
+    for _ in range(2):
+        result = desk.recover()
+        assert (result.code, result.tables[0].problem.code.code) == (Exit.UNUSABLE, "exchange-interrupted")
+        assert "set its location" in result.tables[0].problem.what
+    desk.world.files.writer.rename_into(new, old)
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk) == REPLACED
+
+
+@pytest.mark.parametrize("words", [["rename_exact", "/ready/u00001/part"], ["concat", "/dt=1/part"], ["entry.json"]])
+def test_a_directory_that_was_deleted_does_not_keep_its_run_unfinished(desk, words):
+    desk.kill_before(words, lambda: desk.compact(where="dt = '1'"))
+    desk.world.files.writer.delete(desk.live("dt=1"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.cleanup().code is Exit.DONE
+    assert desk.run_directories() == []
+
+
 @pytest.mark.parametrize("words", [["rename_exact", "/ready/u00001/part"], ["concat", "/dt=1/part"]])
 @pytest.mark.parametrize("change", [rename_partition, move_partition])
 def test_no_file_without_rows_stays_where_a_directory_was_moved(desk, words, change):
@@ -197,12 +219,9 @@ def test_a_directory_that_moves_during_a_put_back_loses_nothing(desk, change):
         at(desk, ["rename_exact", "/copy1"], lambda: change(desk))
 
     at(desk, ["concat", "/dt=1/part"], replace_then_move)
-    assert outcomes(desk.compact(where="dt = '1'"))["dt=1"] == "misplaced"
-    assert set_aside(desk) == {"part-00001.parquet": ("new",), "part-00002.parquet": (SMALL[2],)}
-    assert desk.log().pinned == {desk.runs[0]}
-    # With the rights of the table's own directory, so that an operator who may read that can put them back.
-    (place,) = {names.join(desk.control.top, effect.place) for effect in desk.log().standing}
-    assert desk.world.files.stat(place).mode == 0o755
+    assert outcomes(desk.compact(where="dt = '1'"))["dt=1"] == "put-back"
+    assert rows(desk, "dt=9" if change is rename_partition else "moved") == REPLACED
+    assert desk.run_directories() == []
 
 
 def test_what_an_overwriter_finds_during_a_put_back_never_comes_back(desk):
@@ -215,6 +234,10 @@ def test_what_an_overwriter_finds_during_a_put_back_never_comes_back(desk):
         assert desk.recover().code is Exit.INVESTIGATE
         assert rows(desk) == ["over"]
         assert set_aside(desk)["part-00001.parquet"] == ("new",)
+        assert desk.log().pinned == {desk.runs[0]}
+        # With the rights of the table's own directory, so that an operator who may read that can put them back.
+        (place,) = {names.join(desk.control.top, effect.place) for effect in desk.log().standing if effect.inside is None}
+        assert desk.world.files.stat(place).mode == 0o755
 
 
 @pytest.mark.parametrize("add", [True, False], ids=["with another file in it", "empty"])

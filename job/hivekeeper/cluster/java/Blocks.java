@@ -16,6 +16,7 @@ import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
 import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
 import org.apache.hadoop.ipc.RemoteException;
+import org.apache.hadoop.security.AccessControlException;
 
 /** Files of HDFS as their blocks: which they have, joined and cut between them. Elsewhere an UnsupportedOperationException. */
 public class Blocks {
@@ -57,6 +58,21 @@ public class Blocks {
     return found;
   }
 
+  /** Whether an inode exists, whatever its path is; true if its real path is closed to this user. */
+  public boolean isAnywhere(String near, long fileId) throws IOException {
+    Place place = onHdfs(near);
+    if (place.real == null) return false;
+    try {
+      return place.hdfs().getClient().getFileInfo(byId(fileId)) != null;
+    } catch (AccessControlException closed) {
+      return true;
+    }
+  }
+
+  private static String byId(long fileId) {
+    return new Path("/.reserved/.inodes/" + fileId).toUri().getPath();
+  }
+
   /** FSDirConcatOp checks everything before it changes anything. */
   public void concat(String target, String sources) throws IOException {
     Place to = onHdfs(target);
@@ -84,7 +100,7 @@ public class Blocks {
     HdfsFileStatus status = client.getFileInfo(place.real.toUri().getPath());
     if (status == null) throw new FileNotFoundException(text + ": no such file");
     if (status.getFileId() != fileId) throw new InvalidPathHandleException(text + ": another file is there");
-    String exact = new Path("/.reserved/.inodes/" + fileId).toUri().getPath();
+    String exact = byId(fileId);
     LocatedBlocks all = client.getLocatedBlocks(exact, 0, Long.MAX_VALUE);
     if (all.isUnderConstruction()) throw new UnsupportedOperationException(text + ": it is open");
     if (!isSame(blocks(all), Json.readList(expected))) throw new UnsupportedOperationException(text + ": somebody has written to it");
