@@ -20,11 +20,10 @@ from hivekeeper.report import screen
 from hivekeeper.report.results import BackupState
 from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps.finish import KEPT_STATES
 from hivekeeper.stop_conditions import Watch
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
-from support.desk import EVERYTHING, Desk, outcomes
+from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -703,9 +702,23 @@ def clean_up_with_nothing_to_do(runs):
     return files.calls, metastore.calls, files.looked_at
 
 
-def test_a_cleanup_with_nothing_to_do_makes_one_call_more_on_many_kept_runs_than_on_few():
-    """Runs' directories are looked through, 100 paths in the first call and 2,000 in each further one, for what an ended run has left."""
-    (few, few_asked, few_paths), (many, many_asked, many_paths) = (clean_up_with_nothing_to_do(runs) for runs in (10, 300))
-    assert many == few + Counter(look=1)
-    assert many_asked == few_asked == {"tables": 1}
-    assert many_paths - few_paths == 290 * (1 + len(KEPT_STATES))
+def test_a_cleanup_with_nothing_to_do_asks_as_much_on_many_kept_runs_as_on_few():
+    """The directories of kept runs are not looked through again: the run before has left nothing needless there."""
+    few, *many = (clean_up_with_nothing_to_do(runs) for runs in (3, 30, 300))
+    assert many == [few, few]
+    assert few[1] == {"tables": 1}
+
+
+def test_a_backup_that_was_deleted_by_hand_leaves_its_directory_until_recover_looks_at_all_of_them(world):
+    dated = DatedDesk(world)
+    for week in range(3):
+        dated.append("dt=1", f"a{week}", f"b{week}")
+        dated.compact()
+        if week:
+            for number in (1, 2, 3):
+                world.files.writer.delete(retired(dated, number, dated.runs[0]))
+            assert dated.runs[0] in dated.run_directories()
+        world.wait(7 * DAY_MS)
+    dated.recover()
+    assert dated.runs[0] not in dated.run_directories()
+    assert set(dated.runs[1:3]) <= set(dated.run_directories())
