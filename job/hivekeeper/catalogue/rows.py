@@ -24,7 +24,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 
-# What the rows of a component replace: their first keys, as in `ports.RowFiles`. Three name all rows of a table.
+# What the rows of a component replace, by its `found_by`.
 Filter = Tuple[str, ...]
 
 # Outcomes after which other files are live. A verify counts files too.
@@ -187,7 +187,7 @@ def replaced(component: Component, result: CommandResult, outcome: TableOutcome,
         yield (CATALOGUE, database, table)
     elif outcome.observed and level.has("partition"):
         for unit in outcome.observed.units:
-            yield (CATALOGUE, database, table, _segment_of(unit.name), _identifier_of(unit.name))
+            yield (CATALOGUE, database, table, _segment_of(unit.name), unit.name)
 
 
 def rows_of(component: Component, result: CommandResult, outcome: TableOutcome, actor: Actor, level: Level) -> Iterator[Row]:

@@ -160,6 +160,18 @@ def test_with_where_only_its_partitions_are_replaced(world, desk):
     assert of_kind(world, "RUN", ("operation", "files"), RUNS) == [("analyze", 9), ("compact-swap", None)]
 
 
+def test_with_where_the_files_of_its_partitions_are_replaced_too(world, desk):
+    settings = replace(SETTINGS, level="file")
+    everything(world, settings=settings)
+    world.files.writer.delete(f"{desk.live('dt=2')}/part-00000.parquet")
+    world.add_file(f"{desk.live('dt=2')}/new.parquet", ["row"])
+    context = a_context(world.cluster, Selection(tables=("sales.events",), where="dt = '2'"), "20260201t000001z-0000", QUIET)
+    record(world, analyze.analyze(context), settings)
+    files = of_kind(world, "FILE", ("partition_name", "file_name"))
+    assert [name for partition, name in files if partition == "dt=2"] == ["new.parquet", "part-00001.parquet", "part-00002.parquet"]
+    assert len(files) == 9
+
+
 def test_partitions_and_tables_that_are_gone_are_no_longer_shown(world):
     world.add_table(a_table(name="plain"), {"": [1000] * 4})
     everything(world)
