@@ -84,6 +84,9 @@ TABLES = Component(
         "last_run": "string",
         "last_run_ms": "bigint",
         "last_operation": "string",
+        "file_bytes": "bigint",
+        "row_group_index": "bigint",
+        "row_group_start": "bigint",
     },
     (*KEY_COLUMNS, "partition_name"),
 )

@@ -19,6 +19,7 @@ from hivekeeper.report import document, screen
 from support.builders import a_table
 from support.catalogues import ROOT, SETTINGS, open_catalogue, places_shown, rows_in, rows_shown
 from support.contexts import QUIET, a_context
+from support.counting import Counting
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.world import World
@@ -96,6 +97,8 @@ def test_a_table_without_partitions_has_the_default_segment(world):
         ("segment", {"TABLE", "SEGMENT"}),
         ("partition", {"TABLE", "SEGMENT", "PARTITION"}),
         ("file", {"TABLE", "SEGMENT", "PARTITION", "FILE"}),
+        # analyze reads no footers.
+        ("row_group", {"TABLE", "SEGMENT", "PARTITION", "FILE"}),
     ],
 )
 def test_the_level_says_how_deep_a_table_is_described(world, level, kinds):
@@ -235,6 +238,170 @@ def test_it_holds_one_file_for_each_part_however_many_commands_run(world, desk):
         record(world, desk.analyze())
     assert len(places_shown(world, TABLES)) == len(places_shown(world, RUNS)) == 1
     assert len(rows_in(world.cluster, RUNS, ("run",))) == 12
+
+
+# ---- row groups
+
+DEEPEST = replace(SETTINGS, level="row_group")
+# Compaction makes two of the three rows of a partition, of two rows and of one.
+OF_A_COPY = [(0, 2), (1, 1)]
+
+
+def deepest(world, work=compact_swap.compact_swap, run="20260201t000001z-0000", rules=QUIET, cluster=None, **selection):
+    """A command, recorded down to row groups."""
+    selected = Selection(**(selection or {"databases": ("sales",)}))
+    context = a_context(cluster or world.cluster, selected, run, rules, most_row_groups=catalogue.most_row_groups(DEEPEST))
+    return record(world, work(context), DEEPEST)
+
+
+def row_groups_in(world, *columns):
+    return of_kind(world, "ROW_GROUP", ("partition_name", *(columns or ("row_group_index", "row_count"))))
+
+
+def test_the_row_groups_of_new_files_are_described(world):
+    deepest(world)
+    days = ("dt=1", "dt=2", "dt=3")
+    assert row_groups_in(world) == [(day, *group) for day in days for group in OF_A_COPY]
+    live = world.table("sales.events").location + "/dt=1"
+    (file,) = world.files.look([live])[live].entries
+    columns = ("file_name", "file_bytes", "modified_ms", "row_group_start", "total_bytes")
+    assert row_groups_in(world, *columns)[:2] == [
+        ("dt=1", file.name, file.length, file.mtime_ms, 4, 2),
+        ("dt=1", file.name, file.length, file.mtime_ms, 6, 1),
+    ]
+    keys = of_kind(world, "ROW_GROUP", (*KEY_COLUMNS, "metadata_identifier", "operation"))
+    assert keys[0] == ("hive", "sales", "events", "dt=1", f"dt=1/{file.name}/0", "compact-swap")
+    assert all(cell for key in keys for cell in key)
+
+
+def test_the_row_groups_of_a_table_without_partitions_have_its_segment(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    deepest(world, tables=("sales.plain",))
+    keys = of_kind(world, "ROW_GROUP", ("metadata_key", "metadata_identifier", "partition_name"))
+    assert [(key, partition, name.partition("/")[0]) for key, name, partition in keys] == [("DEFAULT_SEGMENT", "", "")] * 2
+
+
+def test_those_of_files_that_are_read_and_stay_are_described_those_of_unreadable_ones_are_not(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    deepest(world)
+    shown = row_groups_in(world, "file_name", "row_count")
+    assert [row for row in shown if row[0] == "dt=2"] == [("dt=2", f"part-0000{nth}.parquet", 1) for nth in range(3)]
+    assert len([row for row in shown if row[0] != "dt=2"]) == 2 * len(OF_A_COPY)
+
+
+def test_a_copy_that_was_not_put_in_place_is_not_described_but_what_stayed(world):
+    world.rows.spoil = lambda unit, rows: ("wrong", *rows[1:]) if unit == 1 else rows
+    done = deepest(world, where="dt < '3'", tables=("sales.events",))
+    assert [unit.outcome.code for unit in done.tables[0].units] == ["swapped", "differs"]
+    assert [row for row in row_groups_in(world) if row[0] == "dt=1"] == [("dt=1", 0, 1)] * 3
+
+
+def test_they_stay_as_long_as_their_file_is_the_same(world, desk):
+    deepest(world)
+    before = of_kind(world, "ROW_GROUP", tuple(TABLES.columns))
+    world.files.namespace.advance(3_600_000)
+    deepest(world, analyze.analyze, "20260202t000000z-0000")
+    assert of_kind(world, "ROW_GROUP", tuple(TABLES.columns)) == before
+    # Of another length, of another time, and gone.
+    first, second, third = (world.files.look([desk.live(day)])[desk.live(day)].entries[0].path for day in ("dt=1", "dt=2", "dt=3"))
+    content = world.files.content(first)
+    world.files.writer.delete(first)
+    world.files.put(first, content, 5000)
+    content = world.files.content(second)
+    world.files.writer.delete(second)
+    world.files.put(second, content, 3000)
+    world.files.writer.rename_into(third, third.replace("part", "other"))
+    world.add_file(f"{desk.live('dt=3')}/new.parquet", ["row"])
+    deepest(world, analyze.analyze, "20260202t000001z-0000")
+    assert row_groups_in(world) == []
+
+
+def test_a_compaction_replaces_those_that_it_read_the_night_before(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    deepest(world)
+    world.files.writer.delete(f"{desk.live('dt=2')}/damaged.parquet")
+    deepest(world, run="20260202t000000z-0000")
+    assert row_groups_in(world) == [(day, *group) for day in ("dt=1", "dt=2", "dt=3") for group in OF_A_COPY]
+    desk.rollback()
+    # It undid the second compaction, which was of this partition alone.
+    deepest(world, analyze.analyze, "20260203t000000z-0000")
+    assert row_groups_in(world) == [(day, *group) for day in ("dt=1", "dt=3") for group in OF_A_COPY]
+
+
+def test_with_where_those_of_other_partitions_stay_and_none_is_there_twice(world):
+    deepest(world)
+    expected = row_groups_in(world)
+    for work in (analyze.analyze, compact_swap.compact_swap):
+        deepest(world, work, "20260202t000000z-0000", tables=("sales.events",), where="dt = '2'")
+        assert row_groups_in(world) == expected
+    keys = rows_in(world.cluster, TABLES, (*KEY_COLUMNS, "metadata_identifier", "metadata_kind"))
+    assert len(set(keys)) == len(keys)
+
+
+def test_those_of_partitions_that_are_not_listed_again_stay(world):
+    deepest(world)
+    world.files.namespace.advance(3_600_000)
+    deepest(world, analyze.analyze, "20260202t000000z-0000")
+    expected = row_groups_in(world)
+    world.files.namespace.advance(3_600_000)
+    _, found = analyze_changed(world, "20260203t000000z-0000", DEEPEST)
+    record(world, found, DEEPEST)
+    assert found.tables[0].observed.unchanged == 3
+    assert row_groups_in(world) == expected != []
+
+
+def test_other_tables_keep_theirs_and_those_of_a_dropped_partition_go(world):
+    for name in ("plain", "other"):
+        world.add_table(a_table(name=name), {"": [1000] * 4})
+    deepest(world)
+    everyone = of_kind(world, "ROW_GROUP", ("table_name",))
+    assert len(everyone) == 6 + 2 * 2
+    world.catalog.drop_partition("sales.events", "dt=2")
+    deepest(world, analyze.analyze, "20260202t000000z-0000", tables=("sales.events",))
+    deepest(world, analyze.analyze, "20260202t000001z-0000")
+    assert len(of_kind(world, "ROW_GROUP", ("table_name",))) == len(everyone) - len(OF_A_COPY)
+
+
+def test_a_table_has_so_many_row_groups_at_most_whatever_its_footers_claim(world, desk, monkeypatch):
+    monkeypatch.setattr("hivekeeper.catalogue.row_groups.MOST_OF_TABLE", 5)
+    deepest(world)
+    # Those of a file are there all or none.
+    assert len(row_groups_in(world)) == 4
+    for day in (1, 2, 3):
+        for _ in range(2):
+            world.add_file(f"{desk.live(f'dt={day}')}/{day}{_}.parquet", [f"{day} {_} {row}" for row in range(4)])
+    for day in (1, 2, 3):
+        where = {"tables": ("sales.events",), "where": f"dt = '{day}'"}
+        deepest(world, run=f"2026020{day + 2}t000000z-0000", **where)
+        assert len(row_groups_in(world)) <= 5
+
+
+def test_a_command_tells_so_many_of_all_its_tables(world, monkeypatch):
+    monkeypatch.setattr("hivekeeper.commands.per_table.MOST_ROW_GROUPS", 7)
+    for name in ("plain", "other"):
+        world.add_table(a_table(name=name), {"": [1000] * 4})
+    done = deepest(world)
+    assert done.tables[0].row_group_count == 6
+    assert [table.row_group_count for table in done.tables[1:]] == [0, 0]
+
+
+def test_nothing_more_is_asked_for_row_groups(world):
+    calls = []
+    for most in (0, 50_000):
+        fresh = World()
+        fresh.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2, 3)})
+        files, rows = Counting(fresh.files), Counting(fresh.rows)
+        cluster = replace(fresh.cluster, files=files, rows=rows)
+        context = a_context(cluster, Selection(databases=("sales",)), "20260201t000001z-0000", most_row_groups=most)
+        done = compact_swap.compact_swap(context)
+        assert done.tables[0].row_group_count == (6 if most else 0)
+        calls.append((files.calls, files.looked_at, rows.calls))
+    assert calls[0] == calls[1]
+
+
+@pytest.mark.parametrize(("settings", "most"), [(CatalogueSettings(level="row_group"), 0), (SETTINGS, 0), (DEEPEST, 50_000)])
+def test_they_are_told_only_if_the_catalogue_wants_them(settings, most):
+    assert catalogue.most_row_groups(settings) == most
 
 
 # ---- what others see

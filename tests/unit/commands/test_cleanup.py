@@ -23,6 +23,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.stop_conditions import Watch
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
+from support.counting import Counting
 from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
@@ -660,23 +661,6 @@ def test_the_log_names_what_is_to_go_before_anything_goes(desk):
     begun, ended = desk.log().runs[-2:]
     assert (begun.finished, set(begun.discarding), begun.discarded) == (False, places, ())
     assert (ended.finished, ended.discarding, set(ended.discarded)) == (True, (), places)
-
-
-class Counting:
-    """A port, and how often it was called; and how many paths it was asked to look at."""
-
-    def __init__(self, port):
-        self.port, self.calls, self.looked_at = port, Counter(), 0
-
-    def __getattr__(self, name):
-        found = getattr(self.port, name)
-
-        def call(*arguments):
-            self.calls[name] += 1
-            self.looked_at += len(arguments[0]) if name == "look" else 0
-            return found(*arguments)
-
-        return call if callable(found) else found
 
 
 def clean_up_with_nothing_to_do(runs):
