@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Counter as Counts
+from typing import Any
 
 
 class Counting:
     """A port, and how often it was called; and how many paths it was asked to look at."""
 
     def __init__(self, port: Any) -> None:
-        self.port, self.calls, self.looked_at = port, Counter(), 0  # type: Any, Counts[str], int
+        self.port = port
+        self.calls: Counter[str] = Counter()
+        self.looked_at = 0
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.port, name)

@@ -99,7 +99,7 @@ def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[Tabl
         cluster.spent.clear()
         context = replace(context, most_row_groups=min(context.most_row_groups, left))
         outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)
-        left -= outcome.row_group_count
+        left = max(0, left - outcome.row_group_count)
         lost = lost or (cluster.lost() if outcome.problem else "")
         # A database may have thousands of tables, each with its own log.
         cluster.log_entries.clear()

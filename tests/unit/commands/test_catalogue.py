@@ -385,7 +385,7 @@ def test_a_command_tells_so_many_of_all_its_tables(world, monkeypatch):
     assert [table.row_group_count for table in done.tables[1:]] == [0, 0]
 
 
-def test_nothing_more_is_asked_for_row_groups(world):
+def test_nothing_more_is_asked_for_row_groups():
     calls = []
     for most in (0, 50_000):
         fresh = World()
@@ -397,6 +397,15 @@ def test_nothing_more_is_asked_for_row_groups(world):
         assert done.tables[0].row_group_count == (6 if most else 0)
         calls.append((files.calls, files.looked_at, rows.calls))
     assert calls[0] == calls[1]
+
+
+def test_show_prints_row_groups(world):
+    deepest(world)
+    columns = ("partition_name", "row_group_index", "row_count")
+    shown = ask(world, Request("show", kind="ROW_GROUP", columns=columns, key="dt=2"), settings=DEEPEST)
+    assert shown.catalogue.rows == (("dt=2", 0, 2), ("dt=2", 1, 1))
+    assert document.build(shown)["catalogue"]["rows"][0] == {"partition_name": "dt=2", "row_group_index": 0, "row_count": 2}
+    assert "dt=2" in screen.render(shown)
 
 
 @pytest.mark.parametrize(("settings", "most"), [(CatalogueSettings(level="row_group"), 0), (SETTINGS, 0), (DEEPEST, 50_000)])
