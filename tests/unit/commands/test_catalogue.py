@@ -1,6 +1,7 @@
 """What commands leave in the catalogue, the command of that name, and that a failing catalogue fails nothing."""
 
 import logging
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -362,18 +363,69 @@ def test_other_tables_keep_theirs_and_those_of_a_dropped_partition_go(world):
     assert len(of_kind(world, "ROW_GROUP", ("table_name",))) == len(everyone) - len(OF_A_COPY)
 
 
+def add_two_files(world, desk, day, name):
+    """Of one row each: with the copy's three rows, the next copy has three row groups."""
+    for number in range(2):
+        world.add_file(f"{desk.live(f'dt={day}')}/{name}{number}.parquet", [f"{name} {number}"])
+
+
+def count_by_day(world):
+    return Counter(day for day, *_ in row_groups_in(world))
+
+
 def test_a_table_has_so_many_row_groups_at_most_whatever_its_footers_claim(world, desk, monkeypatch):
-    monkeypatch.setattr("hivekeeper.catalogue.row_groups.MOST_OF_TABLE", 5)
+    monkeypatch.setattr("hivekeeper.catalogue.row_groups.MOST_OF_TABLE", 6)
     deepest(world)
-    # Those of a file are there all or none.
-    assert len(row_groups_in(world)) == 4
+    assert count_by_day(world) == {"dt=1": 2, "dt=2": 2, "dt=3": 2}
+    for day, expected in (("1", {"dt=2": 2, "dt=3": 2}), ("2", {"dt=2": 3, "dt=3": 2})):
+        add_two_files(world, desk, day, "more")
+        deepest(world, run=f"2026020{day}t000000z-0000", tables=("sales.events",), where=f"dt = '{day}'")
+        # Those of partitions that were not looked at stay; those of a file are there all or none.
+        assert count_by_day(world) == expected
+
+
+def test_those_just_read_come_before_those_of_before(world, desk, monkeypatch):
+    deepest(world)
+    add_two_files(world, desk, 3, "more")
+    monkeypatch.setattr("hivekeeper.catalogue.row_groups.MOST_OF_TABLE", 4)
+    deepest(world, run="20260202t000000z-0000")
+    # The last file of those of before is one too many: it is there whole.
+    assert count_by_day(world) == {"dt=1": 2, "dt=3": 3}
+
+
+def test_a_run_holds_no_more_row_groups_than_it_may_tell(world):
+    one_by_one = replace(QUIET, batch_units=1)
+    context = a_context(world.cluster, Selection(databases=("sales",)), "20260201t000001z-0000", one_by_one, most_row_groups=5)
+    (done,) = compact_swap.compact_swap(context).tables
+    assert len(done.plan.batches) == 3
+    assert done.row_group_count == 4
+
+
+def test_footers_that_are_read_in_portions_share_the_room(world, monkeypatch):
+    monkeypatch.setattr("hivekeeper.plan.analysis.UNITS_AT_ONCE", 1)
     for day in (1, 2, 3):
-        for _ in range(2):
-            world.add_file(f"{desk.live(f'dt={day}')}/{day}{_}.parquet", [f"{day} {_} {row}" for row in range(4)])
-    for day in (1, 2, 3):
-        where = {"tables": ("sales.events",), "where": f"dt = '{day}'"}
-        deepest(world, run=f"2026020{day + 2}t000000z-0000", **where)
-        assert len(row_groups_in(world)) <= 5
+        world.files.put(f"{world.table('sales.events').location}/dt={day}/damaged.parquet", "no data file", 1000)
+    context = a_context(world.cluster, Selection(databases=("sales",)), "20260201t000001z-0000", QUIET, most_row_groups=5)
+    (done,) = compact_swap.compact_swap(context).tables
+    assert done.row_group_count == 5
+
+
+def test_files_that_are_read_two_nights_are_there_once(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    for night in (1, 2):
+        deepest(world, run=f"2026020{night}t000000z-0000")
+        assert count_by_day(world)["dt=2"] == 3
+
+
+def test_files_that_left_live_have_none_although_they_were_read(world, desk):
+    def drop_in_the_gap(what):
+        if what.startswith("rename_exact") and what.endswith(f"/ready/u00002 {desk.live('dt=2')}"):
+            world.catalog.drop_partition("sales.events", "dt=2")
+
+    world.files.before_step = drop_in_the_gap
+    done = deepest(world)
+    assert [unit.outcome.code for unit in done.tables[0].units] == ["swapped", "dropped-meanwhile", "swapped"]
+    assert count_by_day(world) == {"dt=1": 2, "dt=3": 2}
 
 
 def test_a_command_tells_so_many_of_all_its_tables(world, monkeypatch):

@@ -693,6 +693,19 @@ def test_a_cleanup_with_nothing_to_do_asks_as_much_on_many_kept_runs_as_on_few()
     assert few[1] == {"tables": 1}
 
 
+def test_what_a_cleanup_emptied_before_it_was_killed_goes_with_the_next_command(world):
+    dated = DatedDesk(world)
+    for _ in range(2):
+        dated.append("dt=1", f"a{_}", f"b{_}")
+        dated.compact()
+        world.wait(7 * DAY_MS)
+    dated.kill_before(["remove_empty", dated.runs[0]], lambda: dated.cleanup(Settings(min_age_ms=8 * DAY_MS)))
+    assert dated.log().runs[-1].discarded
+    assert dated.runs[0] in dated.run_directories()
+    dated.pin(dated.runs[1])
+    assert dated.run_directories() == [dated.runs[1]]
+
+
 def test_a_backup_that_was_deleted_by_hand_leaves_its_directory_until_recover_looks_at_all_of_them(world):
     dated = DatedDesk(world)
     for week in range(3):

@@ -32,7 +32,10 @@ class FooterSet {
     ((FooterGroup) groups.get(text)).add(footer, number);
   }
 
-  /** {groups, unreadable, rowGroups}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are added. */
+  /**
+   * {groups, unreadable, rowGroups}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are
+   * added.
+   */
   Map<String, Object> describe(Numbered forms, boolean withBounds) throws IOException {
     List<Object> groups = new ArrayList<Object>();
     for (FooterGroup group : settle()) {
