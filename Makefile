@@ -78,7 +78,7 @@ bench-fsimage: venv ## measure how fast an image of LINES=10000000 lines is summ
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/fsimage.py --lines $(or $(LINES),10000000) --units $(or $(UNITS),100000) --times $(or $(TIMES),1)
 
 bench-catalogue: venv ## measure what the catalogue adds to a command: TABLES=1000 tables of PARTITIONS=100 partitions, beside pyarrow
-	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/catalogue.py --tables $(or $(TABLES),1000) --partitions $(or $(PARTITIONS),100) --turns $(or $(TURNS),5)
+	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/catalogue.py --tables $(or $(TABLES),1000) --partitions $(or $(PARTITIONS),100) --row-groups $(or $(ROW_GROUPS),8) --turns $(or $(TURNS),5)
 
 bench-rewrite: venv ## measure how fast FILES=5000 small files in UNITS=100 partitions are copied, and rewritten as rows
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/rewrite.py --files $(or $(FILES),5000) --units $(or $(UNITS),100) --turns $(or $(TURNS),3)

@@ -350,8 +350,10 @@ class JailedRows:
     def require_started(self) -> None:
         self.inner.require_started()
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
-        return self.inner.footers(format, sets, by_identity)
+    def footers(
+        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
+    ) -> Mapping[Key, UnitFooters]:
+        return self.inner.footers(format, sets, by_identity, most_row_groups)
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         self.jail.require(batch.target)

@@ -330,12 +330,32 @@ class FooterGroup:
         return sum(self.rows.values())
 
 
+class RowGroup(NamedTuple):
+    """One row group of a Parquet file, or one stripe of an ORC file, as the footer claims it: its first byte, its length, its rows."""
+
+    start: int
+    length: int
+    rows: int
+
+
+class FileRowGroups(NamedTuple):
+    """All row groups of one file that have rows, in the order of its footer."""
+
+    file: FileInfo
+    groups: Tuple[RowGroup, ...]
+
+
 @dataclass(frozen=True)
 class UnitFooters:
-    """The footers of a unit's files. `unreadable` holds (path, reason)."""
+    """The footers of a unit's files. `unreadable` holds (path, reason). `row_groups` are those of files that were asked for and told."""
 
     groups: Tuple[FooterGroup, ...] = ()
     unreadable: Tuple[Tuple[str, str], ...] = ()
+    row_groups: Tuple[FileRowGroups, ...] = ()
+
+    @property
+    def row_group_count(self) -> int:
+        return sum(len(one.groups) for one in self.row_groups)
 
 
 @dataclass(frozen=True)

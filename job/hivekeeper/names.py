@@ -78,6 +78,14 @@ def run_id(now: datetime, salt: str) -> RunId:
     return RunId(f"{now.astimezone(timezone.utc):%Y%m%dt%H%M%Sz}-{salt}")
 
 
+def started_ms(run: RunId) -> Optional[int]:
+    """The time in a run's id; None if there is no such time."""
+    try:
+        return int(datetime.strptime(f"{run.partition('z')[0]}+0000", "%Y%m%dt%H%M%S%z").timestamp() * 1000)
+    except ValueError:
+        return None
+
+
 def following_run_id(run: RunId) -> RunId:
     """The id of a second run that the same command makes of a table: the same second, the next of the four digits."""
     begins, _, salt = run.rpartition("-")

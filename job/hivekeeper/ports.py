@@ -453,10 +453,14 @@ class Rows(Protocol):
     def require_started(self) -> None:
         """Wait until rows can be read and written. Raises Unusable, and RowsError if the command was asked to stop meanwhile."""
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
+    def footers(
+        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
+    ) -> Mapping[Key, UnitFooters]:
         """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group.
 
-        With `by_identity` files are of one form only if they have the same `Form.identity`.
+        With `by_identity` files are of one form only if they have the same `Form.identity`. `most_row_groups`: of so many row groups of all
+        files together it is told where they are. Of a file all are told or none: none also if its footer
+        claims one outside it, or in another one.
         """
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:

@@ -1,10 +1,11 @@
 """Measure what the catalogue adds to a command, and what `analyze --changed` saves: TABLES=1000 tables of PARTITIONS=100 partitions.
 
-  make bench-catalogue [TABLES=1000] [PARTITIONS=100] [TURNS=5]
+  make bench-catalogue [TABLES=1000] [PARTITIONS=100] [ROW_GROUPS=8] [TURNS=5]
 
 The rows are synthetic, the files real, on local disks: the first commit of all tables, then, TURNS times, the commit of one table (which
 writes its part of the catalogue again), the rows of one table as `--changed` reads them, and a query over all tables. Beside them, in turn
-and on the same part: pyarrow, which reads it, leaves out the table, and writes it with new rows.
+and on the same part: pyarrow, which reads it, leaves out the table, and writes it with new rows; and a second catalogue, of the level
+row_group, with ROW_GROUPS for each partition, which a commit takes over from the one before.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, Iterator, List
 
@@ -21,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hivekeeper.catalogue import rows
+from hivekeeper.catalogue import row_groups, rows
 from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.catalogue.columns import CATALOGUE, GENERAL, TABLES
 from hivekeeper.catalogue.commits import OVERWRITE
@@ -38,8 +40,8 @@ def table_name(number: int) -> str:
     return f"table_{number:05d}"
 
 
-def rows_of(table: str, partitions: int, seen_ms: int) -> Iterator[Row]:
-    """As analyze would record them."""
+def rows_of(table: str, partitions: int, seen_ms: int, groups: int = 0) -> Iterator[Row]:
+    """As analyze would record them, with so many row groups of each partition, in one file."""
     common = {"catalogue_name": CATALOGUE, "database_name": DATABASE, "table_name": table, "run": "20260101t020304z-1f0c"}
     of_table = {**common, "metadata_key": GENERAL, "metadata_identifier": GENERAL, "metadata_kind": "TABLE", "files": partitions * 8}
     yield tuple(of_table.get(column) for column in TABLES.columns)
@@ -66,13 +68,32 @@ def rows_of(table: str, partitions: int, seen_ms: int) -> Iterator[Row]:
             "lengths": " ".join(f"{120_000_000 + 7 * number + index}:1" for index in range(8)),
         }
         yield tuple(of_partition.get(column) for column in TABLES.columns)
+        for index in range(groups):
+            file = f"part-00000-{number:08d}-1f0c-4c1e-9e0b-6d2f.c000.snappy.parquet"
+            of_group = {
+                **common,
+                "metadata_key": segment,
+                "metadata_identifier": f"{segment}/{file}/{index}",
+                "metadata_kind": "ROW_GROUP",
+                "operation": "compact-swap",
+                "seen_ms": seen_ms,
+                "partition_name": segment,
+                "file_name": file,
+                "modified_ms": seen_ms - 86_400_000 + number,
+                "file_bytes": groups * 125_000_000 + number,
+                "row_group_index": index,
+                "row_group_start": 4 + index * 125_000_000,
+                "total_bytes": 125_000_000 + number,
+                "row_count": 1_000_000 + number * index,
+            }
+            yield tuple(of_group.get(column) for column in TABLES.columns)
 
 
-def rows_of_all(tables: List[str], partitions: int, seen_ms: int) -> Iterator[Row]:
-    return (row for table in tables for row in rows_of(table, partitions, seen_ms))
+def rows_of_all(tables: List[str], partitions: int, seen_ms: int, groups: int = 0) -> Iterator[Row]:
+    return (row for table in tables for row in rows_of(table, partitions, seen_ms, groups))
 
 
-def commit(store: Store, tables: List[str], partitions: int, seen_ms: int) -> None:
+def commit(store: Store, tables: List[str], partitions: int, seen_ms: int, groups: int = 0) -> None:
     by_part: Dict[str, List[str]] = {}
     for table in tables:
         by_part.setdefault(rows.bucket_of(DATABASE, table), []).append(table)
@@ -80,9 +101,21 @@ def commit(store: Store, tables: List[str], partitions: int, seen_ms: int) -> No
     def parts(_before: object) -> Iterator[Part]:
         for part, some in sorted(by_part.items()):
             without = [(CATALOGUE, DATABASE, table) for table in some]
-            yield Part(part, without, partial(rows_of_all, some, partitions, seen_ms))
+            yield Part(part, without, partial(rows_of_all, some, partitions, seen_ms, groups))
 
     store.change(OVERWRITE, parts)
+
+
+def commit_and_take_over(catalogue: Catalogue, table: str, partitions: int, seen_ms: int) -> None:
+    """As a command that has read no footer of the table."""
+    part = rows.bucket_of(DATABASE, table)
+    only = {"database_name": DATABASE, "table_name": table, "metadata_kind": row_groups.KIND}
+
+    def all_rows() -> Iterator[Row]:
+        yield from rows_of(table, partitions, seen_ms)
+        yield from catalogue.read(TABLES, tuple(TABLES.columns), only)
+
+    catalogue.store(TABLES).change(OVERWRITE, lambda _before: [Part(part, [(CATALOGUE, DATABASE, table)], all_rows)])
 
 
 def rewrite_by_arrow(store: Store, table: str, partitions: int, target: str) -> None:
@@ -105,6 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--row-groups", type=int, default=8)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
@@ -124,8 +158,14 @@ def main() -> int:
         total = options.tables * (options.partitions + 1)
         sizes = [file.size for file in store.newest()[1].files]  # type: ignore[union-attr]
         print(f"all {total:,} rows in one commit: {first:.1f} s, {sum(sizes) / 2**20:.1f} MiB in {len(sizes)} files", flush=True)
+        deep = Catalogue.open(assemble(driver), replace(settings, relative_path="deep"), catalogue.run, ())  # type: ignore[arg-type]
+        first = timed(lambda: commit(deep.store(TABLES), names, options.partitions, now_ms, options.row_groups))
+        sizes = [file.size for file in deep.store(TABLES).newest()[1].files]  # type: ignore[union-attr]
+        total += options.tables * options.partitions * options.row_groups
+        print(f"all {total:,} rows with row groups: {first:.1f} s, {sum(sizes) / 2**20:.1f} MiB in {len(sizes)} files", flush=True)
         steps: Dict[str, Callable[[str], object]] = {
             "commit one table": lambda table: commit(store, [table], options.partitions, now_ms),
+            "commit one with row groups": lambda table: commit_and_take_over(deep, table, options.partitions, now_ms),
             "the same rows by pyarrow": lambda table: rewrite_by_arrow(store, table, options.partitions, f"{home}/arrow.parquet"),
             "point the tables of Hive": lambda _table: catalogue.register(TABLES),
             "what is known of one table": lambda table: len(catalogue.known_units(f"{DATABASE}.{table}")),
@@ -141,6 +181,8 @@ def main() -> int:
             print(f"{name:28} median {statistics.median(found) * 1000:8.0f} ms, {min(found) * 1000:.0f} to {max(found) * 1000:.0f}")
         ratios = [ours / theirs for ours, theirs in zip(seconds["commit one table"], seconds["the same rows by pyarrow"])]
         print(f"{'commit / pyarrow':28} median {statistics.median(ratios):8.1f}")
+        ratios = [deeper / usual for deeper, usual in zip(seconds["commit one with row groups"], seconds["commit one table"])]
+        print(f"{'with / without row groups':28} median {statistics.median(ratios):8.1f}")
         driver.stop()
     return 0
 

@@ -10,7 +10,7 @@ from hivekeeper import names
 from hivekeeper.model import Content, Differences, Digest, FileInfo, StageBatch, StageOutput, StageUnit, UnitFooters
 from hivekeeper.ports import Rows, RowsError
 from support.fakes.files import FakeFiles
-from support.fakes.rows import DataFile, FakeRows
+from support.fakes.rows import ROWS_OF_GROUP, DataFile, FakeRows
 from support.storage import Storage
 
 RUN = "20260101t020304z-1f0c"
@@ -54,7 +54,8 @@ class SparkWorld:
         import pyarrow.parquet as pq
 
         content = pa.BufferOutputStream()
-        pq.write_table(pa.table({"row": pa.array(rows, pa.string())}), content, store_schema=False, compression="snappy")
+        table = pa.table({"row": pa.array(rows, pa.string())})
+        pq.write_table(table, content, store_schema=False, compression="snappy", row_group_size=ROWS_OF_GROUP)
         self.storage.write(self._place(unit, name), content.getvalue().to_pybytes())
 
     def add_raw(self, unit: int, name: str, text: str) -> None:
@@ -121,6 +122,38 @@ def test_footers_merge_the_bounds_of_all_files(world):
     world.add(1, "b.parquet", ["c", "p"])
     facts = footers_of(world, 1)["1"].groups[0].columns["row"]
     assert (facts.values, facts.nulls, facts.low, facts.high) == (4, 0, "c", "y")
+
+
+def row_groups_of(world, most: int) -> List[Tuple[str, int, List[int]]]:
+    """The name and length of each file, and the rows of its row groups, which follow one another inside it."""
+    units = {str(unit): world.list(f"{world.root}/in {unit}") for unit in (1, 2)}
+    found = world.rows.footers("parquet", units, by_identity=True, most_row_groups=most)
+    told = [one for footers in found.values() for one in footers.row_groups]
+    for one in told:
+        ends = [0, *(group.start + group.length for group in one.groups)]
+        assert all(end <= group.start for end, group in zip(ends, one.groups))
+        assert ends[-1] <= one.file.length
+        assert one.file in units["1"] + units["2"]
+    return sorted((one.file.name, len(one.groups), [group.rows for group in one.groups]) for one in told)
+
+
+def test_row_groups_are_told_with_their_places_if_they_are_asked_for(world):
+    world.add(1, "a.parquet", ["1", "2", "3", "4", "5"])
+    world.add(1, "b.parquet", ["6"])
+    world.add(2, "c.parquet", ["7", "8", "9"])
+    world.add_raw(1, "d.parquet", "this is no data file")
+    world.add_raw(1, "e.parquet", "")
+    assert row_groups_of(world, 1000) == [("a.parquet", 3, [2, 2, 1]), ("b.parquet", 1, [1]), ("c.parquet", 2, [2, 1])]
+    assert row_groups_of(world, 0) == []
+
+
+def test_all_row_groups_of_a_file_are_told_or_none(world):
+    world.add(1, "a.parquet", ["1", "2", "3", "4", "5"])
+    world.add(2, "c.parquet", ["7", "8", "9"])
+    assert [name for name, *_ in row_groups_of(world, 2)] == ["c.parquet"]
+    # Either of both.
+    assert len(row_groups_of(world, 4)) == 1
+    assert len(row_groups_of(world, 5)) == 2
 
 
 def test_an_empty_file_is_left_out(world):

@@ -15,8 +15,11 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
 from hivekeeper.names import BACKUP_OF
+from hivekeeper.plan.untidy import choose_untidy
+from hivekeeper.runlog import store
+from hivekeeper.steps import finish
 from support.builders import a_table
-from support.desk import EVERYTHING, Desk, outcomes
+from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
 from support.fakes.files import Killed
 from support.world import World
 
@@ -30,6 +33,7 @@ POLICIES = [
 ]
 # What must have happened at least once over all lives.
 OFTEN_ENOUGH = {"swapped": 200, "rolled-back": 60, "discarded": 40, "killed compact": 50, "killed rollback": 10, "killed cleanup": 10}
+PASSED_OVER = "directories of runs that were not looked at"
 FINE = {Exit.DONE, Exit.PARTIAL, Exit.REFUSED, Exit.LOCKED}
 
 
@@ -216,7 +220,21 @@ class LifeInMemory(Life):
     def __init__(self) -> None:
         world = World()
         world.add_table(a_table(["dt"]), {unit: [1000] * 3 for unit in UNITS})
-        super().__init__(Desk(world))
+        super().__init__(DatedDesk(world))
+
+    def run(self, command, *words, **more):
+        result = super().run(command, *words, **more)
+        self.require_nothing_needless()
+        return result
+
+    def require_nothing_needless(self) -> None:
+        """Looking through the directories of all runs finds nothing that the commands, which look through few, have left."""
+        files, control, history = self.world.files, self.desk.control, self.desk.log()
+        before = files.tree(control.top)
+        looked_at = choose_untidy(history, {name: entry.mtime_ms for name, entry in store.list_runs(files, control).items()})
+        self.happened[PASSED_OVER] += len(set(self.desk.run_directories()) - looked_at)
+        finish.sweep_finished(files, control, history, every=True)
+        assert files.tree(control.top) == before
 
 
 TestEverything = LifeInMemory.TestCase
@@ -264,5 +282,6 @@ def test_no_row_is_lost_or_doubled_in_many_lives():
         life = LifeInMemory()
         live_on(life, random.Random(seed), moves=30)
         happened += life.happened
-    rare = {what: happened[what] for what in OFTEN_ENOUGH if happened[what] < OFTEN_ENOUGH[what]}
+    often_enough = {**OFTEN_ENOUGH, PASSED_OVER: 100}
+    rare = {what: happened[what] for what in often_enough if happened[what] < often_enough[what]}
     assert not rare, f"too seldom to prove anything: {rare}"

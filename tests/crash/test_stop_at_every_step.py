@@ -159,7 +159,7 @@ def test_a_job_cancelled_before_anything_is_begun_is_no_failure_of_the_table():
     desk = build("partitioned", "compact")
     watch(desk)
 
-    def cancel(_format, _units, _by_identity=False):
+    def cancel(*_asked, **_named):
         desk.world.files.writer.add(STOP, "")
         desk.world.clock.elapsed_ms += LOOK_EVERY_MS
         raise RowsError("Job 7 cancelled")

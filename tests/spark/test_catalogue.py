@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hivekeeper.catalogue.columns import COMPONENTS, VIEWS_OF_NOW
@@ -28,10 +30,11 @@ RULES = Settings(min_quiet_ms=0, min_age_ms=0)
 class Filled:
     """A database with three tables and a view, the catalogue of five nights with a command each, and Spark SQL over that."""
 
-    def __init__(self, driver, spark, root):
+    def __init__(self, driver, spark, storage):
+        root = storage.root
         self.cluster, self.spark, self.root = assemble(driver), spark, root
         self.database = f"c{abs(hash(root)) % 10**8}"
-        self.settings = CatalogueSettings(base_path=f"{root}/catalogue", database=f"{self.database}_seen", level="file")
+        self.settings = CatalogueSettings(base_path=f"{root}/catalogue", database=f"{self.database}_seen", level="row_group")
         spark.sql(f"CREATE DATABASE {self.database} LOCATION '{root}/{self.database}.db'")
         place = f"{root}/events"
         spark.sql(
@@ -42,10 +45,13 @@ class Filled:
             spark.range(20).repartition(5).write.mode("append").parquet(f"{place}/dt={day}")
         spark.sql(f"CREATE TABLE {self.database}.text (id BIGINT) STORED AS TEXTFILE")
         spark.sql(f"CREATE VIEW {self.database}.totals AS SELECT count(*) AS n FROM {self.database}.events")
-        # Its files are no Parquet files.
+        # All of its files but one are no Parquet files; that one has a row group for each row.
         spark.sql(f"CREATE EXTERNAL TABLE {self.database}.damaged (id BIGINT) STORED AS PARQUET LOCATION '{root}/damaged'")
         for _ in range(2):
             spark.sql("SELECT 'x' AS x").write.mode("append").text(f"{root}/damaged")
+        choppy = pa.BufferOutputStream()
+        pq.write_table(pa.table({"id": range(7)}), choppy, row_group_size=1)
+        storage.write(f"{root}/damaged/choppy.parquet", choppy.getvalue().to_pybytes())
         for night, command in enumerate((analyze, compact_swap, clean_up, compact_swap, analyze)):
             if night == 3:
                 spark.range(20, 40).repartition(4).write.mode("append").parquet(f"{place}/dt=2026-01-02")
@@ -54,6 +60,7 @@ class Filled:
     def run_at_night(self, night, command):
         """Run and record a command; the first night is the one of 1 January 2026."""
         context = a_context(self.cluster, Selection(databases=(self.database,)), f"2026010{night + 1}t020304z-1f0c", RULES)
+        context = replace(context, most_row_groups=catalogue.most_row_groups(self.settings))
         result = replace(command(context), started_ms=FIRST_NIGHT_MS + night * DAY_MS)
         catalogue.record(self.cluster, self.settings, (), result)
 
@@ -70,30 +77,31 @@ def filled(driver, spark, tmp_path_factory):
     from support.storage import open_storage
 
     storage = open_storage(spark, tmp_path_factory.mktemp("catalogue"))
-    made = Filled(driver, spark, storage.root)
+    made = Filled(driver, spark, storage)
     yield made
     made.close()
     storage.close()
 
 
-def test_the_page_has_ten_queries():
-    assert len(QUERIES) == 10
+def test_the_page_has_eleven_queries():
+    assert len(QUERIES) == 11
 
 
 # Of each query the rows, without what depends on the version of Spark, the machine or the names of files: these only have a value.
 ANSWERS = [
     [
-        {"table_name": "damaged", "files": 2, "files_saved": 1},
+        {"table_name": "damaged", "files": 3, "files_saved": 2},
         {"table_name": "events", "files": 2, "files_saved": 0},
         {"table_name": "text", "files": None, "files_saved": None, "total_bytes": None},
     ],
     [
-        {"table_name": "damaged", "partition_name": "", "small_files": 2},
+        {"table_name": "damaged", "partition_name": "", "small_files": 3},
         # Compacted files of a few rows are small still.
         {"table_name": "events", "partition_name": "dt=2026-01-01", "small_files": 1},
         {"table_name": "events", "partition_name": "dt=2026-01-02", "small_files": 1},
     ],
-    [{"small": 4, "partitions_hit": 3}],
+    [{"small": 5, "partitions_hit": 3}],
+    [{"table_name": "damaged", "partition_name": "", "file_name": "choppy.parquet", "row_groups": 7, "number_of_rows": 7}],
     [{"table_name": "events", "files_before": 5, "files_after": 1, "files_saved": 4}],
     [
         {"day": "2026-01-02", "saved": 8, "discarded": 0, "bytes_given_back": 0},
@@ -101,7 +109,7 @@ ANSWERS = [
         {"day": "2026-01-04", "saved": 4, "discarded": 0, "bytes_given_back": 0},
     ],
     [
-        {"table_name": "damaged", "week": 2922, "fewest": 2, "most": 2},
+        {"table_name": "damaged", "week": 2922, "fewest": 3, "most": 3},
         {"table_name": "events", "week": 2922, "fewest": 2, "most": 10},
     ],
     [{"reason_code": "other-format", "tables_left": 1, "for_example": "text"}],
@@ -120,7 +128,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(11))
 def test_each_query_of_the_page_answers(filled, number):
     rows, answer = filled.ask(QUERIES[number]), ANSWERS[number]
     for row in rows:
@@ -133,17 +141,25 @@ def test_each_query_of_the_page_answers(filled, number):
 
 
 def test_what_backups_cost_is_what_their_files_cost(filled):
-    (row,) = filled.ask(QUERIES[9])
+    (row,) = filled.ask(QUERIES[10])
     # Five files were merged into one, and their backup is a directory in directories.
     assert row["in_backups"] > 5
     assert row["live_objects"] >= 4
+
+
+def test_row_groups_of_compacted_files_are_there_after_a_later_look(filled):
+    found = filled.ask(
+        "SELECT partition_name, row_group_index, row_count FROM hivekeeper.metadata_tables "
+        "WHERE metadata_kind = 'ROW_GROUP' AND table_name = 'events' ORDER BY partition_name"
+    )
+    assert [tuple(row.values()) for row in found] == [("dt=2026-01-01", 0, 20), ("dt=2026-01-02", 0, 40)]
 
 
 def test_spark_reads_the_newest_state(filled):
     worst = filled.ask("SELECT * FROM hivekeeper.tables_now ORDER BY files DESC")
     assert {row["table_name"]: (row["verdict"], row["files"]) for row in worst} == {
         "events": ("fine", 2),
-        "damaged": ("compact", 2),
+        "damaged": ("compact", 3),
         "text": ("refused", None),
     }
     assert filled.ask("SELECT reason_code FROM hivekeeper.tables_now WHERE table_name = 'text'") == [{"reason_code": "other-format"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any, Callable, List, Optional, Sequence
 
 from hivekeeper import names
@@ -112,6 +113,17 @@ class Desk:
         """Run ids one second apart, with the hundreds as days, so that backup table names differ too."""
         number = len(self.runs)
         self.runs.append(f"202601{1 + number // 3600:02d}t02{number // 60 % 60:02d}{number % 60:02d}z-0000")
+        return self.runs[-1]
+
+
+class DatedDesk(Desk):
+    """A desk whose run ids tell the time of the world, by which runs know what the ones before them have tidied."""
+
+    def _new_run(self) -> str:
+        self.world.files.namespace.advance(1000)
+        now = datetime.fromtimestamp(self.world.clock.now_ms() / 1000, timezone.utc)
+        # A compaction gives the cleanup after it the next salt.
+        self.runs.append(names.run_id(now, f"{2 * len(self.runs):04x}"))
         return self.runs[-1]
 
 

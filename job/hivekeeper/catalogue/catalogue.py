@@ -11,9 +11,10 @@ from functools import partial
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper import names
-from hivekeeper.catalogue import rows
+from hivekeeper.catalogue import row_groups, rows
 from hivekeeper.catalogue.columns import BUCKET, CATALOGUE, COMPONENTS, GENERAL, KEY_COLUMNS, RUNS, TABLES, VIEWS, VIEWS_OF_NOW, Component
 from hivekeeper.catalogue.commits import DELETE, EXPIRE, OVERWRITE, PURGE, Commit
+from hivekeeper.catalogue.row_groups import RowGroups
 from hivekeeper.catalogue.rows import Actor, Filter, Level
 from hivekeeper.catalogue.store import Part, Store
 from hivekeeper.config.settings import CatalogueSettings
@@ -119,6 +120,18 @@ class Catalogue:
             yield from rows.rows_of(component, result, outcome, actor, level)
             if component is TABLES and level.has("file") and outcome.observed:
                 yield from self._files_of_unchanged(outcome.table, outcome.observed)
+        if component is TABLES and level.has("row_group") and outcomes:
+            yield from self._row_groups(result, outcomes)
+
+    def _row_groups(self, result: CommandResult, outcomes: Sequence[TableOutcome]) -> Iterator[Row]:
+        """Of tables of one part: those that were read, and those of before whose files are still there."""
+        only = {BUCKET: rows.part_of(TABLES, result, outcomes[0]), "metadata_kind": row_groups.KIND}
+        only.update(_of_table(outcomes[0].table) if len(outcomes) == 1 else {})
+        before = self.read(TABLES, row_groups.TABLE_AND_PARTITION, only) if result.where else ()
+        after = RowGroups(result, outcomes, row_groups.count_staying(before, outcomes))
+        for outcome in outcomes:
+            yield from (rows.to_row(TABLES, cells) for cells in after.read(outcome.table))
+        yield from filter(after.keeps, self.read(TABLES, tuple(TABLES.columns), only))
 
     def _files_of_unchanged(self, table: str, observed: ObservedTable) -> Iterator[Row]:
         """The rows of the files in partitions that were not looked at."""

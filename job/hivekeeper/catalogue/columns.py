@@ -31,12 +31,14 @@ _IDENTITY = {**dict.fromkeys(KEYS, "string"), "metadata_kind": "string", "run": 
 class Component:
     """One table of the catalogue; each exists once. Its rows lie in parts, one file each: `part` names the column that says which.
 
-    A new column comes last: the metastore compares the types of columns by their position.
+    Rows are replaced by the first columns of `found_by`: three of them find all rows of a table, all of them those of one partition. A new
+    column comes last: the metastore compares the types of columns by their position.
     """
 
     name: str
     part: str
     columns: Mapping[str, str]
+    found_by: Tuple[str, ...] = KEY_COLUMNS
 
     @property
     def table(self) -> str:
@@ -82,7 +84,11 @@ TABLES = Component(
         "last_run": "string",
         "last_run_ms": "bigint",
         "last_operation": "string",
+        "file_bytes": "bigint",
+        "row_group_index": "bigint",
+        "row_group_start": "bigint",
     },
+    (*KEY_COLUMNS, "partition_name"),
 )
 
 VIEWS = Component(

@@ -24,7 +24,7 @@ from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog.outcomes import Outcome
 
-# What the rows of a component replace: their first keys, as in `ports.RowFiles`. Three name all rows of a table.
+# What the rows of a component replace, by its `found_by`.
 Filter = Tuple[str, ...]
 
 # Outcomes after which other files are live. A verify counts files too.
@@ -47,7 +47,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class Level:
-    """How deep tables are described: only as a whole, or down to segments, partitions or files."""
+    """How deep tables are described: only as a whole, or down to segments, partitions, files or row groups."""
 
     depth: int
 
@@ -59,8 +59,8 @@ class Level:
         return self.depth >= LEVELS.index(name)
 
 
-# Drill's metadata levels. Row groups are not among them: no command reads single ones.
-LEVELS = ("table", "segment", "partition", "file")
+# Drill's metadata levels.
+LEVELS = ("table", "segment", "partition", "file", "row_group")
 
 
 def bucket_of(database: str, table: str) -> str:
@@ -83,7 +83,7 @@ def _names(full_name: str) -> Tuple[str, str]:
     return database, table
 
 
-def _row(component: Component, cells: Mapping[str, Any]) -> Row:
+def to_row(component: Component, cells: Mapping[str, Any]) -> Row:
     unknown = cells.keys() - component.columns.keys()
     if unknown:
         raise KeyError(f"{component.name} has no column {sorted(unknown)}")
@@ -95,7 +95,7 @@ def _bounded(cell: Any) -> Any:
     return f"{cell[:MOST_TEXT]}…" if isinstance(cell, str) and len(cell) > MOST_TEXT else cell
 
 
-def _identity(result: CommandResult, full_name: str, key: str, identifier: str, kind: str) -> Dict[str, Any]:
+def identity(result: CommandResult, full_name: str, key: str, identifier: str, kind: str) -> Dict[str, Any]:
     database, table = _names(full_name)
     for part, value in {"database": database, "table": table, "metadata key": key, "metadata identifier": identifier}.items():
         if not value:
@@ -187,7 +187,7 @@ def replaced(component: Component, result: CommandResult, outcome: TableOutcome,
         yield (CATALOGUE, database, table)
     elif outcome.observed and level.has("partition"):
         for unit in outcome.observed.units:
-            yield (CATALOGUE, database, table, _segment_of(unit.name), _identifier_of(unit.name))
+            yield (CATALOGUE, database, table, segment_of(unit.name), unit.name)
 
 
 def rows_of(component: Component, result: CommandResult, outcome: TableOutcome, actor: Actor, level: Level) -> Iterator[Row]:
@@ -198,10 +198,10 @@ def rows_of(component: Component, result: CommandResult, outcome: TableOutcome, 
         rows = [_row_of_view(result, outcome)]
     else:
         rows = _rows_of_table(result, outcome, level)
-    return (_row(component, cells) for cells in rows)
+    return (to_row(component, cells) for cells in rows)
 
 
-def _segment_of(partition: str) -> str:
+def segment_of(partition: str) -> str:
     return partition.partition("/")[0] or DEFAULT_SEGMENT
 
 
@@ -228,14 +228,14 @@ def _rows_of_table(result: CommandResult, outcome: TableOutcome, level: Level) -
         yield _general(result, outcome, observed, units)
         if level.has("segment"):
             for segment, some in by_segment.items():
-                head = _identity(result, outcome.table, segment, segment, "SEGMENT")
-                yield {**head, **_common(result), **_sums(some, settings), "partition_count": len(some)}
+                head = identity(result, outcome.table, segment, segment, "SEGMENT")
+                yield {**head, **seen_by(result), **_sums(some, settings), "partition_count": len(some)}
     if level.has("partition"):
         for unit in units:
             yield from _rows_of_unit(result, outcome.table, unit, settings, level)
 
 
-def _common(result: CommandResult) -> Dict[str, Any]:
+def seen_by(result: CommandResult) -> Dict[str, Any]:
     return {"operation": result.command, "seen_ms": result.started_ms}
 
 
@@ -248,8 +248,8 @@ def _general(result: CommandResult, outcome: TableOutcome, observed: ObservedTab
     if outcome.log_version is not None and outcome.run:
         last = (outcome.run, result.started_ms, result.command)
     return {
-        **_identity(result, outcome.table, GENERAL, GENERAL, "TABLE"),
-        **_common(result),
+        **identity(result, outcome.table, GENERAL, GENERAL, "TABLE"),
+        **seen_by(result),
         **_definition(observed.table),
         **(_sums(units, observed.settings) if not observed.reason else {}),
         "partition_count": len(units) if observed.table.partitioned and not observed.reason else None,
@@ -313,11 +313,11 @@ def _main_writer(units: Iterable[SeenUnit], threshold: float) -> Optional[str]:
 
 def _rows_of_unit(result: CommandResult, table: str, unit: SeenUnit, settings: Settings, level: Level) -> Iterator[Dict[str, Any]]:
     judged, name = unit.judged, unit.judged.name
-    head = _identity(result, table, unit.segment, _identifier_of(name), "PARTITION")
+    head = identity(result, table, unit.segment, _identifier_of(name), "PARTITION")
     is_as_listed = unit.status is judged.status and unit.rows is None
     yield {
         **head,
-        **_common(result),
+        **seen_by(result),
         **_sums([unit], settings),
         "partition_name": name,
         "place": judged.live,
@@ -337,9 +337,9 @@ def _rows_of_unit(result: CommandResult, table: str, unit: SeenUnit, settings: S
     }
     if level.has("file") and is_as_listed and not unit.known:
         for file in judged.files:
-            of_file = _identity(result, table, unit.segment, f"{name}/{file.name}", "FILE")
+            of_file = identity(result, table, unit.segment, f"{name}/{file.name}", "FILE")
             size = {"files": 1, "total_bytes": file.length, "modified_ms": file.mtime_ms, "main_writer": file.owner}
-            yield {**of_file, **_common(result), **size, "partition_name": name, "file_name": file.name}
+            yield {**of_file, **seen_by(result), **size, "partition_name": name, "file_name": file.name}
 
 
 # ---- views and runs
@@ -349,7 +349,7 @@ def _row_of_view(result: CommandResult, outcome: TableOutcome) -> Dict[str, Any]
     assert outcome.observed is not None
     view = outcome.observed.table
     return {
-        **_identity(result, outcome.table, GENERAL, GENERAL, "VIEW"),
+        **identity(result, outcome.table, GENERAL, GENERAL, "VIEW"),
         "seen_ms": result.started_ms,
         "view_kind": view.kind,
         "owner": view.owner,
@@ -371,7 +371,7 @@ def _rows_of_run(result: CommandResult, outcome: TableOutcome, actor: Actor) -> 
     measured = [unit for unit in outcome.units if unit.outcome in EXCHANGED and unit.files_after is not None]
     gone = [backup for backup in outcome.backups if backup.state.did_something]
     yield {
-        **_identity(result, outcome.table, result.run, GENERAL, "RUN"),
+        **identity(result, outcome.table, result.run, GENERAL, "RUN"),
         **common,
         **(_now(outcome) if not result.where else {}),
         "seconds": outcome.seconds,
@@ -388,7 +388,7 @@ def _rows_of_run(result: CommandResult, outcome: TableOutcome, actor: Actor) -> 
     }
     for unit in outcome.units:
         yield {
-            **_identity(result, outcome.table, result.run, _identifier_of(unit.name), "UNIT"),
+            **identity(result, outcome.table, result.run, _identifier_of(unit.name), "UNIT"),
             **common,
             "partition_name": unit.name,
             "outcome": unit.outcome.code,

@@ -16,7 +16,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, 
 
 from hivekeeper import names
 from hivekeeper.catalogue import commits
-from hivekeeper.catalogue.columns import KEYS, Component
+from hivekeeper.catalogue.columns import Component
 from hivekeeper.catalogue.commits import DELETE, OVERWRITE, PURGE, Commit, DataFile
 from hivekeeper.errors import NeedsInvestigation, Refused, Unusable
 from hivekeeper.model import FileInfo, Guard
@@ -222,7 +222,7 @@ class Store:
         path = names.join(directory, f"{name}.parquet")
         try:
             old = names.join(self.top, source.path) if source else ""
-            rows = self.cluster.row_files.write(path, self.component.columns, part.rows(), old, KEYS, part.without)
+            rows = self.cluster.row_files.write(path, self.component.columns, part.rows(), old, self.component.found_by, part.without)
             files.guard({directory: READABLE})
             told = files.stat(path)
         except BaseException:

@@ -259,7 +259,8 @@ def _add_catalogue(commands: Any) -> None:
     )
     parser.add_argument("action", choices=["show", "delete", "purge", "expire"], help="what to do")
     parser.add_argument("--of", choices=["tables", "views", "runs"], default="tables", help="show: rows of this component (tables)")
-    parser.add_argument("--kind", metavar="KIND", help="show: TABLE (default), SEGMENT, PARTITION or FILE; VIEW; RUN (default) or UNIT")
+    kinds = "TABLE (default), SEGMENT, PARTITION, FILE or ROW_GROUP; VIEW; RUN (default) or UNIT"
+    parser.add_argument("--kind", metavar="KIND", help=f"show: {kinds}")
     parser.add_argument("--columns", metavar="A,B", help="show: these columns")
     parser.add_argument("--limit", metavar="N", type=_limit, default=1000, help="show: at most so many rows (1000)")
     parser.add_argument("--key", metavar="KEY", help="show, delete: only this metadata key, such as dt=2026-01-01 or the id of a run")

@@ -18,7 +18,19 @@ from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import CALL_ERRORS, explain_job_error
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy, as_asked
 from hivekeeper.cluster.sql_rows import SqlRows
-from hivekeeper.model import ColumnFacts, Content, Differences, FileInfo, FooterGroup, Form, StageBatch, StageUnit, UnitFooters
+from hivekeeper.model import (
+    ColumnFacts,
+    Content,
+    Differences,
+    FileInfo,
+    FileRowGroups,
+    FooterGroup,
+    Form,
+    RowGroup,
+    StageBatch,
+    StageUnit,
+    UnitFooters,
+)
 from hivekeeper.names import UnitNumber
 from hivekeeper.ports import Key, RowsError
 from hivekeeper.schemas import ORC, PARQUET
@@ -48,11 +60,13 @@ class SparkRows:
         with _rows_errors():
             self.physical.require_started()
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:
+    def footers(
+        self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
+    ) -> Mapping[Key, UnitFooters]:
         files = {str(index): [file for file in some if file.length > 0] for index, some in enumerate(sets.values())}
         asked = {index: [as_asked(file) for file in some] for index, some in files.items()}
         with _rows_errors():
-            answer = json.loads(self._footers.read(format, json.dumps(asked), by_identity))
+            answer = json.loads(self._footers.read(format, json.dumps(asked), by_identity, most_row_groups))
         forms = [_form(said) for said in answer["forms"]]
         return {key: _unit_footers(answer["units"][index], forms, files[index]) for key, index in zip(sets, files)}
 
@@ -180,7 +194,13 @@ def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequenc
         rows = {_key(files[number]): rows for number, rows in zip(group["files"], group["rows"])}
         columns = {name: ColumnFacts(**facts) for name, facts in group["columns"].items()}
         groups.append(FooterGroup(forms[group["form"]], rows, columns))
-    return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]))
+    row_groups = tuple(FileRowGroups(files[number], _row_groups(claims)) for number, claims in said["rowGroups"])
+    return UnitFooters(tuple(groups), tuple((one["path"], one["reason"]) for one in said["unreadable"]), row_groups)
+
+
+def _row_groups(claims: Sequence[int]) -> Tuple[RowGroup, ...]:
+    """From three numbers for each."""
+    return tuple(map(RowGroup, claims[::3], claims[1::3], claims[2::3]))
 
 
 @contextmanager

@@ -51,7 +51,7 @@ class Places:
 
 @dataclass
 class Reader:
-    """Reads the units of one table for one run. `leave_out`: files that must not be joined.
+    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told.
 
     It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
     comes a second time.
@@ -63,6 +63,7 @@ class Reader:
     settings: Settings
     run: RunId
     leave_out: LeaveOut
+    most_row_groups: int = 0
     _obstacles: Dict[str, Reason] = field(default_factory=dict, init=False)
     # Why no file of the table can be joined, and whether that was asked.
     _never: Optional[Reason] = field(default=None, init=False)
@@ -219,7 +220,9 @@ class Reader:
         if not units:
             return []
         rows, rewrite = self.cluster.rows, self.rewrite
-        read = rows.footers(rewrite.format, {unit.name: unit.files for unit in units}, by_identity=rewrite.is_copied)
+        files = {unit.name: unit.files for unit in units}
+        read = rows.footers(rewrite.format, files, by_identity=rewrite.is_copied, most_row_groups=self.most_row_groups)
+        self.most_row_groups -= sum(found.row_group_count for found in read.values())
         footers = {name: compaction.leave_out_rowless(of_unit) for name, of_unit in read.items()}
         single = {name: found.groups[0] for name, found in footers.items() if len(found.groups) == 1 and not found.unreadable}
         hazards = {} if rewrite.is_copied else rows.hazards(rewrite.format, single)

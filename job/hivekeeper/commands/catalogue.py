@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Dict, Optional, Sequence, Tuple
 
+from hivekeeper.catalogue import row_groups
 from hivekeeper.catalogue.catalogue import Catalogue
 from hivekeeper.catalogue.columns import COMPONENTS, RUNS, TABLES, VIEWS, Component
+from hivekeeper.catalogue.rows import Level
 from hivekeeper.commands import per_table
 from hivekeeper.commands.context import Context
 from hivekeeper.config.settings import CatalogueSettings
@@ -103,6 +105,11 @@ def _is_selected(selected: Selection, database: str, table: str) -> bool:
     named = not selected.databases and not selected.tables
     named = named or database in map(str.lower, selected.databases) or name in map(str.lower, selected.tables)
     return named and not any(fnmatchcase(name, pattern.lower()) for pattern in selected.exclude)
+
+
+def most_row_groups(settings: CatalogueSettings) -> int:
+    """Of so many row groups of each table a command is to say where they are."""
+    return row_groups.MOST_OF_TABLE if settings.base_path is not None and Level.of(settings.level).has("row_group") else 0
 
 
 def record(cluster: Cluster, settings: CatalogueSettings, trusted: Sequence[str], result: CommandResult) -> None:

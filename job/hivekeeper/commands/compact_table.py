@@ -14,7 +14,7 @@ from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import Recovered, find_control, lift_in_swapped, settle_table
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
 from hivekeeper.errors import Refused, Unusable
-from hivekeeper.model import StageBatch, Table
+from hivekeeper.model import FileRowGroups, StageBatch, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan import analysis, capacity, compaction, eligibility, inside, retention, settled
 from hivekeeper.plan.analysis import LEFT_ALONE, ObservedTable, UnitAnalysis
@@ -113,16 +113,19 @@ def _compact_held(
         # Spark starts while footers are read.
         cluster.rows.warm_up()
     with timed(cluster, Step.PLAN):
-        plan = make_plan(cluster, observed, history, settings, context.run)
+        plan = make_plan(cluster, observed, history, settings, context.run, context.most_row_groups)
     if not plan.units:
-        return TableOutcome(observed.table.full_name, None, _outcomes_left(observed, plan), observed, plan, recovered=recovered)
+        left = _outcomes_left(observed, plan)
+        return TableOutcome(observed.table.full_name, None, left, observed, plan, recovered=recovered, row_groups=plan.row_groups)
     # Before anything is written: it may have to wait for a place in a queue, or fail.
     cluster.rows.require_started()
     per_table.require_time(cluster, observed.table)
     return carry_out(context, observed, plan, settings, lock, recovered)
 
 
-def make_plan(cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId) -> CompactionPlan:
+def make_plan(
+    cluster: Cluster, observed: ObservedTable, history: History, settings: Settings, run: RunId, most_row_groups: int = 0
+) -> CompactionPlan:
     """Read the footers of the units worth compacting and decide. Reads only. Raises Unusable if none of them can be written.
 
     With max_units, footers are read until that many units are fit, so that an unfit unit of high rank does not use up a place in every run.
@@ -131,7 +134,7 @@ def make_plan(cluster: Cluster, observed: ObservedTable, history: History, setti
     rewrite = Rewrite.of(table, settings, engine)
     joined = find_joined(observed, history)
     waiting = candidates.list_waiting(observed, settings, joined)
-    reader = Reader(cluster, observed, rewrite, settings, run, joined)
+    reader = Reader(cluster, observed, rewrite, settings, run, joined, most_row_groups)
     limits, wish = find_limits(cluster, observed, waiting, history, settings), capacity.limit_by_wish(settings)
     shared = compaction.Shared()
     wanted = settings.max_units or len(waiting)
@@ -220,10 +223,14 @@ def carry_out(
     with run_directory.told_if_taken(run):
         with timed(cluster, Step.RECORD):
             known = _begin(run, plan, settings, context.run_key)
-        units = places.confirm(run, compact_batches(run, plan, known, settings))
+        stager = Stager(run, plan, settings.owner, context.most_row_groups)
+        units = places.confirm(run, compact_batches(run, plan, known, settings, stager))
     outcomes = tuple(_outcome(unit, plan) for unit in units) + _outcomes_left(observed, plan)
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
-    outcome = TableOutcome(plan.table.full_name, plan.run, outcomes, observed, plan, recovered=recovered, backup_table=shown)
+    row_groups = _row_groups_of_live(plan, units, stager)
+    outcome = TableOutcome(
+        plan.table.full_name, plan.run, outcomes, observed, plan, recovered=recovered, backup_table=shown, row_groups=row_groups
+    )
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=outcome.code)
         finish.tidy_up(cluster, plan.table, observed.control)
@@ -244,9 +251,8 @@ def _begin(run: Run, plan: CompactionPlan, settings: Settings, run_key: str) -> 
     return replace(known, backup_table=backup_tables.make_table(run, known))
 
 
-def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Settings) -> List[UnitResult]:
+def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Settings, stager: Stager) -> List[UnitResult]:
     """Stage, prove and swap batch by batch; returns the result of every planned unit."""
-    stager = Stager(run, plan, settings.owner)
     staged, units = Staged(), []  # type: Tuple[Staged, List[UnitResult]]
     for number, batch in enumerate(plan.batches, start=1):
         if stager.why_end():
@@ -264,6 +270,13 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Se
     units.extend(_not_staged(known, staged))
     units.extend(_not_begun(known, units, stager))
     return units
+
+
+def _row_groups_of_live(plan: CompactionPlan, units: Sequence[UnitResult], stager: Stager) -> Dict[str, Tuple[FileRowGroups, ...]]:
+    """Those of the copies that are live, and of the old files of units that are as they were."""
+    of_copies = {unit.planned.name: stager.row_groups.get(unit.planned.number, ()) for unit in units if unit.outcome is Outcome.SWAPPED}
+    exchanged = {unit.planned.name for unit in units if unit.outcome.exchanged}
+    return {**{name: found for name, found in plan.row_groups.items() if name not in exchanged}, **of_copies}
 
 
 def swap_batch(run: Run, batch: StageBatch, known: RunPlan, certificates: Dict[int, Certificate], settings: Settings) -> List[UnitResult]:

@@ -22,7 +22,7 @@ class Context:
     """One run of a command. `run` is its id, `run_key` the scheduler's, "" for none.
 
     `confirm` gets the plan for a table and returns whether to go on. `former_tables`: whether a cleanup may also take the old files of
-    other tables that lay at a table's place.
+    other tables that lay at a table's place. `most_row_groups`: of so many of each table the command says where they are.
     """
 
     cluster: Cluster
@@ -34,3 +34,4 @@ class Context:
     confirm: Callable[[TableOutcome], bool] = go_on
     run_key: str = ""
     former_tables: bool = False
+    most_row_groups: int = 0

@@ -72,7 +72,7 @@ def _set_aside(context: Context, census: Census, table: Table, control: ControlP
     """Drop the backup tables, then set the control directory aside. Killed between: the next one does the rest."""
     cluster = context.cluster
     found = _describe(cluster, census, table, control)
-    finish.tidy_up(cluster, table, control)
+    finish.tidy_up(cluster, table, control, every=True)
     _require_dropped(cluster, table, control)
     _refuse_strangers(table, removal.find_strangers(cluster.files, control))
     return found, removal.set_aside(cluster, table, control, lock, context.run)

@@ -56,11 +56,11 @@ def require_own_place(cluster: Cluster, table: Table, control: ControlPaths) -> 
         raise Refused(f"{table.full_name}: {reason.what}", code=reason.code, state="nothing was touched", next=reason.next)
 
 
-def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> Recovered:
-    """Finish or undo interrupted runs; every writing command does this first."""
+def settle_table(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, every: bool = False) -> Recovered:
+    """Finish or undo interrupted runs; every writing command does this first. `every`: look through the directories of all runs."""
     with timed(cluster, Step.SETTLE):
         orphans.remove_mark(cluster, control)
-        settled = settle_runs(cluster, table, control, lock, run)
+        settled = settle_runs(cluster, table, control, lock, run, every=every)
     _refuse_misplaced(table, settled)
     return tuple((name, count_outcomes([unit.outcome for unit in units])) for name, units in settled)
 

@@ -25,6 +25,9 @@ from hivekeeper.runlog.history import History, LoggedRun
 
 log = logging.getLogger(__name__)
 
+# Of all tables of a command: its result has them in memory until the end, and what a table has is claimed by its files.
+MOST_ROW_GROUPS = 500_000
+
 # The context's cluster can change only this table.
 Work = Callable[[Context, Table], TableOutcome]
 
@@ -89,12 +92,14 @@ def missing_outcome(name: str) -> TableOutcome:
 
 
 def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
-    cluster, outcomes, lost = context.cluster, [], ""
+    cluster, outcomes, lost, left = context.cluster, [], "", MOST_ROW_GROUPS
     cluster.orphans.clear()
     for table in tables:
         began = cluster.clock.monotonic_ms()
         cluster.spent.clear()
+        context = replace(context, most_row_groups=min(context.most_row_groups, left))
         outcome = TableOutcome(table.full_name, problem=_cannot_begin(table, lost)) if lost else attempt(context, table, work)
+        left = max(0, left - outcome.row_group_count)
         lost = lost or (cluster.lost() if outcome.problem else "")
         # A database may have thousands of tables, each with its own log.
         cluster.log_entries.clear()

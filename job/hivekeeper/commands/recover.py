@@ -24,6 +24,6 @@ def recover_table(context: Context, table: Table) -> TableOutcome:
     if control is None:
         return TableOutcome(table.full_name)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
-        recovered = settle_table(cluster, table, control, lock, context.run)
+        recovered = settle_table(cluster, table, control, lock, context.run, every=True)
         lift_in_swapped(cluster, observe_table(cluster, table, settings), store.read_history(cluster, control))
     return TableOutcome(table.full_name, recovered=recovered)

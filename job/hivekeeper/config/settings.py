@@ -346,9 +346,10 @@ class CatalogueSettings:
     database: str = setting("catalogue.database", NAME, "hivekeeper", "Database of the catalogue's tables; created if it does not exist.")
     level: str = setting(
         "catalogue.level",
-        choice("table", "segment", "partition", "file"),
+        choice("table", "segment", "partition", "file", "row_group"),
         "partition",
-        "How deep tables are described: as a whole, by first-level partition (segment), by partition, or by file.",
+        "How deep tables are described: as a whole, by first-level partition (segment), by partition, by file, or by row group where a "
+        "command read footers anyway.",
     )
     expire_after_ms: Optional[int] = setting(
         "catalogue.expire_after",

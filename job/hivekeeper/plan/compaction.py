@@ -16,6 +16,7 @@ from hivekeeper.model import (
     Attributes,
     Digest,
     FileInfo,
+    FileRowGroups,
     FooterGroup,
     Form,
     StageBatch,
@@ -57,7 +58,7 @@ class CompactionPlan:
 
     `rowless` are units whose files hold no rows: there is nothing to write, so nothing to gain. `fewest` are units whose forms allow no
     fewer files; `unjoined` would only gain by a join, which is not possible. `sources` holds the forms of each unit's files, `whys` why it
-    gets its exchange. `left` are for a later run.
+    gets its exchange. `left` are for a later run. `row_groups` are those of the files as they lie, by unit, fit or not.
     """
 
     run: RunId
@@ -72,6 +73,7 @@ class CompactionPlan:
     unjoined: Tuple[Tuple[Unit, Reason], ...] = ()
     left: Tuple[Left, ...] = ()
     whys: Mapping[UnitNumber, Reason] = field(default_factory=dict)
+    row_groups: Mapping[str, Tuple[FileRowGroups, ...]] = field(default_factory=dict)
 
     def unit(self, number: UnitNumber) -> PlannedUnit:
         return self.units[number - 1]
@@ -252,6 +254,7 @@ def plan_compaction(
         fewest=tuple(candidate.analysis.unit for candidate in candidates if _has_fewest(candidate, rewrite)),
         unjoined=tuple((candidate.analysis.unit, candidate.unjoined) for candidate in candidates if candidate.unjoined),
         whys=whys,
+        row_groups={one.analysis.name: one.footers.row_groups for one in candidates if one.footers.row_groups},
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Iterable, Mapping, Optional, Tuple
 
 from hivekeeper.codes import Coded, Exit
-from hivekeeper.model import Differences
+from hivekeeper.model import Differences, FileRowGroups
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.compaction import CompactionPlan
@@ -138,7 +138,8 @@ class TableOutcome:
     `declined`: the operator was asked and said no. `log`, `files`, `changes`, `old_files` and `cleanups` are the results of history: all
     entries, the files at a version, the files one run removed and added, the old files by partition; `quarantined` goes with all entries;
     `orphans`: the leftovers in a database, whose name is then `table`. `forgotten`: what `forget` removed. `window`: what a cleanup keeps
-    whole. `answered_by`: nothing was done, because this run bore the command's run key already.
+    whole. `answered_by`: nothing was done, because this run bore the command's run key already. `row_groups`: by unit, those of files that
+    are live now and whose footers the command read, if the catalogue wants them.
     """
 
     table: str
@@ -165,6 +166,11 @@ class TableOutcome:
     quarantined: Tuple[Quarantine, ...] = ()
     forgotten: Optional[Forgotten] = None
     declined: bool = False
+    row_groups: Mapping[str, Tuple[FileRowGroups, ...]] = field(default_factory=dict)
+
+    @property
+    def row_group_count(self) -> int:
+        return sum(len(one.groups) for found in self.row_groups.values() for one in found)
 
     @property
     def code(self) -> Exit:

@@ -303,8 +303,13 @@ def list_log(files: Files, control: ControlPaths) -> Tuple[Dict[int, FileInfo], 
 
 def find_runs(files: Files, control: ControlPaths) -> List[str]:
     """Names of the run directories, oldest first."""
+    return list(list_runs(files, control))
+
+
+def list_runs(files: Files, control: ControlPaths) -> Dict[str, FileInfo]:
+    """The run directories by name, oldest first."""
     entries = files.look([control.runs])[control.runs].entries
-    return sorted(entry.name for entry in entries if entry.is_dir and names.run_of(entry.name))
+    return {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name) if entry.is_dir and names.run_of(entry.name)}
 
 
 def run_of(directory: str) -> RunId:

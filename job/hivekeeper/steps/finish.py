@@ -13,6 +13,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import eligibility, inside, recover
+from hivekeeper.plan.untidy import choose_untidy
 from hivekeeper.ports import Cluster, Files, MetastoreUnavailable
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import LogEntry, UnitResult
@@ -105,21 +106,26 @@ def _pin_only_copies(plan: RunPlan, units: Sequence[UnitResult]) -> Optional[Tup
     return (plan.run, True) if is_needed else None
 
 
-def tidy_up(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False) -> None:
-    """Bring backup tables and the directories of finished runs in line with the log: these keep a backup and its evidence, or go."""
+def tidy_up(cluster: Cluster, table: Table, control: ControlPaths, is_gone: bool = False, every: bool = False) -> None:
+    """Bring backup tables and the directories of finished runs in line with the log: these keep a backup and its evidence, or go.
+
+    `every`: also of those that earlier runs have left in line, for what others have done to them since.
+    """
     history = store.read_history(cluster, control)
     backup_tables.correct_tables(cluster, table, control, history, is_gone)
-    sweep_finished(cluster.files, control, history)
+    sweep_finished(cluster.files, control, history, every or is_gone)
 
 
-def sweep_finished(files: Files, control: ControlPaths, history: History) -> None:
+def sweep_finished(files: Files, control: ControlPaths, history: History, every: bool) -> None:
     """Tidy the directories of runs in the log: remove those that hold neither a backup nor a record, and empty directories.
 
     No run directory is removed while a run is unfinished: its files may have to go back into a directory that is empty for now.
     """
-    directories = {name: store.run_of(name) for name in store.find_runs(files, control)}
+    listed = store.list_runs(files, control)
+    directories = {name: store.run_of(name) for name in listed}
+    chosen = frozenset(listed) if every else choose_untidy(history, {name: entry.mtime_ms for name, entry in listed.items()})
     records = {run.run for run in history.records}
-    runs = [control.run(name) for name, run in directories.items() if run in history.finished and run not in records]
+    runs = [control.run(name) for name, run in directories.items() if name in chosen and run in history.finished and run not in records]
     all_finished = history.finished.issuperset(directories.values())
     seen = look_at(files.look, [place for paths in runs for place in (paths.top, *map(paths.state, KEPT_STATES))])
     for paths in runs:

@@ -52,14 +52,15 @@ EXCHANGES = (COMPACT_SWAP, ROLLBACK)
 
 
 def settle_runs(
-    cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId, settle: Optional[SettleRun] = None
+    cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId, settle: Optional[SettleRun] = None, every: bool = False
 ) -> List[Settled]:
-    """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end.
+    """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end; with `every`, all that are finished.
 
     Returns (run, results of its units) for each run that had a plan. `settle`: instead of settle_run, for a table that is gone.
     """
     settled: List[Settled] = []
     unfinished = run_directory.find_unfinished(cluster, control)
+    is_interrupted = bool(unfinished)
     if unfinished:
         refuse_overlap(cluster, table, control)
         unfinished = run_directory.fence(cluster, control, unfinished)
@@ -75,7 +76,8 @@ def settle_runs(
             continue
         run = Run(cluster, table, control, paths, lock, rights=rights)
         settled.append((plan.run, (settle or settle_run)(run, plan, by)))
-    finish.tidy_up(cluster, table, control, is_gone=settle is not None)
+    # While a run was unfinished, nobody has removed the directory of another one.
+    finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)
     return settled
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Deque, Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names
-from hivekeeper.model import Content, FileInfo, StageBatch, UnitFooters
+from hivekeeper.model import Content, FileInfo, FileRowGroups, StageBatch, UnitFooters
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import proof
 from hivekeeper.plan.compaction import CompactionPlan, certify
@@ -37,12 +37,17 @@ class Staged:
 
 
 class Stager:
-    """Runs and numbers the stage jobs of one run. A batch whose job fails is halved until the failing unit is alone."""
+    """Runs and numbers the stage jobs of one run. A batch whose job fails is halved until the failing unit is alone.
 
-    def __init__(self, run: Run, plan: CompactionPlan, owner: str) -> None:
+    `row_groups`: by unit, those of the copies that were proved, as far as there are not more than `most_row_groups`.
+    """
+
+    def __init__(self, run: Run, plan: CompactionPlan, owner: str, most_row_groups: int = 0) -> None:
         self.run = run
         self.plan = plan
         self.owner = owner
+        self.row_groups: Dict[int, Tuple[FileRowGroups, ...]] = {}
+        self._most_row_groups = most_row_groups
         self.next_number = len(plan.batches) + 1
         self._failed_in_a_row = 0
         self._last_failure = ""
@@ -139,6 +144,8 @@ class Stager:
                 except NotJoinable as error:
                     staged.failed[unit.number] = error.reason
                     continue
+            else:
+                self._keep_row_groups(unit.number, output)
             proved.append(certificate)
         self._make_ready(number, batch, proved)
         staged.certificates.update({certificate.unit: certificate for certificate in proved})
@@ -147,8 +154,13 @@ class Stager:
         directories = {unit.number: _staged_directory(batch, unit.number) for unit in batch.units}
         seen = self.run.files.look(list(directories.values()))
         listed = {unit: seen[directory].entries for unit, directory in directories.items()}
-        read = self.run.cluster.rows.footers(batch.format, listed, by_identity=batch.is_copied)
+        read = self.run.cluster.rows.footers(batch.format, listed, by_identity=batch.is_copied, most_row_groups=self._most_row_groups)
         return {unit: (listed[unit], read.get(unit, UnitFooters())) for unit in directories}
+
+    def _keep_row_groups(self, unit: int, output: UnitFooters) -> None:
+        if output.row_groups:
+            self.row_groups[unit] = output.row_groups
+            self._most_row_groups -= output.row_group_count
 
     def _add_markers(self, directory: str, markers: Tuple[str, ...]) -> None:
         for marker in markers:

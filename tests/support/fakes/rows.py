@@ -10,7 +10,7 @@ import hashlib
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import (
@@ -19,8 +19,10 @@ from hivekeeper.model import (
     Differences,
     Digest,
     FileInfo,
+    FileRowGroups,
     FooterGroup,
     Form,
+    RowGroup,
     StageBatch,
     StageOutput,
     UnitFooters,
@@ -31,6 +33,7 @@ from support.fakes.files import FakeFiles
 
 FORM = Form("message schema {\n  optional binary row (STRING);\n}", "snappy", "spark", identity="a footer of Spark")
 COLUMN = "row"
+ROWS_OF_GROUP = 2
 
 RowTexts = Tuple[str, ...]
 
@@ -46,6 +49,12 @@ class DataFile:
 
     def __len__(self) -> int:
         return sum(len(row) for row in self.rows) + 100
+
+    @property
+    def row_groups(self) -> Tuple[RowGroup, ...]:
+        """One byte for each row, behind the four that a file begins with."""
+        portions = [(start, len(self.rows[start : start + ROWS_OF_GROUP])) for start in range(0, len(self.rows), ROWS_OF_GROUP)]
+        return tuple(RowGroup(4 + start, count, count) for start, count in portions)
 
     @property
     def parts(self) -> Tuple[DataFile, ...]:
@@ -77,8 +86,27 @@ class FakeRows:
     def require_started(self) -> None:
         """Nor to be waited for."""
 
-    def footers(self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False) -> Mapping[Key, UnitFooters]:  # noqa: ARG002
-        return {key: self._footers([file for file in files if file.length > 0], by_identity) for key, files in sets.items()}
+    def footers(
+        self,
+        format: str,  # noqa: ARG002
+        sets: Mapping[Key, Sequence[FileInfo]],
+        by_identity: bool = False,
+        most_row_groups: int = 0,
+    ) -> Mapping[Key, UnitFooters]:
+        read = {key: self._footers([file for file in files if file.length > 0], by_identity) for key, files in sets.items()}
+        left = [most_row_groups]
+        return {key: dataclasses.replace(found, row_groups=self._row_groups(sets[key], left)) for key, found in read.items()}
+
+    def _row_groups(self, files: Sequence[FileInfo], left: List[int]) -> Tuple[FileRowGroups, ...]:
+        """`left` says how many may still be told."""
+        told = []
+        for file in files:
+            content = self._content(file)
+            claimed = content.row_groups if isinstance(content, DataFile) and not file.begin else ()
+            if 0 < len(claimed) <= left[0]:
+                left[0] -= len(claimed)
+                told.append(FileRowGroups(file, claimed))
+        return tuple(told)
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
         read: Dict[UnitNumber, Content] = {}

@@ -1,6 +1,7 @@
 """What commands leave in the catalogue, the command of that name, and that a failing catalogue fails nothing."""
 
 import logging
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -19,6 +20,7 @@ from hivekeeper.report import document, screen
 from support.builders import a_table
 from support.catalogues import ROOT, SETTINGS, open_catalogue, places_shown, rows_in, rows_shown
 from support.contexts import QUIET, a_context
+from support.counting import Counting
 from support.desk import Desk
 from support.fakes.files import Killed
 from support.world import World
@@ -96,6 +98,8 @@ def test_a_table_without_partitions_has_the_default_segment(world):
         ("segment", {"TABLE", "SEGMENT"}),
         ("partition", {"TABLE", "SEGMENT", "PARTITION"}),
         ("file", {"TABLE", "SEGMENT", "PARTITION", "FILE"}),
+        # analyze reads no footers.
+        ("row_group", {"TABLE", "SEGMENT", "PARTITION", "FILE"}),
     ],
 )
 def test_the_level_says_how_deep_a_table_is_described(world, level, kinds):
@@ -158,6 +162,18 @@ def test_with_where_only_its_partitions_are_replaced(world, desk):
     # The last look at the whole table.
     assert of_kind(world, "TABLE", SIZES) == [("events", 9, 9000, 9, 3, "compact")]
     assert of_kind(world, "RUN", ("operation", "files"), RUNS) == [("analyze", 9), ("compact-swap", None)]
+
+
+def test_with_where_the_files_of_its_partitions_are_replaced_too(world, desk):
+    settings = replace(SETTINGS, level="file")
+    everything(world, settings=settings)
+    world.files.writer.delete(f"{desk.live('dt=2')}/part-00000.parquet")
+    world.add_file(f"{desk.live('dt=2')}/new.parquet", ["row"])
+    context = a_context(world.cluster, Selection(tables=("sales.events",), where="dt = '2'"), "20260201t000001z-0000", QUIET)
+    record(world, analyze.analyze(context), settings)
+    files = of_kind(world, "FILE", ("partition_name", "file_name"))
+    assert [name for partition, name in files if partition == "dt=2"] == ["new.parquet", "part-00001.parquet", "part-00002.parquet"]
+    assert len(files) == 9
 
 
 def test_partitions_and_tables_that_are_gone_are_no_longer_shown(world):
@@ -223,6 +239,230 @@ def test_it_holds_one_file_for_each_part_however_many_commands_run(world, desk):
         record(world, desk.analyze())
     assert len(places_shown(world, TABLES)) == len(places_shown(world, RUNS)) == 1
     assert len(rows_in(world.cluster, RUNS, ("run",))) == 12
+
+
+# ---- row groups
+
+DEEPEST = replace(SETTINGS, level="row_group")
+# Compaction makes two of the three rows of a partition, of two rows and of one.
+OF_A_COPY = [(0, 2), (1, 1)]
+
+
+def deepest(world, work=compact_swap.compact_swap, run="20260201t000001z-0000", rules=QUIET, cluster=None, **selection):
+    """A command, recorded down to row groups."""
+    selected = Selection(**(selection or {"databases": ("sales",)}))
+    context = a_context(cluster or world.cluster, selected, run, rules, most_row_groups=catalogue.most_row_groups(DEEPEST))
+    return record(world, work(context), DEEPEST)
+
+
+def row_groups_in(world, *columns):
+    return of_kind(world, "ROW_GROUP", ("partition_name", *(columns or ("row_group_index", "row_count"))))
+
+
+def test_the_row_groups_of_new_files_are_described(world):
+    deepest(world)
+    days = ("dt=1", "dt=2", "dt=3")
+    assert row_groups_in(world) == [(day, *group) for day in days for group in OF_A_COPY]
+    live = world.table("sales.events").location + "/dt=1"
+    (file,) = world.files.look([live])[live].entries
+    columns = ("file_name", "file_bytes", "modified_ms", "row_group_start", "total_bytes")
+    assert row_groups_in(world, *columns)[:2] == [
+        ("dt=1", file.name, file.length, file.mtime_ms, 4, 2),
+        ("dt=1", file.name, file.length, file.mtime_ms, 6, 1),
+    ]
+    keys = of_kind(world, "ROW_GROUP", (*KEY_COLUMNS, "metadata_identifier", "operation"))
+    assert keys[0] == ("hive", "sales", "events", "dt=1", f"dt=1/{file.name}/0", "compact-swap")
+    assert all(cell for key in keys for cell in key)
+
+
+def test_the_row_groups_of_a_table_without_partitions_have_its_segment(world):
+    world.add_table(a_table(name="plain"), {"": [1000] * 4})
+    deepest(world, tables=("sales.plain",))
+    keys = of_kind(world, "ROW_GROUP", ("metadata_key", "metadata_identifier", "partition_name"))
+    assert [(key, partition, name.partition("/")[0]) for key, name, partition in keys] == [("DEFAULT_SEGMENT", "", "")] * 2
+
+
+def test_those_of_files_that_are_read_and_stay_are_described_those_of_unreadable_ones_are_not(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    deepest(world)
+    shown = row_groups_in(world, "file_name", "row_count")
+    assert [row for row in shown if row[0] == "dt=2"] == [("dt=2", f"part-0000{nth}.parquet", 1) for nth in range(3)]
+    assert len([row for row in shown if row[0] != "dt=2"]) == 2 * len(OF_A_COPY)
+
+
+def test_a_copy_that_was_not_put_in_place_is_not_described_but_what_stayed(world):
+    world.rows.spoil = lambda unit, rows: ("wrong", *rows[1:]) if unit == 1 else rows
+    done = deepest(world, where="dt < '3'", tables=("sales.events",))
+    assert [unit.outcome.code for unit in done.tables[0].units] == ["swapped", "differs"]
+    assert [row for row in row_groups_in(world) if row[0] == "dt=1"] == [("dt=1", 0, 1)] * 3
+
+
+def test_they_stay_as_long_as_their_file_is_the_same(world, desk):
+    deepest(world)
+    before = of_kind(world, "ROW_GROUP", tuple(TABLES.columns))
+    world.files.namespace.advance(3_600_000)
+    deepest(world, analyze.analyze, "20260202t000000z-0000")
+    assert of_kind(world, "ROW_GROUP", tuple(TABLES.columns)) == before
+    # Of another length, of another time, and gone.
+    first, second, third = (world.files.look([desk.live(day)])[desk.live(day)].entries[0].path for day in ("dt=1", "dt=2", "dt=3"))
+    content = world.files.content(first)
+    world.files.writer.delete(first)
+    world.files.put(first, content, 5000)
+    content = world.files.content(second)
+    world.files.writer.delete(second)
+    world.files.put(second, content, 3000)
+    world.files.writer.rename_into(third, third.replace("part", "other"))
+    world.add_file(f"{desk.live('dt=3')}/new.parquet", ["row"])
+    deepest(world, analyze.analyze, "20260202t000001z-0000")
+    assert row_groups_in(world) == []
+
+
+def test_a_compaction_replaces_those_that_it_read_the_night_before(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    deepest(world)
+    world.files.writer.delete(f"{desk.live('dt=2')}/damaged.parquet")
+    deepest(world, run="20260202t000000z-0000")
+    assert row_groups_in(world) == [(day, *group) for day in ("dt=1", "dt=2", "dt=3") for group in OF_A_COPY]
+    desk.rollback()
+    # It undid the second compaction, which was of this partition alone.
+    deepest(world, analyze.analyze, "20260203t000000z-0000")
+    assert row_groups_in(world) == [(day, *group) for day in ("dt=1", "dt=3") for group in OF_A_COPY]
+
+
+def test_with_where_those_of_other_partitions_stay_and_none_is_there_twice(world):
+    deepest(world)
+    expected = row_groups_in(world)
+    for work in (analyze.analyze, compact_swap.compact_swap):
+        deepest(world, work, "20260202t000000z-0000", tables=("sales.events",), where="dt = '2'")
+        assert row_groups_in(world) == expected
+    keys = rows_in(world.cluster, TABLES, (*KEY_COLUMNS, "metadata_identifier", "metadata_kind"))
+    assert len(set(keys)) == len(keys)
+
+
+def test_those_of_partitions_that_are_not_listed_again_stay(world):
+    deepest(world)
+    world.files.namespace.advance(3_600_000)
+    deepest(world, analyze.analyze, "20260202t000000z-0000")
+    expected = row_groups_in(world)
+    world.files.namespace.advance(3_600_000)
+    _, found = analyze_changed(world, "20260203t000000z-0000", DEEPEST)
+    record(world, found, DEEPEST)
+    assert found.tables[0].observed.unchanged == 3
+    assert row_groups_in(world) == expected != []
+
+
+def test_other_tables_keep_theirs_and_those_of_a_dropped_partition_go(world):
+    for name in ("plain", "other"):
+        world.add_table(a_table(name=name), {"": [1000] * 4})
+    deepest(world)
+    everyone = of_kind(world, "ROW_GROUP", ("table_name",))
+    assert len(everyone) == 6 + 2 * 2
+    world.catalog.drop_partition("sales.events", "dt=2")
+    deepest(world, analyze.analyze, "20260202t000000z-0000", tables=("sales.events",))
+    deepest(world, analyze.analyze, "20260202t000001z-0000")
+    assert len(of_kind(world, "ROW_GROUP", ("table_name",))) == len(everyone) - len(OF_A_COPY)
+
+
+def add_two_files(world, desk, day, name):
+    """Of one row each: with the copy's three rows, the next copy has three row groups."""
+    for number in range(2):
+        world.add_file(f"{desk.live(f'dt={day}')}/{name}{number}.parquet", [f"{name} {number}"])
+
+
+def count_by_day(world):
+    return Counter(day for day, *_ in row_groups_in(world))
+
+
+def test_a_table_has_so_many_row_groups_at_most_whatever_its_footers_claim(world, desk, monkeypatch):
+    monkeypatch.setattr("hivekeeper.catalogue.row_groups.MOST_OF_TABLE", 6)
+    deepest(world)
+    assert count_by_day(world) == {"dt=1": 2, "dt=2": 2, "dt=3": 2}
+    for day, expected in (("1", {"dt=2": 2, "dt=3": 2}), ("2", {"dt=2": 3, "dt=3": 2})):
+        add_two_files(world, desk, day, "more")
+        deepest(world, run=f"2026020{day}t000000z-0000", tables=("sales.events",), where=f"dt = '{day}'")
+        # Those of partitions that were not looked at stay; those of a file are there all or none.
+        assert count_by_day(world) == expected
+
+
+def test_those_just_read_come_before_those_of_before(world, desk, monkeypatch):
+    deepest(world)
+    add_two_files(world, desk, 3, "more")
+    monkeypatch.setattr("hivekeeper.catalogue.row_groups.MOST_OF_TABLE", 4)
+    deepest(world, run="20260202t000000z-0000")
+    # The last file of those of before is one too many: it is there whole.
+    assert count_by_day(world) == {"dt=1": 2, "dt=3": 3}
+
+
+def test_a_run_holds_no_more_row_groups_than_it_may_tell(world):
+    one_by_one = replace(QUIET, batch_units=1)
+    context = a_context(world.cluster, Selection(databases=("sales",)), "20260201t000001z-0000", one_by_one, most_row_groups=5)
+    (done,) = compact_swap.compact_swap(context).tables
+    assert len(done.plan.batches) == 3
+    assert done.row_group_count == 4
+
+
+def test_footers_that_are_read_in_portions_share_the_room(world, monkeypatch):
+    monkeypatch.setattr("hivekeeper.plan.analysis.UNITS_AT_ONCE", 1)
+    for day in (1, 2, 3):
+        world.files.put(f"{world.table('sales.events').location}/dt={day}/damaged.parquet", "no data file", 1000)
+    context = a_context(world.cluster, Selection(databases=("sales",)), "20260201t000001z-0000", QUIET, most_row_groups=5)
+    (done,) = compact_swap.compact_swap(context).tables
+    assert done.row_group_count == 5
+
+
+def test_files_that_are_read_two_nights_are_there_once(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    for night in (1, 2):
+        deepest(world, run=f"2026020{night}t000000z-0000")
+        assert count_by_day(world)["dt=2"] == 3
+
+
+def test_files_that_left_live_have_none_although_they_were_read(world, desk):
+    def drop_in_the_gap(what):
+        if what.startswith("rename_exact") and what.endswith(f"/ready/u00002 {desk.live('dt=2')}"):
+            world.catalog.drop_partition("sales.events", "dt=2")
+
+    world.files.before_step = drop_in_the_gap
+    done = deepest(world)
+    assert [unit.outcome.code for unit in done.tables[0].units] == ["swapped", "dropped-meanwhile", "swapped"]
+    assert count_by_day(world) == {"dt=1": 2, "dt=3": 2}
+
+
+def test_a_command_tells_so_many_of_all_its_tables(world, monkeypatch):
+    monkeypatch.setattr("hivekeeper.commands.per_table.MOST_ROW_GROUPS", 7)
+    for name in ("plain", "other"):
+        world.add_table(a_table(name=name), {"": [1000] * 4})
+    done = deepest(world)
+    assert done.tables[0].row_group_count == 6
+    assert [table.row_group_count for table in done.tables[1:]] == [0, 0]
+
+
+def test_nothing_more_is_asked_for_row_groups():
+    calls = []
+    for most in (0, 50_000):
+        fresh = World()
+        fresh.add_table(a_table(["dt"]), {f"dt={day}": [1000] * 3 for day in (1, 2, 3)})
+        files, rows = Counting(fresh.files), Counting(fresh.rows)
+        cluster = replace(fresh.cluster, files=files, rows=rows)
+        context = a_context(cluster, Selection(databases=("sales",)), "20260201t000001z-0000", most_row_groups=most)
+        done = compact_swap.compact_swap(context)
+        assert done.tables[0].row_group_count == (6 if most else 0)
+        calls.append((files.calls, files.looked_at, rows.calls))
+    assert calls[0] == calls[1]
+
+
+def test_show_prints_row_groups(world):
+    deepest(world)
+    columns = ("partition_name", "row_group_index", "row_count")
+    shown = ask(world, Request("show", kind="ROW_GROUP", columns=columns, key="dt=2"), settings=DEEPEST)
+    assert shown.catalogue.rows == (("dt=2", 0, 2), ("dt=2", 1, 1))
+    assert document.build(shown)["catalogue"]["rows"][0] == {"partition_name": "dt=2", "row_group_index": 0, "row_count": 2}
+    assert "dt=2" in screen.render(shown)
+
+
+@pytest.mark.parametrize(("settings", "most"), [(CatalogueSettings(level="row_group"), 0), (SETTINGS, 0), (DEEPEST, 50_000)])
+def test_they_are_told_only_if_the_catalogue_wants_them(settings, most):
+    assert catalogue.most_row_groups(settings) == most
 
 
 # ---- what others see

@@ -20,11 +20,11 @@ from hivekeeper.report import screen
 from hivekeeper.report.results import BackupState
 from hivekeeper.runlog import store
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.steps.finish import KEPT_STATES
 from hivekeeper.stop_conditions import Watch
 from support.builders import PARQUET, a_partition, a_table
 from support.contexts import a_context
-from support.desk import EVERYTHING, Desk, outcomes
+from support.counting import Counting
+from support.desk import EVERYTHING, DatedDesk, Desk, outcomes
 from support.fakes.files import TRASH, Killed
 from support.fakes.rows import DataFile
 from support.world import World
@@ -663,23 +663,6 @@ def test_the_log_names_what_is_to_go_before_anything_goes(desk):
     assert (ended.finished, ended.discarding, set(ended.discarded)) == (True, (), places)
 
 
-class Counting:
-    """A port, and how often it was called; and how many paths it was asked to look at."""
-
-    def __init__(self, port):
-        self.port, self.calls, self.looked_at = port, Counter(), 0
-
-    def __getattr__(self, name):
-        found = getattr(self.port, name)
-
-        def call(*arguments):
-            self.calls[name] += 1
-            self.looked_at += len(arguments[0]) if name == "look" else 0
-            return found(*arguments)
-
-        return call if callable(found) else found
-
-
 def clean_up_with_nothing_to_do(runs):
     """What a cleanup calls on a table with the backups of so many runs, a checkpoint and one later entry."""
     world = World()
@@ -703,9 +686,36 @@ def clean_up_with_nothing_to_do(runs):
     return files.calls, metastore.calls, files.looked_at
 
 
-def test_a_cleanup_with_nothing_to_do_makes_one_call_more_on_many_kept_runs_than_on_few():
-    """Runs' directories are looked through, 100 paths in the first call and 2,000 in each further one, for what an ended run has left."""
-    (few, few_asked, few_paths), (many, many_asked, many_paths) = (clean_up_with_nothing_to_do(runs) for runs in (10, 300))
-    assert many == few + Counter(look=1)
-    assert many_asked == few_asked == {"tables": 1}
-    assert many_paths - few_paths == 290 * (1 + len(KEPT_STATES))
+def test_a_cleanup_with_nothing_to_do_asks_as_much_on_many_kept_runs_as_on_few():
+    """The directories of kept runs are not looked through again: the run before has left nothing needless there."""
+    few, *many = (clean_up_with_nothing_to_do(runs) for runs in (3, 30, 300))
+    assert many == [few, few]
+    assert few[1] == {"tables": 1}
+
+
+def test_what_a_cleanup_emptied_before_it_was_killed_goes_with_the_next_command(world):
+    dated = DatedDesk(world)
+    for _ in range(2):
+        dated.append("dt=1", f"a{_}", f"b{_}")
+        dated.compact()
+        world.wait(7 * DAY_MS)
+    dated.kill_before(["remove_empty", dated.runs[0]], lambda: dated.cleanup(Settings(min_age_ms=8 * DAY_MS)))
+    assert dated.log().runs[-1].discarded
+    assert dated.runs[0] in dated.run_directories()
+    dated.pin(dated.runs[1])
+    assert dated.run_directories() == [dated.runs[1]]
+
+
+def test_a_backup_that_was_deleted_by_hand_leaves_its_directory_until_recover_looks_at_all_of_them(world):
+    dated = DatedDesk(world)
+    for week in range(3):
+        dated.append("dt=1", f"a{week}", f"b{week}")
+        dated.compact()
+        if week:
+            for number in (1, 2, 3):
+                world.files.writer.delete(retired(dated, number, dated.runs[0]))
+            assert dated.runs[0] in dated.run_directories()
+        world.wait(7 * DAY_MS)
+    dated.recover()
+    assert dated.runs[0] not in dated.run_directories()
+    assert set(dated.runs[1:3]) <= set(dated.run_directories())

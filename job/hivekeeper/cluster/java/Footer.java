@@ -1,10 +1,12 @@
 package hivekeeper;
 
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** The footer of one file, or why it cannot be read. */
 class Footer {
@@ -31,12 +33,18 @@ class Footer {
   Map<String, Object> form = new LinkedHashMap<String, Object>();
   /** Whether the file has rows, so that it has a codec, a zone and bloom filters of its own. */
   boolean settled = true;
+  /** Start, length and rows of each row group (of ORC: stripe) that has rows, as the footer claims them. Null: they are not told. */
+  List<Long> rowGroups;
+  private long endOfRowGroups;
+  private final AtomicInteger roomForRowGroups;
   private long namesLength;
 
-  Footer(String path, long begin, long length) {
+  /** `roomForRowGroups`: how many may still be told, of all files that share it. */
+  Footer(String path, long begin, long length, AtomicInteger roomForRowGroups) {
     this.path = path;
     this.begin = begin;
     this.length = length;
+    this.roomForRowGroups = roomForRowGroups;
   }
 
   static void requireShort(long footerBytes) {
@@ -53,6 +61,27 @@ class Footer {
 
   static void requireShallow(int levels) {
     if (levels > MOST_LEVELS) throw new IllegalStateException("its columns are nested deeper than " + MOST_LEVELS + " levels");
+  }
+
+  /** Whether there is room to tell so many row groups. */
+  boolean beginRowGroups(int count) {
+    boolean fits = begin == 0 && roomForRowGroups.addAndGet(-count) >= 0;
+    if (begin == 0 && !fits) roomForRowGroups.addAndGet(count);
+    rowGroups = fits ? new ArrayList<Long>() : null;
+    return fits;
+  }
+
+  /**
+   * One outside the file, or inside the one before it, is not true or not what writers write, so none of the file is told. Whether the file
+   * can be read is judged elsewhere.
+   */
+  void addRowGroup(long start, long size, long rowsInside) {
+    if (start < endOfRowGroups || size < 0 || size > length - start) rowGroups = null;
+    if (rowGroups == null) return;
+    endOfRowGroups = start + size;
+    rowGroups.add(start);
+    rowGroups.add(size);
+    rowGroups.add(rowsInside);
   }
 
   /** Whoever reads the rows would not come to an end of more values. */

@@ -2,6 +2,7 @@ package hivekeeper;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -16,6 +17,7 @@ class FooterSet {
   private final Map<String, FooterGroup> settled = new LinkedHashMap<String, FooterGroup>();
   private final Map<String, FooterGroup> open = new LinkedHashMap<String, FooterGroup>();
   private final List<Object> unreadable = new ArrayList<Object>();
+  private final List<Object> rowGroups = new ArrayList<Object>();
 
   /** `number` says which of the unit's files this is; they come in their order. */
   void add(Footer footer, int number) throws IOException {
@@ -23,13 +25,17 @@ class FooterSet {
       unreadable.add(reason(footer));
       return;
     }
+    if (footer.rowGroups != null && !footer.rowGroups.isEmpty()) rowGroups.add(Arrays.asList(new Object[] {number, footer.rowGroups}));
     Map<String, FooterGroup> groups = footer.settled ? settled : open;
     String text = text(footer.form);
     if (!groups.containsKey(text)) groups.put(text, new FooterGroup(footer.form));
     ((FooterGroup) groups.get(text)).add(footer, number);
   }
 
-  /** {groups, unreadable}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are added. */
+  /**
+   * {groups, unreadable, rowGroups}, groups in the order of their first files; a form is named by its number in `forms`, to which new ones are
+   * added.
+   */
   Map<String, Object> describe(Numbered forms, boolean withBounds) throws IOException {
     List<Object> groups = new ArrayList<Object>();
     for (FooterGroup group : settle()) {
@@ -38,6 +44,7 @@ class FooterSet {
     Map<String, Object> answer = new LinkedHashMap<String, Object>();
     answer.put("groups", groups);
     answer.put("unreadable", unreadable);
+    answer.put("rowGroups", rowGroups);
     return answer;
   }
 

@@ -42,10 +42,11 @@ public class Footers {
 
   /**
    * `units` is {unit: [[path, length], …]}, with a third value for a file that lies in another one: where it begins there; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
-   * units: {unit: {groups, unreadable: [{path, reason}]}}}; a group holds the files of one form: {form, files, rows, columns: {name: {values,
-   * nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's list.
+   * units: {unit: {groups, unreadable: [{path, reason}], rowGroups}}}; a group holds the files of one form: {form, files, rows, columns:
+   * {name: {values, nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's
+   * list. `rowGroups` are [[file, [start, length, rows, …]], …], all those of a file or none: `mostRowGroups` of all files together.
    */
-  public String read(String format, String units, boolean byIdentity) throws Exception {
+  public String read(String format, String units, boolean byIdentity, int mostRowGroups) throws Exception {
     Map<String, FooterSet> found = new LinkedHashMap<String, FooterSet>();
     List<Object> files = new ArrayList<Object>();
     for (Map.Entry<String, Object> unit : Json.readMap(units).entrySet()) {
@@ -54,7 +55,7 @@ public class Footers {
       List<?> wanted = (List) unit.getValue();
       for (int i = 0; i < wanted.size(); i++) files.add(new Source(set, i, (List) wanted.get(i)));
     }
-    Reading reading = new Reading(format, byIdentity);
+    Reading reading = new Reading(format, byIdentity, mostRowGroups);
     for (int start = 0; start < files.size(); start += FILES_AT_ONCE) {
       reading.readSome(files.subList(start, Math.min(start + FILES_AT_ONCE, files.size())));
     }
@@ -68,11 +69,13 @@ public class Footers {
     private final boolean byIdentity;
     private final KnownForms known = new KnownForms();
     private final AtomicInteger starved = new AtomicInteger();
+    private final AtomicInteger roomForRowGroups;
     private int starvedAgain;
 
-    Reading(String format, boolean byIdentity) {
+    Reading(String format, boolean byIdentity, int mostRowGroups) {
       this.format = format;
       this.byIdentity = byIdentity;
+      this.roomForRowGroups = new AtomicInteger(mostRowGroups);
     }
 
     void readSome(List<Object> files) throws Exception {
@@ -99,13 +102,13 @@ public class Footers {
     }
 
     private Footer givenUp(Source file) {
-      Footer footer = new Footer(file.path, file.begin, file.length);
+      Footer footer = new Footer(file.path, file.begin, file.length, roomForRowGroups);
       footer.giveUp();
       return footer;
     }
 
     private Footer readOne(Source file) {
-      Footer footer = new Footer(file.path, file.begin, file.length);
+      Footer footer = new Footer(file.path, file.begin, file.length, roomForRowGroups);
       try {
         if (format.equals("orc")) OrcFooters.read(conf, footer);
         else ParquetFooters.read(conf, footer, known);

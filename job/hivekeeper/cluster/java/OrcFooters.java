@@ -54,6 +54,7 @@ class OrcFooters {
     requireShallow(schema, 0);
     footer.rows = reader.getNumberOfRows();
     requireRowsOfStripes(reader);
+    addRowGroups(reader, footer);
     footer.settled = !reader.getStripes().isEmpty();
     new Columns(footer, reader).add(schema, new ArrayList<String>(), footer.rows);
     OrcMeaning meaning = new OrcMeaning(reader, false);
@@ -81,6 +82,14 @@ class OrcFooters {
     }
     if (counted != reader.getNumberOfRows()) {
       throw new IllegalStateException("its footer says " + reader.getNumberOfRows() + " rows, its stripes say " + counted);
+    }
+  }
+
+  private static void addRowGroups(Reader reader, Footer footer) {
+    if (!footer.beginRowGroups(reader.getStripes().size())) return;
+    for (Object each : reader.getStripes()) {
+      StripeInformation stripe = (StripeInformation) each;
+      if (stripe.getNumberOfRows() > 0) footer.addRowGroup(stripe.getOffset(), stripe.getLength(), stripe.getNumberOfRows());
     }
   }
 

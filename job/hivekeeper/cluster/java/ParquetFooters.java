@@ -35,6 +35,7 @@ class ParquetFooters {
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
     ColumnChunks.requireConsistent(metadata, decoded.metadata.getNum_rows());
     addRows(metadata, footer);
+    addRowGroups(metadata, footer);
     String identity = decoded.raw.identity();
     Map<String, Object> meaning = known.get(identity);
     if (meaning == null) {
@@ -69,6 +70,21 @@ class ParquetFooters {
     }
     footer.form.put("codec", Footer.joined(codecs));
     footer.form.put("blooms", new ArrayList<String>(blooms));
+  }
+
+  /** From the first byte of a column to the end of the last one: their places may be claimed in any order. */
+  private static void addRowGroups(ParquetMetadata metadata, Footer footer) {
+    if (!footer.beginRowGroups(metadata.getBlocks().size())) return;
+    for (BlockMetaData block : metadata.getBlocks()) {
+      if (block.getRowCount() == 0) continue;
+      long start = Long.MAX_VALUE;
+      long end = 0;
+      for (ColumnChunkMetaData chunk : block.getColumns()) {
+        start = Math.min(start, chunk.getStartingPos());
+        end = Math.max(end, chunk.getStartingPos() + chunk.getTotalSize());
+      }
+      footer.addRowGroup(start, end - start, block.getRowCount());
+    }
   }
 
   /** What the bytes say that `RawFooter.identity` covers. */
