@@ -274,7 +274,8 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Se
 
 def _row_groups_of_live(plan: CompactionPlan, units: Sequence[UnitResult], stager: Stager) -> Dict[str, Tuple[FileRowGroups, ...]]:
     """Those of the copies that are live, and of the old files of units that are as they were."""
-    of_copies = {unit.planned.name: stager.row_groups.get(unit.planned.number, ()) for unit in units if unit.outcome is Outcome.SWAPPED}
+    swapped = [unit.planned for unit in units if unit.outcome is Outcome.SWAPPED and unit.planned.join is None]
+    of_copies = {planned.name: stager.row_groups.get(planned.number, ()) for planned in swapped}
     exchanged = {unit.planned.name for unit in units if unit.outcome.exchanged}
     return {**{name: found for name, found in plan.row_groups.items() if name not in exchanged}, **of_copies}
 

@@ -283,9 +283,9 @@ class Settings:
     )
     exchange: str = setting(
         "exchange",
-        choice(AT_ONCE),
+        choice(AT_ONCE, JOINED, AUTO),
         AT_ONCE,
-        "What a swap of a unit exchanges: its directory. Joins of files are not switched on yet (docs/concat.md).",
+        "What a swap of a unit exchanges: its directory (directory), its small files by HDFS's concat (files), or what suits it (auto).",
         per_table=True,
     )
     # No setting for operators: fewer sources let a reader slip through (docs/concat.md).

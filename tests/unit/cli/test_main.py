@@ -53,7 +53,7 @@ def run(capsys, monkeypatch):
         (["analyze", "--table", "d.t", "--fsimage", "/nowhere/image"], "--fsimage /nowhere/image: No such file or directory"),
         (["analyze", "--table", "d.t", "--fsimage", "/"], "--fsimage /: Is a directory"),
         (["analyze", "--table", "d.t", "--set", "block_sise=1m"], "block_size"),
-        (["compact-swap", "--table", "d.t", "--set", "exchange=concat"], "allowed: directory"),
+        (["compact-swap", "--table", "d.t", "--set", "exchange=concat"], "allowed: directory, files, auto"),
         (["analyze", "--table", "d.t", "-c", "/nowhere/site.yaml"], "/nowhere/site.yaml"),
         (["catalogue"], "the following arguments are required: action"),
         (["catalogue", "drop"], "invalid choice: 'drop'"),

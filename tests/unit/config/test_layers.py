@@ -181,10 +181,13 @@ def test_the_sites_log4j2_file_comes_first(tmp_path):
 # -- tables -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("exchange", ["files", "auto"])
-def test_no_setting_switches_joins_on(exchange):
-    with pytest.raises(UsageError, match="directory"):
-        merged(f"tables: {{sales.*: {{exchange: {exchange}}}}}")
+def test_a_table_gets_the_exchange_of_its_pattern_and_all_others_that_of_directories():
+    config = merged("tables: {sales.*: {exchange: Auto}, '*.events': {exchange: files}}")
+    assert {name: config.for_table(name).exchange for name in ("hr.people", "sales.orders", "sales.events")} == {
+        "hr.people": "directory",
+        "sales.orders": "auto",
+        "sales.events": "files",
+    }
 
 
 def test_a_table_gets_the_settings_of_its_patterns_the_last_one_winning():
@@ -265,7 +268,7 @@ def test_a_file_that_is_wrong_is_refused_in_one_line_with_its_place(text, messag
         ("batch_bytes", "8x", "a size such as 512m, 8g or 2TB"),
         ("dry_run", "maybe", "true or false"),
         ("hive_lock", "on", "try, off"),
-        ("exchange", "concat", "directory"),
+        ("exchange", "concat", "directory, files, auto"),
         ("owner", "keep", "require, try, ignore"),
         ("backup_prefix", "a-b", "letters, digits and _"),
         ("backup_prefix", "", "letters, digits and _"),
