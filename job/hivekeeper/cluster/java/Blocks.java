@@ -64,6 +64,8 @@ public class Blocks {
     if (place.real == null) return false;
     try {
       return place.hdfs().getClient().getFileInfo(byId(fileId)) != null;
+    } catch (FileNotFoundException gone) {
+      return false;
     } catch (AccessControlException closed) {
       return true;
     }
