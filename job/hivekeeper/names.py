@@ -21,9 +21,9 @@ RECREATED = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<nth>[0-9]+)")
 # What an exchange by concat took out of live again.
 TAKEN = re.compile(r"u(?P<number>[0-9]{5,})\.(?P<part>tail|file|beside)")
 # A file that a joined file took, while it waits in `ready` to have its place again.
-COPY = re.compile(r"copy(?P<nth>[0-9]+)")
+COPY = re.compile(r"\.hivekeeper\.copy-(?P<nth>[0-9]+)")
 # Beside such copies: by which ids live is known again while they go back.
-BACK = re.compile(r"back-(?P<directory>[0-9]+)-(?P<witness>[0-9]+)")
+BACK = re.compile(r"\.hivekeeper\.back-(?P<directory>[0-9]+)-(?P<witness>[0-9]+)")
 # The last part of a joined file while it waits in live.
 JOIN_TAIL = re.compile(rf"\.hivekeeper\.tail-(?P<run>{RUN.pattern})-(?P<nth>[1-9][0-9]*)")
 # What the name of a joined file has in it.
@@ -121,6 +121,16 @@ def unit_of_place(place: str) -> Optional[Tuple[RunId, UnitNumber]]:
 def join_tail(run: RunId, nth: int) -> str:
     """The hidden name in live of the last part of a run's nth joined file."""
     return f".{CONTROL[1:]}.tail-{run}-{nth}"
+
+
+def copy(nth: int) -> str:
+    """The name in `ready` of a file that a joined file took under its nth name (COPY)."""
+    return f".{CONTROL[1:]}.copy-{nth}"
+
+
+def back(directory: int, witness: int) -> str:
+    """The name beside such copies of what tells live, by its id, and a file in it (BACK)."""
+    return f".{CONTROL[1:]}.back-{directory}-{witness}"
 
 
 def joined_name(sources: Sequence[str], taken: Container[str], run: RunId, nth: int) -> Optional[str]:

@@ -138,15 +138,19 @@ class Reader:
         return Facts(mix.is_mostly_well_sized, worthwhile, obstacle, tie)
 
     def _ask_about_table(self, unit: UnitAnalysis) -> None:
-        """Once: snapshots of the directories above the units, and whether a file has blocks at all."""
+        """Once: snapshots of the directories above the units, and whether a file has blocks at all, and is found by its id."""
         if self._has_asked:
             return
         self._has_asked = True
         # Who makes snapshots of a directory above keeps files of the table in them.
         found = self._find_snapshots(names.with_above(self.observed.table.location))
+        files, first = self.cluster.files, unit.files[0]
         try:
-            self.cluster.files.blocks(unit.files[0].path)
+            files.blocks(first.path)
             self._never = exchange_choice.has_snapshots(found[0]) if found else None
+            # A router looks for ids in one of its namespaces only. Without them a moved file is not found again, and none is cut.
+            if not files.is_anywhere(first.path, first.file_id) and files.stat(first.path) is not None:
+                self._never = exchange_choice.impossible("its file system does not find files by their ids: is it a router?")
         except NotPossible as error:
             self._never = _without_blocks(error)
 

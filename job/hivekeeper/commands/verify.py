@@ -173,7 +173,13 @@ def find_subjects(context: Context, table: Table, control: ControlPaths, history
             raise Refused(f"{table.full_name}: {CREATED_AGAIN.what}", code=CREATED_AGAIN.code, next="nothing of it can be verified")
         newest = {name: stack.newest for name, stack in stacks.items() if stack.done}
         found = [
-            Subject(name, absolute(some[-1].live, table.location), tuple(file for one in some for file in one.before), some, some[-1].run)
+            Subject(
+                name,
+                absolute(some[-1].live, table.location),
+                tuple(file for one in some for file in one.before),
+                stacks[name].with_detours(some),
+                some[-1].run,
+            )
             for name, some in newest.items()
         ]
     else:
@@ -197,7 +203,7 @@ def _of_run(table: Table, entry: LoggedRun, stacks: Mapping[str, Stack]) -> List
     subjects: Dict[str, Subject] = {}
     for effect in entry.effects:
         stack = stacks.get(effect.partition)
-        chain = tuple(reversed(stack.chain(entry.run))) if stack else ()
+        chain = stack.with_detours(tuple(reversed(stack.chain(entry.run)))) if stack else ()
         why = None if chain else Reason(Code.ALREADY_ROLLED_BACK, "it was rolled back") if stack else CREATED_AGAIN
         manifest = rollback.first_files(chain)
         subject = Subject(effect.partition, absolute(effect.live, table.location), manifest, chain, entry.run, why)

@@ -27,21 +27,18 @@ class Part:
 
 
 def find_parts(
-    blocks: Sequence[Block],
-    head: Sequence[Block],
-    planned: Sequence[Sequence[Block]],
-    find_starts: Callable[[Sequence[int]], Iterable[int]],
+    blocks: Sequence[Block], planned: Sequence[Sequence[Block]], find_starts: Callable[[Sequence[int]], Iterable[int]]
 ) -> Tuple[Part, ...]:
-    """What lies behind the head of a joined file. `planned` are the blocks of the files that it was to take; `find_starts` returns those of
-    some offsets where a file may begin, among them all where one does. It is asked only if several strange files lie side by side.
+    """What a joined file consists of. `planned` are the blocks of the files that were to be joined, the target first; `find_starts` returns
+    those of some offsets where a file may begin, among them all where one does. It is asked only if several strange files lie side by side.
     """
-    pieces = _find_pieces(blocks[len(head) :], planned)
+    pieces = _find_pieces(blocks, planned)
     strange = [nth for nth, (known, _) in enumerate(pieces) if known is None]
     more = len(planned) - len(pieces)
     if more > 0 and strange:
-        pieces = _split(pieces, length_of(head), more, find_starts)
+        pieces = _split(pieces, more, find_starts)
     is_clear = len(pieces) == len(planned)
-    parts, begin = [], length_of(head)
+    parts, begin = [], 0
     for nth, (known, of_piece) in enumerate(pieces):
         length = length_of(of_piece)
         parts.append(Part(begin, length, known, nth if is_clear else known))
@@ -72,9 +69,9 @@ def _find_pieces(blocks: Sequence[Block], planned: Sequence[Sequence[Block]]) ->
     return pieces
 
 
-def _split(pieces: List[_Piece], begin: int, more: int, find_starts: Callable[[Sequence[int]], Iterable[int]]) -> List[_Piece]:
+def _split(pieces: List[_Piece], more: int, find_starts: Callable[[Sequence[int]], Iterable[int]]) -> List[_Piece]:
     """The pieces, the strange ones split where files begin; as they are, unless there are just as many more."""
-    bounds = []
+    begin, bounds = 0, []
     for _, of_piece in pieces:
         bounds.append(list(accumulate((block.length for block in of_piece), initial=begin)))
         begin = bounds[-1][-1]

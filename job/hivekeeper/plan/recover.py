@@ -71,7 +71,8 @@ def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str], nowhere
 
     A partition that was dropped, renamed or moved while the run was interrupted is not foreign: its former directory is nobody's now,
     or that of the new name. Foreign is what is another partition's while this one is elsewhere, what lies around or inside another's,
-    and what was never there: `nowhere` are the units that lie neither in live nor where they left it for.
+    and what was never there: `nowhere` are the units that lie neither in live nor where they left it for, as that of a dropped partition
+    does whose files were deleted.
     """
     units, taken = list(units), set(lives.values())
     asked = {unit.live for unit in units}
@@ -80,7 +81,7 @@ def find_foreign(units: Iterable[PlannedUnit], lives: Mapping[str, str], nowhere
 
     def is_foreign(unit: PlannedUnit) -> bool:
         overlaps = unit.live in around or not taken.isdisjoint(_above(unit.live))
-        return overlaps or (unit.live in taken and unit.name in lives) or unit.number in nowhere
+        return overlaps or (unit.name in lives and (unit.live in taken or unit.number in nowhere))
 
     return [unit for unit in units if lives.get(unit.name) != unit.live and is_foreign(unit)]
 

@@ -251,12 +251,22 @@ def find_holders(history: History) -> Mapping[UnitKey, Effect]:
 
 
 def _keep_what_others_need(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:
-    """Keep what a rollback to a backup that stays has to undo first, and what lies in such a backup: it goes with that, not before."""
+    """Keep what a rollback to a backup that stays has to undo first, and what lies inside another backup as long as that one."""
+    _keep_with_holders(history, why_stay)
     _keep_what_rollbacks_need(history, why_stay)
+    _keep_with_holders(history, why_stay)
+
+
+def _keep_with_holders(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:
+    """A backup inside a file of another one and that other one go together, or not at all."""
     for key, holder in find_holders(history).items():
-        if key in why_stay and why_stay.get(holder.key):
+        if key not in why_stay or holder.key not in why_stay:
+            continue
+        if why_stay[holder.key]:
             what = f"the file that has it inside is in the backup of run {holder.run}"
             why_stay[key] = why_stay[key] or Reason(Code.IN_OTHER_BACKUP, what)
+        elif why_stay[key]:
+            why_stay[holder.key] = Reason(Code.IN_OTHER_BACKUP, f"a file of it has the backup of run {key[0]} inside, which stays")
 
 
 def _keep_what_rollbacks_need(history: History, why_stay: Dict[UnitKey, Optional[Reason]]) -> None:
@@ -319,7 +329,9 @@ def why_former(table_id: str, table: str) -> Reason:
 def keep_former(history: History, verdicts: Sequence[Verdict], keep: Mapping[str, Reason]) -> Tuple[Verdict, ...]:
     """The same verdicts, but what is of one of the tables in `keep`, by their ids, stays for the reason given there."""
     of_run = {run.version: run.table_id for run in history.runs}
-    why_stay = {effect.key: keep.get(effect.table_id) for verdict in verdicts for effect in verdict.going}
+    why_stay: Dict[UnitKey, Optional[Reason]] = {effect.key: why for verdict in verdicts for effect, why in verdict.staying}
+    why_stay.update({effect.key: keep.get(effect.table_id) for verdict in verdicts for effect in verdict.going})
+    _keep_with_holders(history, why_stay)
     found = []
     for verdict in verdicts:
         why = keep.get(of_run[verdict.backup.version]) if verdict.record_goes else None

@@ -24,17 +24,23 @@ from hivekeeper.runlog.run_files import BackupPlace, PlannedUnit, absolute
 class Stack:
     """The effects on one unit: those in force (`done`), and those of rollbacks that can themselves be undone (`undone`).
 
-    `origins` gives, for the effect of a rollback, the run that it undid or redid.
+    `origins` gives, for the effect of a rollback, the run that it undid or redid. `detours`: after which effect in force files were joined
+    and brought back, as one under another name; oldest first.
     """
 
     done: List[Effect] = field(default_factory=list)
     undone: List[Effect] = field(default_factory=list)
     origins: Dict[UnitKey, str] = field(default_factory=dict)
+    detours: Dict[UnitKey, List[Effect]] = field(default_factory=dict)
 
     def take(self, effect: Effect) -> None:
         if self.done and self.done[-1].key == effect.undoes:
-            self.origins[effect.key] = self._origin(self.done.pop())
+            former = self.done.pop()
+            self.origins[effect.key] = self._origin(former)
             self.undone.append(effect)
+            if former.inside and self.done:
+                own = self.detours.pop(former.key, [])
+                self.detours.setdefault(self.done[-1].key, []).extend([former, *own, effect])
         elif self.undone and self.undone[-1].key == effect.undoes:
             self.origins[effect.key] = self._origin(self.undone.pop())
             self.done.append(effect)
@@ -51,6 +57,10 @@ class Stack:
                 break
             some.insert(0, effect)
         return tuple(some)
+
+    def with_detours(self, effects: Sequence[Effect]) -> Tuple[Effect, ...]:
+        """These effects, oldest first, with what happened to their files between them, and since."""
+        return tuple(one for effect in effects for one in (effect, *self.detours.get(effect.key, ())))
 
     def _origin(self, effect: Effect) -> str:
         return self.origins.get(effect.key, effect.run)

@@ -29,12 +29,17 @@ def count_expired(history: History, written_ms: Mapping[int, int], retention_ms:
 def find_needed(history: History) -> Set[UnitKey]:
     """The effects that must be known even if their entries are expired: of each partition the last one that cannot be undone, because its
     backup was discarded, and all later ones. Nothing that is on top of it refers to anything below (rule 11 in docs/on-disk.md).
+
+    Also those whose old files were cut off a file that a list from before that may name with its former length.
     """
+    none = len(history.runs)
+    oldest = min([effect.version for effect in history.standing] + [run.version for run in history.records], default=none)
     undone = {effect.undoes for effect in history.effects}
     needed: Set[UnitKey] = set()
     ended: Set[str] = set()
     for effect in reversed(history.effects):
-        if effect.partition in ended:
+        cut_by = history.discarded.get(effect.place) if effect.inside else None
+        if effect.partition in ended and not (cut_by and oldest < cut_by.version):
             continue
         needed.add(effect.key)
         if effect.undoes is None and effect.key not in undone and effect.place in history.discarded:

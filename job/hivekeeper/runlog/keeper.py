@@ -27,8 +27,12 @@ class Keeper:
 
     def judge(self, effect: Effect) -> Tuple[bool, bool]:
         """Whether to keep `before` and `after`."""
-        if not self._keeps or effect.key in self._undone:
+        if not self._keeps:
             return False, False
+        if effect.key in self._undone:
+            # Old files of a join come back under another name: without its lists nobody knows in place of which ones.
+            stays = effect.inside is not None and effect.partition not in self._compacted
+            return stays, stays
         stands = effect.place not in self._discarded
         return stands, stands or effect.partition not in self._compacted
 

@@ -11,7 +11,7 @@ Deletes only copies of what is in live.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import FrozenSet, Mapping, Optional, Sequence, Tuple
+from typing import FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
@@ -86,8 +86,8 @@ class ConcatExchange:
         """Whether a directory is the one that was at live's place: what the run had put there is in it, or T's copies wait to go back."""
         files = self.run.files
         found = files.stat(names.join(directory, self._join.file))
-        if found is not None:
-            return found.file_id == self._made.file_id
+        if found is not None and found.file_id == self._made.file_id:
+            return True
         if self._put_back.directory_id:
             return self._put_back.is_from(directory)
         return any(files.stat(names.join(directory, name)) is not None for name in (self._join.tail, self._join.beside) if name)
@@ -175,9 +175,14 @@ class ConcatExchange:
         return PutBack(self.run, self.unit, self._join, self._made, self._format)
 
     def _find_own(self) -> Optional[FileInfo]:
-        """T, if it is in live."""
+        """T, if it is in live, or the file that has what was joined, because somebody had put it in T's place before."""
         found = self.run.files.stat(self._in_live(self._join.file))
-        return found if found is not None and found.file_id == self._made.file_id else None
+        is_own = found is not None and (found.file_id == self._made.file_id or self._has_taken(self._blocks()))
+        return found if is_own else None
+
+    def _has_taken(self, blocks: Iterable[Block]) -> bool:
+        ours = {block.id for part in (*self._join.blocks, self._made.end) for block in part}
+        return any(block.id in ours for block in blocks)
 
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:  # noqa: ARG002
         """Other files of live were never away."""
@@ -230,12 +235,13 @@ class ConcatExchange:
 
     def _has_sources(self) -> bool:
         """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it."""
-        found = self.run.files.stat(self._in_live(self._join.file))
-        if found is not None and found.file_id == self._made.file_id:
-            return found.length > self._made.head_bytes
-        # T goes to live after the tail, so it is in `ready` if it was never there. Else it was put back, or overwritten: the sources tell.
+        # T goes to live after the tail, so it is in `ready` if it was never there.
         if self.run.files.stat(names.join(self._ready, self._join.file)) is not None:
             return False
+        found = self._find_own()
+        if found is not None:
+            return found.length > self._made.head_bytes or found.file_id != self._made.file_id
+        # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.settle_live())
         return bool(gone)
 
@@ -257,7 +263,7 @@ class ConcatExchange:
         blocks, planned = self._blocks(), self._planned_blocks()
         if blocks == planned:
             return not self._shows_copy(found)
-        return blocks[: len(self._made.head)] == self._made.head and not is_changed_later(blocks, planned)
+        return self._has_taken(blocks) and not is_changed_later(blocks, planned)
 
     def _shows_copy(self, file: FileInfo) -> bool:
         assert self.certificate is not None

@@ -29,6 +29,9 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
         return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     require_lock(run)
     found = run.files.stat(names.join(unit.live, unit.inside.file))
+    if found is None and run.files.stat(unit.live) is None and run.files.is_anywhere(run.table.location, unit.inside.file_id):
+        what = f"{unit.live} is gone, but the file of it that has the old ones inside is somewhere: moved, or in a trash"
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, what))
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.file_id != unit.inside.file_id or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
@@ -37,8 +40,12 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
     try:
         run.files.cut(found, unit.inside.copy_bytes, blocks)
-    except (SourceMissing, SourceReplaced):
+    except SourceReplaced:
         return UnitResult(unit, Outcome.DISCARDED)
+    except SourceMissing as error:
+        if run.files.stat(found.path) is None:
+            return UnitResult(unit, Outcome.DISCARDED)
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
     except NotPossible as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, str(error)))
     except NoPermission as error:

@@ -107,7 +107,9 @@ def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool]) -> Opt
     every = run.cluster.metastore.partitions(table)
     by_place = dict(zip(qualify_all(run.files, table, every), every))
     same = [place for place, partition in by_place.items() if partition.name == unit.name]
-    found = next((place for place in same or by_place if place != unit.live and is_in(place)), None)
+    # Elsewhere nothing may be changed.
+    inside = [place for place in same or by_place if is_below(place, run.table.location) and place != unit.live]
+    found = next(filter(is_in, inside), None)
     return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
 
 

@@ -9,6 +9,7 @@ Deletes only copies of what is in T.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Dict, Mapping, Tuple
@@ -17,17 +18,18 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.joined_parts import Part, find_parts
+from hivekeeper.ports import TargetExists
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.attributes import dress, like
-from hivekeeper.steps.directory_exchange import move_file
 from hivekeeper.steps.run_directory import Run
 
 
 @dataclass(frozen=True)
 class PutBack:
-    """The copies of one unit, in `ready`. A copy's number is that of the name under which T took the file; from `_names` on it has none.
+    """The copies of one unit, in `ready`. A copy's number is that of the name under which the concat took the file; from `_names` on it is
+    not clear which one it is. Their own names are hidden, as no source's is.
 
     Each method can be repeated after a kill.
     """
@@ -48,42 +50,50 @@ class PutBack:
 
     @property
     def _names(self) -> Tuple[str, ...]:
-        """The names that the concat was given."""
-        return (*(source.name for source in self.unit.manifest), *filter(None, [self.join.beside]), self.join.tail)
+        """The names that the concat was given, T's own first."""
+        return (self.join.file, *(source.name for source in self.unit.manifest), *filter(None, [self.join.beside]), self.join.tail)
 
     def copy_out(self, joined: FileInfo) -> None:
         """Copy what T took to files of their own, with T's rights, and note by what live will be known again. T stays as it is."""
         files, ready = self.run.files, self._ready
-        for entry in self._look_ready():
+        for entry in self._look(ready):
             if names.COPY.fullmatch(entry.name) or names.BACK.fullmatch(entry.name):
                 files.delete_file(entry.path)
         for number, part in self._find_parts(joined).items():
-            files.copy_part(joined, part.begin, part.length, names.join(ready, f"copy{number}"))
+            files.copy_part(joined, part.begin, part.length, names.join(ready, names.copy(number)))
         dress(files, {ready: like(files, joined)}, "try")
-        seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies()
+        seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies(ready)
         others = [entry.file_id for entry in eligibility.data_files(seen) if entry.file_id != joined.file_id]
         witness = min(others or [copy.file_id for copy in copies.values()], default=0)
-        files.write_new(names.join(ready, f"back-{seen.file_id}-{witness}"), "", self.run.record_mode)
+        files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)
 
     def give_back(self) -> Tuple[ManifestFile, ...]:
-        """Move the copies to live, after T has left it; returns those that cannot go there, which are set aside."""
-        for number, copy in sorted(self._find_copies().items()):
-            if self.is_set_aside() or number >= len(self._names) or not self._is_live_known():
+        """Move the copies to live, after T has left it; returns those that cannot go there, which are set aside.
+
+        Whose name is taken stays aside: if the file there has replaced it, its rows must not come back.
+        """
+        for number, copy in sorted(self._find_copies(self._ready).items()):
+            if number >= len(self._names) or not self._is_live_known():
                 break
-            move_file(self.run.files, copy.path, self.unit.live, self._name_of(number))
+            with suppress(TargetExists):
+                self.run.files.rename_exact(copy.path, names.join(self.unit.live, self._name_of(number)))
         return self.set_aside()
 
     def set_aside(self) -> Tuple[ManifestFile, ...]:
         """Make a backup of the run of the copies that are left, if there are any; returns its files."""
-        files, copies = self.run.files, self._find_copies()
-        if copies:
-            files.make_directory(self._aside)
-            dress(files, {self._aside: like(files, next(iter(copies.values())))}, "try")
-            for number, copy in copies.items():
-                files.rename_exact(copy.path, names.join(self._aside, self._name_of(number)))
-        # No copy is in it any more.
-        files.delete_tree(self._ready)
-        return tuple(ManifestFile.of(entry) for entry in files.look([self._aside])[self._aside].entries)
+        files, aside = self.run.files, self._aside
+        if not self.is_set_aside():
+            if not self._find_copies(self._ready):
+                files.delete_tree(self._ready)
+                return ()
+            # In one step, and no new directory: one that this run made after another had taken it over would stay.
+            files.rename_exact(self._ready, aside)
+        for number, copy in self._find_copies(aside).items():
+            files.rename_exact(copy.path, names.join(aside, self._name_of(number)))
+        for entry in self._look(aside):
+            if names.BACK.fullmatch(entry.name):
+                files.delete_file(entry.path)
+        return tuple(ManifestFile.of(entry) for entry in self._look(aside))
 
     def is_set_aside(self) -> bool:
         """Whether that was begun: then none of the others goes to live either."""
@@ -99,12 +109,12 @@ class PutBack:
         found, known = self.run.files.stat(directory), self.directory_id
         return found is not None and known != 0 and found.file_id == known
 
-    def _find_copies(self) -> Dict[int, FileInfo]:
-        found = [(names.COPY.fullmatch(entry.name), entry) for entry in self._look_ready()]
-        return {int(match["nth"]): entry for match, entry in found if match}
+    def _look(self, directory: str) -> Tuple[FileInfo, ...]:
+        return self.run.files.look([directory])[directory].entries
 
-    def _look_ready(self) -> Tuple[FileInfo, ...]:
-        return self.run.files.look([self._ready])[self._ready].entries
+    def _find_copies(self, directory: str) -> Dict[int, FileInfo]:
+        found = [(names.COPY.fullmatch(entry.name), entry) for entry in self._look(directory)]
+        return {int(match["nth"]): entry for match, entry in found if match}
 
     def _is_live_known(self) -> bool:
         """Whether live is the directory that T left, and nobody has replaced what was beside T there, or the copies that are back.
@@ -117,25 +127,25 @@ class PutBack:
             return False
         if any(entry.file_id == witness for entry in seen.entries):
             return True
-        return any(copy.file_id == witness for copy in self._find_copies().values()) and not eligibility.data_files(seen)
+        waits = any(copy.file_id == witness for copy in self._find_copies(self._ready).values())
+        return waits and not eligibility.data_files(seen)
 
     def _find_mark(self) -> Tuple[int, int]:
         """The ids of T's directory and of the witness, 0 if they are not known."""
-        mark = next(filter(None, (names.BACK.fullmatch(entry.name) for entry in self._look_ready())), None)
+        mark = next(filter(None, (names.BACK.fullmatch(entry.name) for entry in self._look(self._ready))), None)
         return (int(mark["directory"]), int(mark["witness"])) if mark else (0, 0)
 
     def _find_parts(self, joined: FileInfo) -> Mapping[int, Part]:
-        """What T took but for its own end, by the number of the copy."""
+        """What the concat took but for the run's own, by the number of the copy. It goes by names: T may be somebody else's file, too."""
         blocks = self.run.files.blocks(joined.path).get(joined.name, ())
-        own = len(self.unit.manifest)
-        planned = (*self.join.blocks, *filter(None, [self.made.beside]), self.made.tail)
-        parts = find_parts(blocks, self.made.head, planned, partial(self.run.cluster.rows.find_starts, self.format, joined))
-        taken = [part for part in parts if part.planned is None or part.planned < own]
+        planned = (self.made.head, *self.join.blocks, *filter(None, [self.made.beside]), self.made.tail)
+        parts = find_parts(blocks, planned, partial(self.run.cluster.rows.find_starts, self.format, joined))
+        taken = [part for part in parts if part.planned is None or 0 < part.planned <= len(self.unit.manifest)]
         unclear = len(self._names)
         return {unclear + nth if part.nth is None else part.nth: part for nth, part in enumerate(taken)}
 
     def _name_of(self, number: int) -> str:
         """The name that a file gets back; one of its own where it was taken for the run's, or it is not clear which one it is."""
-        if number < len(self.unit.manifest):
-            return self.unit.manifest[number].name
+        if 0 < number <= len(self.unit.manifest):
+            return self._names[number]
         return f"-{number}".join(names.split_suffix(self.join.file))

@@ -115,6 +115,7 @@ FORBIDDEN = {
     "snapshots that may not be listed": Code.NOT_JOINABLE,
     "no blocks": Code.NOT_JOINABLE,
     "no blocks behind a mount": Code.NOT_JOINABLE,
+    "a router": Code.NOT_JOINABLE,
     "few of one form": Code.FEW_TO_JOIN,
 }
 
@@ -128,6 +129,13 @@ class WithoutBlocks(FakeFiles):
         if self.at in (path, ""):
             raise NotPossible(f"{path}: it is not on HDFS")
         return super().blocks(path, *below)
+
+
+class Router(FakeFiles):
+    """Of a federation: its ids are looked for in another namespace."""
+
+    def is_anywhere(self, near, file_id):  # noqa: ARG002
+        return False
 
 
 def forbid(why, units=UNITS):
@@ -149,6 +157,9 @@ def forbid(why, units=UNITS):
     if why.startswith("no blocks"):
         world.files = WithoutBlocks(namespace=space)
         world.files.at = live("dt=1") if "mount" in why else ""
+        world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
+    if why == "a router":
+        world.files = Router(namespace=space)
         world.cluster = world.cluster_of(world.files, world.metastore, FakeRows(world.files))
     if why == "few of one form":
         give_forms(world, 3)

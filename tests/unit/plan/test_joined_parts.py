@@ -13,18 +13,19 @@ STRANGE, STRANGER, STRANGEST = Block(41, 1, 7), Block(42, 1, 8), Block(43, 1, 9)
 
 
 def parts(*middle, starts=None, end=TAIL):
-    """(length, which planned file it is, under whose name it was taken) of each part, in order."""
+    """(length, which planned file it is, under whose name it was taken) of each part behind the head, in order; 0 is the first source."""
     asked = []
 
     def find_starts(offsets):
         asked.append(list(offsets))
         return [offset for offset in offsets if offset in starts]
 
-    found = find_parts((*HEAD, *middle, *end), HEAD, [ONE, TWO, THREE, TAIL], find_starts)
+    found = find_parts((*HEAD, *middle, *end), [HEAD, ONE, TWO, THREE, TAIL], find_starts)
     # They lie one behind the other.
-    assert [part.begin for part in found] == [15 + sum(part.length for part in found[:nth]) for nth in range(len(found))]
+    assert [part.begin for part in found] == [sum(part.length for part in found[:nth]) for nth in range(len(found))]
     assert starts is not None or not asked
-    return [(part.length, part.planned, part.nth) for part in found]
+    assert found[0] == Part(0, 15, 0, 0)
+    return [(part.length, *(None if number is None else number - 1 for number in (part.planned, part.nth))) for part in found[1:]]
 
 
 def test_planned_files_are_known_by_their_blocks():
@@ -68,4 +69,9 @@ def test_a_strange_end_is_a_file_like_the_others():
 
 def test_bytes_that_no_name_stands_for_belong_to_none():
     assert parts(STRANGE, *ONE, STRANGER, *TWO, *THREE)[0] == (7, None, None)
-    assert find_parts((*HEAD, *ONE), HEAD, [ONE, TWO, TAIL], list) == (Part(15, 100, 0, 0),)
+    assert find_parts((*HEAD, *ONE), [HEAD, ONE, TWO, TAIL], list) == (Part(0, 15, 0, 0), Part(15, 100, 1, 1))
+
+
+def test_a_strange_target_is_a_file_like_the_others():
+    found = find_parts((STRANGE, *ONE, *TWO, *THREE, *TAIL), [HEAD, ONE, TWO, THREE, TAIL], list)
+    assert [(part.length, part.planned, part.nth) for part in found] == [(7, None, 0), (100, 1, 1), (150, 2, 2), (70, 3, 3), (3, 4, 4)]

@@ -61,19 +61,21 @@ def test_files_that_replaced_joined_ones_since_the_check_get_their_own_back(desk
     assert len({(entry.mode, entry.owner, entry.group) for entry in entries}) == 1
 
 
-def test_a_name_that_is_taken_again_by_then_is_left(desk):
+def test_a_file_whose_name_is_taken_by_then_is_set_aside(desk):
+    """If the newer one has replaced it, its rows must not come back."""
+
     def replace_and_add():
         replace_one(desk)
-        at(desk, ["rename_exact", "/copy1", "/dt=1/part-00001"], lambda: desk.append("dt=1", "part-00001"))
+        at(desk, ["rename_exact", "copy-2", "/dt=1/part-00001"], lambda: desk.append("dt=1", "part-00001"))
 
     at(desk, ["concat", "/dt=1/part"], replace_and_add)
-    assert outcomes(desk.compact())["dt=1"] == "put-back"
-    assert rows_by_file(desk, "dt=1")["part-00001.parquet"] == ("part-00001",)
-    assert rows_by_file(desk, "dt=1")["part-00001-late1.parquet"] == ("new",)
+    assert outcomes(desk.compact())["dt=1"] == "misplaced"
+    assert rows(desk) == sorted([SMALL[0], "part-00001", SMALL[2], "large"])
+    assert set_aside(desk) == {"part-00001.parquet": ("new",)}
 
 
 def test_a_strange_file_that_comes_to_the_name_of_the_joined_one_is_left(desk):
-    kill_in_put_back(desk, ["rename_exact", "/copy1"], desk.compact)
+    kill_in_put_back(desk, ["rename_exact", "copy-2"], desk.compact)
     desk.world.files.writer.add(f"{desk.live('dt=1')}/{JOINED}", DataFile(("strange",)), 5)
     assert desk.recover().code is Exit.DONE
     assert rows(desk) == sorted([*REPLACED, "strange"])
@@ -135,7 +137,7 @@ def test_a_tail_that_somebody_replaced_does_not_hide_the_sources(desk):
 # ---- killed, and what has become of live in the outage
 
 
-@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "/taken/"], ["rename_exact", "/copy0"], ["rename_exact", "/copy2"]])
+@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "/taken/"], ["rename_exact", "copy-1"], ["rename_exact", "copy-3"]])
 @pytest.mark.parametrize("change", [rename_partition, move_partition])
 def test_what_was_taken_goes_back_where_its_directory_was_moved(desk, words, change):
     manage(desk)
@@ -147,7 +149,7 @@ def test_what_was_taken_goes_back_where_its_directory_was_moved(desk, words, cha
 
 
 def test_until_the_metastore_knows_where_a_directory_was_moved_the_run_stays_unfinished(desk):
-    kill_in_put_back(desk, ["rename_exact", "/copy0"], lambda: desk.compact(where="dt = '1'"))
+    kill_in_put_back(desk, ["rename_exact", "copy-1"], lambda: desk.compact(where="dt = '1'"))
     old, new = desk.live("dt=1"), desk.live("moved")
     desk.world.files.writer.rename_into(old, new)
     for _ in range(2):
@@ -179,7 +181,7 @@ def test_no_file_without_rows_stays_where_a_directory_was_moved(desk, words, cha
     assert sorted(found) == ["large.parquet", *(f"part-0000{n}.parquet" for n in range(3))]
 
 
-@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "/taken/"], ["rename_exact", "/copy0"], ["rename_exact", "/copy2"]])
+@pytest.mark.parametrize("words", [["copy_part"], ["rename_exact", "/taken/"], ["rename_exact", "copy-1"], ["rename_exact", "copy-3"]])
 def test_nothing_moves_in_a_table_that_was_created_again(desk, words):
     kill_in_put_back(desk, words, lambda: desk.compact(where="dt = '1'"))
     create_again(desk)
@@ -198,7 +200,7 @@ def test_what_a_rollback_took_is_kept_too(desk, change):
     desk.compact()
     desk.world.files.namespace.advance(3_600_000)
     joined = names.base(joined_path(desk))
-    kill_in_put_back(desk, ["rename_exact", "/copy0"], lambda: desk.rollback(where="dt = '1'"), joined)
+    kill_in_put_back(desk, ["rename_exact", "copy-1"], lambda: desk.rollback(where="dt = '1'"), joined)
     change(desk)
     desk.recover()
     if change is create_again:
@@ -216,7 +218,7 @@ def test_a_directory_that_moves_during_a_put_back_loses_nothing(desk, change):
 
     def replace_then_move():
         replace_one(desk)
-        at(desk, ["rename_exact", "/copy1"], lambda: change(desk))
+        at(desk, ["rename_exact", "copy-2"], lambda: change(desk))
 
     at(desk, ["concat", "/dt=1/part"], replace_then_move)
     assert outcomes(desk.compact(where="dt = '1'"))["dt=1"] == "put-back"
@@ -226,7 +228,7 @@ def test_a_directory_that_moves_during_a_put_back_loses_nothing(desk, change):
 
 def test_what_an_overwriter_finds_during_a_put_back_never_comes_back(desk):
     """T is aside, one copy is back, the others are not; somebody overwrites the partition; then recovery."""
-    for words in (["rename_exact", "/copy0"], ["rename_exact", "/copy1"]):
+    for words in (["rename_exact", "copy-1"], ["rename_exact", "copy-2"]):
         desk = a_desk()
         kill_in_put_back(desk, words, desk.compact)
         desk.world.files.writer.overwrite(desk.live("dt=1"), {"over.parquet": DataFile(("over",))})
@@ -246,7 +248,7 @@ def test_where_nothing_lay_beside_the_joined_file_the_first_copy_is_the_witness(
     desk = a_desk()
     desk.world.files.writer.delete(f"{desk.live('dt=1')}/large.parquet")
     desk.world.files.namespace.advance(3_600_000)
-    kill_in_put_back(desk, ["rename_exact", "/copy0"], desk.compact)
+    kill_in_put_back(desk, ["rename_exact", "copy-1"], desk.compact)
     if add:
         desk.append("dt=1", "over")
     desk.recover()
@@ -256,18 +258,20 @@ def test_where_nothing_lay_beside_the_joined_file_the_first_copy_is_the_witness(
 
 
 def test_an_appender_during_a_put_back_changes_nothing(desk):
-    kill_in_put_back(desk, ["rename_exact", "/copy1"], desk.compact)
+    kill_in_put_back(desk, ["rename_exact", "copy-2"], desk.compact)
     desk.append("dt=1", "appended")
     assert desk.recover().code is Exit.DONE
     assert rows(desk) == sorted([*REPLACED, "appended"])
     assert desk.log().standing == () or {effect.partition for effect in desk.log().standing} == {"dt=2"}
 
 
-@pytest.mark.parametrize("words", [["make_directory", "/retired/u"], ["rename_exact", "/copy1", "/retired/"], ["entry.json"]])
+@pytest.mark.parametrize(
+    "words", [["rename_exact", "/ready/u00001", "/retired/u00001"], ["rename_exact", "copy-2", "/retired/"], ["entry.json"]]
+)
 def test_setting_aside_is_finished_by_the_next_and_never_turned_round(words):
     """Killed once in the put-back and again in its recovery."""
     desk = a_desk()
-    kill_in_put_back(desk, ["rename_exact", "/copy0"], lambda: desk.compact(where="dt = '1'"))
+    kill_in_put_back(desk, ["rename_exact", "copy-1"], lambda: desk.compact(where="dt = '1'"))
     path, rest = f"{desk.live('dt=1')}/large.parquet", DataFile(("large",))
     desk.world.files.writer.delete(path)
     desk.kill_before(words, desk.recover)
