@@ -89,6 +89,19 @@ setup() {
   [ ! -e "$ARGV" ]
 }
 
+@test "launcher: a temporary directory in which others could exchange what the launcher reads and starts is refused" {
+  stub_spark
+  chmod 777 "$WORLD/tmp"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: TMPDIR $WORLD/tmp: everyone may exchange files in it" ]]
+  [ ! -e "$ARGV" ]
+  [ -z "$(ls "$WORLD/tmp")" ]
+  chmod +t "$WORLD/tmp"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+}
+
 @test "launcher: a link to it works" {
   stub_spark
   ln -s "$RUN" "$WORLD/stubs/hk"
