@@ -55,7 +55,11 @@ def others_may_exchange(directory):
 
 def is_private(path):
     """Whether only we can have put anything there: everybody knows the name, so another user may have created it first."""
-    seen = os.lstat(path)
+    try:
+        seen = os.lstat(path)
+    except OSError:
+        # Theirs is gone again; ours would still be there.
+        return False
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077
 
 

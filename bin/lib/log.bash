@@ -6,14 +6,19 @@ open_log_file() {
   local stamp
   stamp="$(date -u +%Y%m%dT%H%M%SZ)"
   LOG="$LOG_DIR/hivekeeper-$1-$stamp-$$.log"
+  (umask 027 && mkdir -p -- "$LOG_DIR") 2>/dev/null || die_without_log
   # Exchanged for a link before it is opened, the log would be appended to any file of ours.
   require_sole_use "$LOG_DIR" log_dir
-  (umask 027 && mkdir -p -- "$LOG_DIR" && make_log_file) 2>/dev/null ||
-    die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
+  (umask 027 && make_log_file) 2>/dev/null || die_without_log
   rotate_logs
   LOG_FILE="$LOG"
   trap finish_log_file EXIT
   begin_copy
+}
+
+# For when the log, or its directory, cannot be made.
+die_without_log() {
+  die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
 }
 
 # Never use anything that is there already, whoever created it. A redirection, even with noclobber, opens a pipe of another user who has

@@ -80,6 +80,11 @@ find_old_python() {
   [ -d "$MINE" ]
 }
 
+@test "unpacking: a directory of somebody else that is gone when it is looked at" {
+  run "$PYTHON" -c 'import sys; sys.path.insert(0, sys.argv[1]); import main; print(main.is_private(sys.argv[2]))' "$CHECKOUT/packaging" "$WORLD/gone"
+  [ "$output" = False ]
+}
+
 @test "unpacking: a link in the place of the directory is not followed" {
   mkdir "$WORLD/trap"
   ln -s "$WORLD/trap" "$MINE"

@@ -96,6 +96,16 @@ setup() {
   [ "$status" -eq 0 ]
 }
 
+@test "log: a directory that somebody else makes just before us is refused" {
+  stub_spark
+  stub mkdir '[[ ${!#} != "'"$LOGS"'" ]] || "'"$WORLD"'/tools/mkdir" -m 777 "'"$LOGS"'"
+exec "'"$WORLD"'/tools/mkdir" "$@"'
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: everyone may exchange files in it" ]]
+  [ -z "$(ls -A "$LOGS")" ]
+}
+
 @test "log: what others put there does not push out our own" {
   local name
   stub_spark
