@@ -26,7 +26,7 @@ def refuse_old_python():
 def choose_root():
     """The directory to unpack into: the user's own below the temporary directory, else one for this run only."""
     for parent in (os.environ.get("TMPDIR"), "/tmp", os.getcwd()):
-        if not parent:
+        if not parent or others_may_exchange(parent):
             continue
         shared = os.path.join(parent, "hivekeeper-%d" % os.getuid())
         try:
@@ -36,12 +36,30 @@ def choose_root():
         except OSError:
             continue
         return shared if is_private(shared) else make_own(parent)
-    return make_own(None)
+    sys.stderr.write(
+        "hivekeeper: there is no directory to unpack into that only this user can write to\n"
+        "  state: nothing was started\n"
+        "  next:  set TMPDIR to one\n"
+    )
+    sys.exit(2)
+
+
+def others_may_exchange(directory):
+    """Whether another user could put something else in the place of what we make there. A missing directory is left to its user."""
+    try:
+        seen = os.stat(directory)
+    except OSError:
+        return False
+    return seen.st_uid not in (0, os.getuid()) or (seen.st_mode & 0o022 and not seen.st_mode & stat.S_ISVTX)
 
 
 def is_private(path):
     """Whether only we can have put anything there: everybody knows the name, so another user may have created it first."""
-    seen = os.lstat(path)
+    try:
+        seen = os.lstat(path)
+    except OSError:
+        # Theirs is gone again; ours would still be there.
+        return False
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not stat.S_IMODE(seen.st_mode) & 0o077
 
 

@@ -15,6 +15,8 @@ die() {
 
 # Make WORK, a directory that only this user can enter, removed when the script ends.
 make_work_directory() {
+  # Exchanged for another one, it would say what is started.
+  require_sole_use "${TMPDIR:-/tmp}" TMPDIR
   WORK="$(mktemp -d "${TMPDIR:-/tmp}/hivekeeper.XXXXXX")" ||
     die 2 "no temporary directory can be made in ${TMPDIR:-/tmp}" "set TMPDIR to a directory that is writable"
   trap remove_work_directory EXIT

@@ -121,6 +121,7 @@ find_as_for_a_run() {
     read_launch_words
     attempt find_spark_submit || note fix spark "$WRONG" "$REMEDY"
     find_shipped
+    attempt require_sole_use "$LOG_DIR" log_dir || note fix log-dir "$WRONG" "$REMEDY"
   fi
   attempt find_java || note fix java "$WRONG" "$REMEDY"
 }

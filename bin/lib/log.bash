@@ -6,21 +6,19 @@ open_log_file() {
   local stamp
   stamp="$(date -u +%Y%m%dT%H%M%SZ)"
   LOG="$LOG_DIR/hivekeeper-$1-$stamp-$$.log"
-  ! anyone_may_exchange_files_in "$LOG_DIR" ||
-    die 2 "log_dir $LOG_DIR: everyone may write to it and exchange files in it" "take that right away, or: chmod +t -- $LOG_DIR"
-  (umask 027 && mkdir -p -- "$LOG_DIR" && make_log_file) 2>/dev/null ||
-    die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
+  (umask 027 && mkdir -p -- "$LOG_DIR") 2>/dev/null || die_without_log
+  # Exchanged for a link before it is opened, the log would be appended to any file of ours.
+  require_sole_use "$LOG_DIR" log_dir
+  (umask 027 && make_log_file) 2>/dev/null || die_without_log
   rotate_logs
   LOG_FILE="$LOG"
   trap finish_log_file EXIT
   begin_copy
 }
 
-# Whether all users may write to a directory and rename what others have there. # DIRECTORY
-anyone_may_exchange_files_in() {
-  local mode
-  mode="$(stat -L -c '%a' -- "$1" 2>/dev/null)" || return 1
-  (((8#$mode & 8#2) && !(8#$mode & 8#1000)))
+# For when the log, or its directory, cannot be made.
+die_without_log() {
+  die 2 "the log $LOG cannot be written" "correct log_dir, or the permissions of that directory"
 }
 
 # Never use anything that is there already, whoever created it. A redirection, even with noclobber, opens a pipe of another user who has
@@ -38,9 +36,9 @@ rotate_logs() {
   local file name kept=0
   while read -r name; do
     file="$LOG_DIR/${name#* }"
+    [[ -f $file && ! -L $file && -O $file ]] || continue
     kept=$((kept + 1))
-    [[ $kept -gt $LOG_KEEP && -f $file && ! -L $file && -O $file ]] || continue
-    file_is_written "$file" || rm -f -- "$file"
+    [[ $kept -le $LOG_KEEP ]] || file_is_written "$file" || rm -f -- "$file"
   done < <(list_logs | LC_ALL=C sort -r)
 }
 

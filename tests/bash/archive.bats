@@ -70,6 +70,21 @@ find_old_python() {
   [ "$(ls "$WORLD/tmp")" = "hivekeeper-$(id -u)" ]
 }
 
+@test "unpacking: not where others could put another directory in its place" {
+  chmod 777 "$WORLD/tmp"
+  run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -z "$(ls "$WORLD/tmp")" ]
+  chmod 1777 "$WORLD/tmp"
+  run "$PYTHON" "$ARCHIVE" --version
+  [ -d "$MINE" ]
+}
+
+@test "unpacking: a directory of somebody else that is gone when it is looked at" {
+  run "$PYTHON" -c 'import sys; sys.path.insert(0, sys.argv[1]); import main; print(main.is_private(sys.argv[2]))' "$CHECKOUT/packaging" "$WORLD/gone"
+  [ "$output" = False ]
+}
+
 @test "unpacking: a link in the place of the directory is not followed" {
   mkdir "$WORLD/trap"
   ln -s "$WORLD/trap" "$MINE"

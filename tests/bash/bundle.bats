@@ -14,7 +14,7 @@ setup_file() {
   mkdir "$PLACE/source"
   cp -R "$CHECKOUT"/{job,bin,conf,docs,packaging,pyproject.toml,README.md,CHANGELOG.md,LICENSE} "$PLACE/source"
   cd "$PLACE/source"
-  printf 'spark: {queue: builders}\n' | tee conf/site.yaml >conf/tables.yaml
+  printf 'spark: {queue: builders}\n' | tee conf/site.yaml conf/site.yaml~ conf/site.yaml.bak conf/site.prod.yaml >conf/tables.yaml
   mkdir dist bin/__pycache__
   touch dist/old.txt bin/.launcher.swp bin/__pycache__/x.pyc
   build_version "$builder" 90.1.0
@@ -74,7 +74,7 @@ picture() {
     [ -f "$APP/hivekeeper-90.1.0/$line" ]
   done
   [[ $output != *dist* ]]
-  [[ $output != *conf/site.yaml* && $output != *conf/tables.yaml* ]]
+  [[ $output != *conf/site.yaml* && $output != *conf/site.prod* && $output != *conf/tables.yaml* ]]
   [[ $output != *pycache* && $output != *.swp* ]]
 }
 

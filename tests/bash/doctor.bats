@@ -204,6 +204,13 @@ says() {
   says skip configuration "needs temp-dir"
 }
 
+@test "doctor: a directory for logs in which others may exchange files, which a run refuses" {
+  mkdir -m 777 "$WORLD/logs"
+  run "$DOCTOR" --edge-only --set "log_dir=$WORLD/logs"
+  [ "$status" -eq 2 ]
+  says fix log-dir "log_dir $WORLD/logs: everyone may exchange files in it"
+}
+
 @test "doctor: the cluster is asked through the launcher, its tables and options arrive, and its code comes back" {
   SUBMIT_CODE=8 run "$DOCTOR" "sales.big events" --log-level debug
   [ "$status" -eq 8 ]

@@ -89,6 +89,19 @@ setup() {
   [ ! -e "$ARGV" ]
 }
 
+@test "launcher: a temporary directory in which others could exchange what the launcher reads and starts is refused" {
+  stub_spark
+  chmod 777 "$WORLD/tmp"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: TMPDIR $WORLD/tmp: everyone may exchange files in it" ]]
+  [ ! -e "$ARGV" ]
+  [ -z "$(ls "$WORLD/tmp")" ]
+  chmod +t "$WORLD/tmp"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+}
+
 @test "launcher: a link to it works" {
   stub_spark
   ln -s "$RUN" "$WORLD/stubs/hk"
@@ -290,12 +303,25 @@ setup() {
 @test "launcher: --print masks what Spark would mask, and a run gets it" {
   stub_spark
   local secret=(--set spark.extra_conf.spark.ssl.keyPassword=hunter2 --set "spark.extra_conf.spark.driver.extraJavaOptions=-Da.token=hunter2" --set spark.extra_conf.spark.z=seen)
+  secret+=(--set=spark.extra_conf.spark.hadoop.my.secret=hunter2)
   run "$RUN" --print analyze --database sales "${secret[@]}"
   [ "$status" -eq 0 ]
   [[ $output != *hunter2* ]]
   [[ $output == *'spark.ssl.keyPassword=\*\*'*'redacted'* ]]
   [[ $output == *'spark.z=seen'* ]]
+  run "$RUN" --print analyze --database sales --set=spark.extra_conf.spark.hadoop.my.secret=hunter2
+  [[ ${lines[${#lines[@]} - 1]} == '--set=spark.extra_conf.spark.hadoop.my.secret=\*\*'*'redacted'* ]]
   run "$RUN" analyze --database sales "${secret[@]}"
   read_arrived
-  arrived spark.ssl.keyPassword=hunter2
+  arrived spark.extra_conf.spark.ssl.keyPassword=hunter2
+}
+
+@test "launcher: a secret of site.yaml is in no command line, which all users of the machine can read" {
+  stub_spark
+  printf 'spark: {extra_conf: {spark.hadoop.fs.s3a.secret.key: hunter2, spark.z: seen}}\n' >"$WORLD/app/conf/site.yaml"
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+  read_arrived
+  arrived spark.z=seen
+  [[ ${ARRIVED[*]} != *hunter2* ]]
 }

@@ -62,12 +62,61 @@ setup() {
   mkdir -m 0777 "$LOGS"
   run "$RUN" analyze --database sales "${LOGGED[@]}"
   [ "$status" -eq 2 ]
-  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: everyone may write to it and exchange files in it" ]]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: everyone may exchange files in it" ]]
   [ ! -e "$ARGV" ]
   [ -z "$(ls -A "$LOGS")" ]
   chmod +t "$LOGS"
   run "$RUN" analyze --database sales "${LOGGED[@]}"
   [ "$status" -eq 0 ]
+}
+
+@test "log: a group that may exchange files in the directory is one too many, unless it is the owner's private one" {
+  stub_spark
+  mkdir -m 0775 "$LOGS"
+  stub getent 'printf "%s:x:%s:bob\n" "$(id -gn)" "$2"'
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: the group $(id -gn) may exchange files in it" ]]
+  [ ! -e "$ARGV" ]
+  chmod +t "$LOGS"
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 0 ]
+}
+
+@test "log: somebody else's directory is refused, whatever its mode" {
+  [[ $EUID -eq 0 ]] || skip "only root can give a directory away"
+  stub_spark
+  mkdir -m 1777 "$LOGS"
+  "$(PATH=$ORIGINAL_PATH type -P chown)" daemon "$LOGS"
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: its owner daemon may exchange files in it" ]]
+  [ ! -e "$ARGV" ]
+  HIVEKEEPER_RELEASE_OWNERS=daemon run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 0 ]
+}
+
+@test "log: a directory that somebody else makes just before us is refused" {
+  stub_spark
+  stub mkdir '[[ ${!#} != "'"$LOGS"'" ]] || "'"$WORLD"'/tools/mkdir" -m 777 "'"$LOGS"'"
+exec "'"$WORLD"'/tools/mkdir" "$@"'
+  run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: everyone may exchange files in it" ]]
+  [ -z "$(ls -A "$LOGS")" ]
+}
+
+@test "log: what others put there does not push out our own" {
+  local name
+  stub_spark
+  mkdir "$LOGS"
+  touch "$LOGS/hivekeeper-verify-20200103T000000Z-4194399.log"
+  for name in 99991231T235958Z-1 99991231T235959Z-1; do
+    ln -s /dev/null "$LOGS/hivekeeper-x-$name.log"
+  done
+  run "$RUN" analyze --database sales "${LOGGED[@]}" --set log_keep=2
+  [ "$status" -eq 0 ]
+  [ -e "$LOGS/hivekeeper-verify-20200103T000000Z-4194399.log" ]
 }
 
 @test "log: a directory that cannot be made is one clear error, and nothing is started" {
@@ -99,7 +148,8 @@ setup() {
   # shellcheck disable=SC2016 # expanded by the inner shell
   for there in 'mkfifo "$at"' 'ln -s /dev/null "$at"' 'ln -s "$at.target" "$at"' ': >"$at"'; do
     run env PATH="$ORIGINAL_PATH" timeout 20 bash -c '
-      . "$0/common.bash" && . "$0/log.bash"
+      . "$0/common.bash" && . "$0/trust.bash" && . "$0/log.bash"
+      require_trusted
       date() { printf 20260101T000000Z; }
       rotate_logs() { :; }
       begin_copy() { :; }

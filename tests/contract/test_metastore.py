@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import socket
 import threading
@@ -303,6 +304,19 @@ def test_of_tables_that_are_huge_together_the_largest_are_unreadable(world, monk
         found = world.metastore.tables(world.database, names)
         assert {name for name, one in found.items() if one.unreadable} == unread
         assert (sorted(found), found["huge"].create_time) == (names, created)
+
+
+def test_many_definitions_come_in_answers_of_bounded_size(real, monkeypatch):
+    """Java holds several copies of an answer: in one of all definitions, a few large tables took the memory that Spark gives a driver."""
+    names = [f"t{number}" for number in range(12)]
+    for name in names:
+        real.set_parameters(real.add_table(name), "", {"y": "v" * 2000})
+    lengths, loads = [], json.loads
+    monkeypatch.setattr(ports, "MOST_OF_ANSWER", 5000)
+    monkeypatch.setattr(json, "loads", lambda text: (lengths.append(len(text)), loads(text))[1])
+    found = real.metastore.tables(real.database, names)
+    assert {name: len(one.parameters["y"]) for name, one in found.items()} == dict.fromkeys(names, 2000)
+    assert max(lengths) < 12_000
 
 
 def test_partitions_with_huge_properties_are_refused(world, monkeypatch):

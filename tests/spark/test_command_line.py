@@ -221,3 +221,13 @@ def test_a_driver_with_a_place_for_its_output_sends_all_of_it_there(place):
     assert [line for line in sent["log"].split("\n") if line and line not in done.stderr] == []
     assert sorted(path.name for path in outputs.iterdir() if not path.name.startswith(".")) == ["notes.txt", "run1.json"]
     assert not asked.exists()
+
+
+def test_a_secret_of_the_site_reaches_the_driver_and_no_command_line(place, tmp_path):
+    url = f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true;password=hunter2"
+    (tmp_path / "secret.yaml").write_text(f'spark: {{extra_conf: {{spark.hadoop.javax.jdo.option.ConnectionURL: "{url}"}}}}\n')
+    command = place.by_spark_submit("analyze", "--database", "default", "-c", str(tmp_path / "secret.yaml"))
+    assert "hunter2" not in " ".join(command)
+    ended = place.run(command)
+    assert (ended.returncode, "hunter2" in ended.stdout + ended.stderr) == (0, False)
+    assert (tmp_path / "metastore").is_dir()

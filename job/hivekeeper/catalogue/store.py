@@ -25,7 +25,7 @@ from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, Row, SourceMissing, SourceReplaced, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import strict
-from hivekeeper.runlog.store import WRITE_OF_OTHERS
+from hivekeeper.runlog.store import why_not_trusted
 from hivekeeper.runlog.strict import NewerRecord, UnreadableRecord
 
 log = logging.getLogger(__name__)
@@ -111,9 +111,10 @@ class Store:
 
     def _require_trusted(self, file: FileInfo) -> None:
         """Raise NeedsInvestigation if others may have written this file."""
-        if file.owner not in (self.cluster.files.user_at(file.path), *self.trusted) or file.mode & WRITE_OF_OTHERS:
+        why = why_not_trusted(self.cluster.files, file, self.trusted)
+        if why:
             raise NeedsInvestigation(
-                f"{file.path} belongs to {file.owner} (mode {file.mode:04o}): it was put in the place of a commit that had been checked",
+                f"{why}: it was put in the place of a commit that had been checked",
                 code=Code.RECORDS_OF_ANOTHER,
                 state="no table was touched, and nothing that lies there was believed",
                 next="find out who exchanges directories beside the catalogue",

@@ -14,6 +14,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.config.layers import Config
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
+from hivekeeper.launch.spark_submit import hide_secrets
 from hivekeeper.reasons import Code
 from hivekeeper.stop_conditions import HEEDFUL
 
@@ -40,7 +41,7 @@ def run_connected(parsed: argparse.Namespace, config: Config, signals: Signals) 
     from hivekeeper.cluster.connect import connect
     from hivekeeper.report import document, properties
 
-    with connect({}, signals, config.log_level) as cluster:
+    with connect(hide_secrets(config), signals, config.log_level) as cluster:
         remote = [path for path in (parsed.report_file, parsed.properties_out) if path and output_files.is_remote(path)]
         for path in remote:
             output_files.require_writable(cluster.files, path)
@@ -66,7 +67,7 @@ def run_doctor(parsed: argparse.Namespace, config: Config) -> Exit:
     for path in (parsed.report_file, parsed.properties_out):
         if path and output_files.is_remote(path):
             raise UsageError(f"{path}: doctor writes local files only", code=Code.LOCAL_FILE, next="give a path of this machine")
-    open_cluster = partial(open_probes, config.log_level)
+    open_cluster = partial(open_probes, hide_secrets(config), config.log_level)
     result = dispatch.examine(parsed, config, command_line.read_selection(parsed), WallClock(), open_cluster)
     if parsed.report_file:
         output_files.write_local(parsed.report_file, document.to_json(document.build(result)))

@@ -44,9 +44,9 @@ def connect(options: Mapping[str, str], signals: Signals, log_level: str = "info
 
 
 @contextmanager
-def open_probes(log_level: str) -> Iterator[ClusterProbes]:
+def open_probes(options: Mapping[str, str], log_level: str) -> Iterator[ClusterProbes]:
     """Open the probes for doctor; the metastore is connected on first use. Raises Unusable and UsageError."""
-    driver = Driver({}, SPARK_LOG_LEVELS[log_level])
+    driver = Driver(options, SPARK_LOG_LEVELS[log_level])
     try:
         from hivekeeper.cluster.doctor import ClusterProbes
         from hivekeeper.cluster.gateway import Gateway

@@ -68,11 +68,15 @@ class HiveMetastore:
     def tables(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         if not names:
             return {}
-        found = json.loads(_ask(self._reader.tables, database, json.dumps(list(names)), ports.MOST_OF_TABLE, ports.MOST_OF_TABLES))
-        tables = {entry["name"]: _read_table(entry) for entry in found["tables"]}
-        for name, known in found["heavy"].items():
+        definitions = _ask(self._reader.tables, database, json.dumps(list(names)), ports.MOST_OF_TABLE, ports.MOST_OF_TABLES)
+        missing, tables, more = json.loads(_ask(definitions.missing)), {}, True
+        while more:
+            found = json.loads(_ask(definitions.next, ports.MOST_OF_ANSWER))
+            tables.update({entry["name"]: _read_table(entry) for entry in found["tables"]})
+            more = found["more"]
+        for name, known in missing["heavy"].items():
             tables[name] = Table.without_definition(database, name, ports.why_heavy(known["weight"]), known["kind"], known["create_time"])
-        for name, why in found["unreadable"].items():
+        for name, why in missing["unreadable"].items():
             tables[name] = Table.without_definition(database, name, f"the metastore cannot give its definition: {why}")
         return dict(sorted(tables.items()))
 

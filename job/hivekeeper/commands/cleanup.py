@@ -27,7 +27,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import CLEANUP, BackupPlace, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import cleanup, finish, identity, ownership, run_directory, table_lock, table_log
 from hivekeeper.steps.census import Census
-from hivekeeper.steps.cleanup import AskLives
+from hivekeeper.steps.cleanup import TableGone
 from hivekeeper.steps.observe import find_lives
 from hivekeeper.steps.timing import Step, timed
 
@@ -128,9 +128,9 @@ def carry_out(
     verdicts: Sequence[Verdict],
     lives: Mapping[str, str],
     lock: Lock,
-    ask_lives: Optional[AskLives] = None,
+    gone: Optional[TableGone] = None,
 ) -> TableOutcome:
-    """Write the plan durably and log the intention first; then discard backup by backup. `ask_lives`: of a table that is gone."""
+    """Write the plan durably and log the intention first; then discard backup by backup."""
     cluster = context.cluster
     plan = plan_cleanup(context, table, history, verdicts, lives)
     run = run_directory.open_run(cluster, table, control, lock, context.run, CLEANUP, context.settings_for(table.full_name))
@@ -143,12 +143,12 @@ def carry_out(
             table_log.commit(run, begin, parameters)
         with timed(cluster, Step.DISCARD):
             pause_ms = context.settings_for(table.full_name).delete_pause_ms
-            units = cleanup.discard_units(run, plan, lives, pause_ms, ask_lives)
+            units = cleanup.discard_units(run, plan, lives, pause_ms, gone)
         finish.finish_units(run, units)
     outcome = TableOutcome(table.full_name, context.run, backups=tuple(outcome_of(verdict, units) for verdict in verdicts))
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, plan, units, parameters, exit_code=outcome.code)
-        finish.tidy_up(cluster, table, control, is_gone=ask_lives is not None)
+        finish.tidy_up(cluster, table, control, is_gone=gone is not None)
     return replace(outcome, log_version=version)
 
 

@@ -33,6 +33,7 @@ from hivekeeper.runlog.run_files import CLEANUP, RunPlan
 from hivekeeper.steps import finish, ownership, recover, removal, table_lock
 from hivekeeper.steps import orphans as finding
 from hivekeeper.steps.census import Census
+from hivekeeper.steps.cleanup import TableGone
 from hivekeeper.steps.observe import find_existing, qualify_all, qualify_table
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
@@ -264,7 +265,7 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
 def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verdict]]:
     """Finish what an interrupted cleanup had begun, then discard what no rule keeps."""
     cluster, control, context = records.cluster, records.control, records.context
-    settle = partial(recover.settle_orphaned, records.ask_lives)
+    settle = partial(recover.settle_orphaned, TableGone(records.ask_lives))
     settled = recover.settle_runs(cluster, records.table, control, lock, context.run, settle)
     recovered = tuple((run, count_outcomes([unit.outcome for unit in units])) for run, units in settled)
     records = replace(records, history=store.read_history(cluster, control))
@@ -273,7 +274,7 @@ def _discard(records: _Records, lock: Lock) -> Tuple[TableOutcome, Sequence[Verd
     if not all(verdict.keep for verdict in verdicts):
         per_table.require_time(cluster, records.table)
         lives, history = records.ask_lives(), records.history
-        outcome = cleanup.carry_out(context, records.table, control, history, verdicts, lives, lock, records.ask_lives)
+        outcome = cleanup.carry_out(context, records.table, control, history, verdicts, lives, lock, TableGone(records.ask_lives))
     return replace(outcome, recovered=recovered), verdicts
 
 

@@ -20,11 +20,13 @@ def read_files(environ: Mapping[str, str], named: Sequence[str]) -> List[Source]
 
 
 def find_files(environ: Mapping[str, str], named: Sequence[str]) -> List[str]:
-    """All local files that decide how a run is started: the configuration files, and the site's log4j2.properties."""
+    """All local files that decide how a run is started: the configuration files, and the site's log4j2.properties. Those of the site may
+    be missing; who else could put them there counts all the same, as they are looked for again when they are read.
+    """
     if environ.get(CARRIED):
         return []
     directory = environ.get(CONF_DIR)
-    of_site = [str(path) for path in (Path(directory, name) for name in (SITE, LOG4J2)) if path.exists()] if directory else []
+    of_site = [str(Path(directory, name)) for name in (SITE, LOG4J2)] if directory else []
     return [*of_site, *named]
 
 

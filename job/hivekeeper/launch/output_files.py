@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import secrets
+import stat
 
 from hivekeeper.errors import UsageError
 from hivekeeper.jail import confine_files
@@ -29,12 +30,20 @@ def require_writable_here(path: str) -> None:
     """Raise UsageError if a local file cannot be written; the test is to create a file beside it, which is removed again."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise _cannot_write(path, "it is not a file")
+    if os.path.lexists(path) and not _may_replace(path):
+        raise _cannot_write(path, "it belongs to another user, and in this directory only that one may replace it")
     aside = _aside(path)
     try:
         with open(aside, "x", encoding="utf-8"):
             os.unlink(aside)
     except OSError as error:
         raise _cannot_write(path, error.strerror or str(error)) from None
+
+
+def _may_replace(path: str) -> bool:
+    """Whether this user may remove a file where many may add some (the sticky bit, as in /tmp)."""
+    directory = os.stat(os.path.dirname(path) or ".")
+    return not directory.st_mode & stat.S_ISVTX or os.geteuid() in (0, os.lstat(path).st_uid, directory.st_uid)
 
 
 def require_writable(files: Files, path: str) -> None:

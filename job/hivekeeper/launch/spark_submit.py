@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from hivekeeper.config.layers import Config, carry
 from hivekeeper.config.settings import SparkSettings
-from hivekeeper.config.sources import CARRIED
+from hivekeeper.config.sources import CARRIED, SECRET
 
 # Separates the launcher's values from the options of spark-submit.
 END = "--"
@@ -96,9 +96,26 @@ def submit_options(config: Config, python: str, log4j2: Path, shipped: Sequence[
         "--py-files": ",".join(spark.py_files) or None,
     }
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    hidden = hide_secrets(config)
     for name, value in {**FIXED, **_properties(config, python, log4j2), **spark.extra_conf}.items():
-        words += ["--conf", f"{name}={value}"]
+        words += ["--conf", f"{name}={value}"] if name not in hidden else []
     return words
+
+
+def hide_secrets(config: Config) -> Dict[str, str]:
+    """The Spark properties that the driver sets by itself: all users of a machine can read the command lines on it.
+
+    Not what Java must be started with. None in cluster mode, where Spark's own client has to get them.
+    """
+    if config.spark.deploy_mode == "cluster":
+        return {}
+    return {name: value for name, value in config.spark.extra_conf.items() if _is_secret(name, value)}
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if name.startswith("spark.driver."):
+        return False
+    return bool(SECRET.search(name) or (name.startswith("spark.hadoop.") and SECRET.search(value)))
 
 
 def _properties(config: Config, python: str, log4j2: Path) -> Dict[str, str]:

@@ -70,8 +70,10 @@ def require_trusted(path: str, environ: Mapping[str, str]) -> None:
 def find_danger(
     path: str, trust: Trust, look: Callable[[str], os.stat_result], has_acl: Callable[[str], bool] = lambda _: False
 ) -> Optional[Danger]:
-    """The first unsafe thing on the path, from the root down. Links are followed one by one, and each is checked itself."""
-    waiting, at, links = _parts(os.path.abspath(path)), "/", 0
+    """The first unsafe thing on the path, from the root down. Links are followed one by one, and each is checked itself. So `..` is the
+    directory above the one that was reached, as for the system.
+    """
+    waiting, at, links = _parts(path if os.path.isabs(path) else os.path.join(os.getcwd(), path)), "/", 0
     while True:
         try:
             found = look(at)
@@ -85,9 +87,11 @@ def find_danger(
             links += 1
             if links > MOST_LINKS:
                 return None
-            waiting, at = [*_parts(os.path.normpath(os.path.join(os.path.dirname(at), os.readlink(at)))), *waiting], "/"
+            target = os.readlink(at)
+            waiting, at = [*_parts(target), *waiting], "/" if target.startswith("/") else os.path.dirname(at)
         elif waiting:
-            at = os.path.join(at, waiting.pop(0))
+            part = waiting.pop(0)
+            at = os.path.dirname(at) if part == ".." else os.path.join(at, part)
         else:
             return None
 
@@ -119,7 +123,7 @@ def _has_acl(path: str) -> bool:
 
 
 def _parts(path: str) -> List[str]:
-    return [part for part in path.split("/") if part]
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _user_name(uid: int) -> str:

@@ -1,16 +1,17 @@
 """Sum up a NameNode's image by the directories that tables, partitions and control directories have.
 
-Pure: lines in, sums out. Memory grows with the number of these directories and of those above them, not with the number of files:
-lines come in any order, so all sums are kept until the end. What belongs to no table is summed up in the highest directory that has no
-table below it; of these at most MOST_ORPHANS are kept apart.
+Pure: lines in, sums out. Memory grows with the number of these directories, and of those above them in the image, not with the number of
+files: lines come in any order, so all sums are kept until the end. What belongs to no table is summed up in the highest directory that has
+no table below it; of these at most MOST_ORPHANS are kept apart.
 
 Paths are bytes without the file system's name; the root is empty.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Snapshot
@@ -22,10 +23,10 @@ from hivekeeper.plan.sizing import Lengths, Sizes
 MOST_ORPHANS = 100_000
 # Directories whose place is remembered, so that their next file finds it at once.
 REMEMBERED = 100_000
+# Of the names of either, which have 32 KB at most: whoever may make directories could take all memory with them.
+MOST_NAMES_BYTES = 2**26
 # `yyyy-MM-dd HH:mm`. A file's owner may set any time; those of year 10000 and later are left out.
 MINUTE = 16
-# HDFS takes no longer or deeper path, so no such location can be in an image.
-MOST_DEPTH = 1000
 
 # Parts of names that may say more than "a data file": hidden, of a writer, unfinished, or with offsets. eligibility decides what they say.
 TELLING_START = frozenset(b"._+-")
@@ -205,6 +206,23 @@ class Totals:
     newest_change: str
 
 
+# Stands for the slash in sorted paths: no name has it, and it comes before all characters, so that a directory precedes all below it.
+END = b"\0"
+
+
+def _sortable(path: bytes) -> bytes:
+    return path.replace(b"/", END)
+
+
+def _find_outermost(paths: Iterable[bytes]) -> List[bytes]:
+    """Those of the paths that lie in none of the others, sorted."""
+    found: List[bytes] = []
+    for path in sorted(map(_sortable, paths)):
+        if not found or not path.startswith(found[-1] + END):
+            found.append(path)
+    return found
+
+
 class Survey:
     """Counts lines. Raises BadImage for a line that cannot be read; its figures are not to be used then."""
 
@@ -222,7 +240,7 @@ class Survey:
         self._newest = b""
         self._fix(places)
         self._bins = dict(self._fixed)
-        self._room = 2 * len(self._fixed) + REMEMBERED
+        self._bins_bytes = self._orphans_bytes = 0
 
     def _fix(self, places: Places) -> None:
         for path in places.units:
@@ -232,25 +250,22 @@ class Survey:
         for path in places.tables:
             if not names.is_in_control(to_text(path)):
                 self._fixed.setdefault(path, self._of_tables)
-        for path in list(self._fixed):
-            self._fix_above(path)
+        self._outermost = _find_outermost(self._fixed)
         self._fixed.setdefault(b"", _Above())
 
-    def _fix_above(self, path: bytes) -> None:
-        """Mark the directories above, except those inside a table."""
-        if path.count(b"/") > MOST_DEPTH or len(path) > 4 * names.MOST_PATH:
-            return
-        above = []
-        while path:
-            path = path.rpartition(b"/")[0]
-            found = self._fixed.get(path)
-            if isinstance(found, _Above):
-                break
-            if found is not None:
-                return
-            above.append(path)
-        for each in above:
-            self._fixed[each] = _Above()
+    def _find_fixed(self, place: bytes) -> Optional[Bin]:
+        """The bin of exactly this directory, if it is one of the places, or has some below it and lies in none. Directories above are made
+        only where the image has them: the locations of tables may be a thousand directories deep, and need not exist.
+        """
+        found = self._fixed.get(place)
+        if found is None and self._is_above(place):
+            found = self._fixed[place] = _Above()
+        return found
+
+    def _is_above(self, place: bytes) -> bool:
+        start = _sortable(place) + END
+        at = bisect_left(self._outermost, start)
+        return at < len(self._outermost) and self._outermost[at].startswith(start)
 
     def count(self, batch: Batch) -> None:
         """Count the next lines. One loop without calls where possible: there are a hundred million of them."""
@@ -312,12 +327,13 @@ class Survey:
 
     def _find(self, directory: bytes) -> Bin:
         """The bin of a directory that is not remembered."""
-        if len(self._bins) > self._room:
+        self._bins_bytes += len(directory)
+        if len(self._bins) > 2 * len(self._fixed) + REMEMBERED or self._bins_bytes > MOST_NAMES_BYTES:
             self._forget()
-        place, fixed = directory, self._fixed.get(directory)
+        place, fixed = directory, self._find_fixed(directory)
         while fixed is None:
             place = place.rpartition(b"/")[0]
-            fixed = self._fixed.get(place)
+            fixed = self._find_fixed(place)
         found = self._find_below(fixed, place, directory[len(place) + 1 :])
         self._bins[directory] = found
         return found
@@ -333,9 +349,10 @@ class Survey:
 
     def _orphan(self, path: bytes) -> Bin:
         if path not in self._orphans:
-            if len(self._orphans) >= MOST_ORPHANS:
+            if len(self._orphans) >= MOST_ORPHANS or self._orphans_bytes > MOST_NAMES_BYTES:
                 self._merge_orphans()
             self._orphans[path] = Bin()
+            self._orphans_bytes += len(path)
         return self._orphans[path]
 
     def _merge_orphans(self) -> None:
@@ -343,12 +360,14 @@ class Survey:
         ranked = sorted(self._orphans, key=lambda path: (self._orphans[path].total_bytes, self._orphans[path].objects))
         for path in ranked[: len(ranked) // 2 + 1]:
             self._fixed[path.rpartition(b"/")[0]].add(self._orphans.pop(path))
+        self._orphans_bytes = sum(map(len, self._orphans))
         self.has_merged = True
         self._forget()
 
     def _forget(self) -> None:
         self._bins.clear()
         self._bins.update(self._fixed)
+        self._bins_bytes = 0
 
     def finish(self) -> Totals:
         """The sums of the whole image, when all lines are counted. Raises BadImage if something is missing."""

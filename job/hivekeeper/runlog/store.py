@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Collection, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
@@ -271,10 +271,18 @@ def _explained(state: str = "nothing was changed") -> Iterator[None]:
 
 def _require_trusted(cluster: Cluster, file: FileInfo) -> None:
     """Raise NeedsInvestigation if others may have written this file."""
-    if file.owner != cluster.files.user_at(file.path) and file.owner not in cluster.trusted_owners:
-        raise _put_in_place(f"{file.path} belongs to {file.owner}")
+    why = why_not_trusted(cluster.files, file, cluster.trusted_owners)
+    if why:
+        raise _put_in_place(why)
+
+
+def why_not_trusted(files: Files, file: FileInfo, trusted: Collection[str]) -> str:
+    """Why others than this user and the trusted ones may have written a file, "" if they cannot have."""
+    if file.owner != files.user_at(file.path) and file.owner not in trusted:
+        return f"{file.path} belongs to {file.owner}"
     if file.mode & WRITE_OF_OTHERS:
-        raise _put_in_place(f"{file.path} may be written by others (mode {file.mode:04o})")
+        return f"{file.path} may be written by others (mode {file.mode:04o})"
+    return ""
 
 
 def _put_in_place(what: str) -> NeedsInvestigation:

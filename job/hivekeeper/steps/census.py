@@ -5,6 +5,7 @@ Before anything of a table that is gone is deleted: a table that was renamed or 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple
 
@@ -15,6 +16,8 @@ from hivekeeper.names import BACKUP_OF
 from hivekeeper.ports import Cluster, MetastoreRefused
 from hivekeeper.runlog.run_files import is_inside
 from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
+
+log = logging.getLogger(__name__)
 
 # So many are read in one call.
 TABLES_AT_ONCE = 1000
@@ -43,9 +46,9 @@ class Census:
     _tables_ms: Optional[float] = None
     _partitions: Sequence[PartitionInside] = field(default_factory=list)
     _partitions_ms: Optional[float] = None
-    # Tables that are, or whose partitions are, more than can be read.
+    # Tables that are, or whose partitions are, more than can be read, or refused.
     _unread: List[Table] = field(default_factory=list)
-    # An answer that reading them again soon would not change.
+    # Why no partition of any table can be read, which asking again soon would not change.
     _refusal: Optional[MetastoreRefused] = None
 
     def tables(self) -> Sequence[Table]:
@@ -63,8 +66,8 @@ class Census:
     def partitions_inside(self, top: str, own: Sequence[str], database: str) -> Mapping[str, str]:
         """The directories of all partitions below a directory, by `database.table/partition`; but not of backup tables of `own`.
 
-        A table of the same database that is too large to be read may lie, or have its partitions, all over it. One of another database is
-        not asked to: else anybody could keep everybody's old files for ever.
+        A table of the same database that cannot be read may lie, or have its partitions, all over it. One of another database is not asked
+        to: else anybody could keep everybody's old files for ever.
         """
         if self._is_old(self._partitions_ms, MOST_AGE_OF_PARTITIONS_MS):
             self._read_partitions()
@@ -100,18 +103,33 @@ class Census:
         return [_slim(self.cluster, table) for table in tables.values()]
 
     def _read_partitions(self) -> None:
-        """Read the partitions of all tables. A refusal is kept too: not every leftover waits minutes for it."""
+        """Read the partitions of all tables. A refusal of them all is kept too: not every leftover waits minutes for it."""
         found: List[PartitionInside] = []
         self._unread, self._refusal = [table for table in self.tables() if table.unreadable], None
-        for table in (table for table in self.tables() if table.partitioned):
+        partitioned = [table for table in self.tables() if table.partitioned]
+        refused = self._read_all(partitioned, found)
+        # What refused them may have passed meanwhile. What concerns one table alone, such as its rights, stays.
+        refused = self._read_all([table for table, _ in refused], found)
+        if refused:
+            (first, why), count = refused[0], len(refused)
+            if count == len(partitioned):
+                self._refusal = why
+                return
+            log.warning("step=read-partitions refused tables=%d table=%s reason=%r", count, first.full_name, str(why))
+        self._unread += [table for table, _ in refused]
+        self._partitions = self._qualified(found)
+
+    def _read_all(self, tables: Sequence[Table], found: List[PartitionInside]) -> List[Tuple[Table, MetastoreRefused]]:
+        """Add the partitions of these tables. Returns those whose partitions the metastore refuses, and why it does."""
+        refused = []
+        for table in tables:
             try:
                 found += self._in_control(table)
             except Refused:
                 self._unread.append(table)
             except MetastoreRefused as refusal:
-                self._refusal = refusal
-                return
-        self._partitions = self._qualified(found)
+                refused.append((table, refusal))
+        return refused
 
     def _qualified(self, found: Sequence[PartitionInside]) -> List[PartitionInside]:
         qualify = self.cluster.files.qualify

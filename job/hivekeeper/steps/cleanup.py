@@ -6,6 +6,7 @@ Deletes only what exactly matches a manifest; additional files go to live, a bac
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -40,15 +41,22 @@ NO_TRASH = "the trash is switched off on this cluster (fs.trash.interval); set d
 AskLives = Callable[[], Mapping[str, str]]
 
 
+@dataclass(frozen=True)
+class TableGone:
+    """The table does not exist any more. `ask_lives` asks for the directories that other tables have in its control directory."""
+
+    ask_lives: AskLives
+
+
 def discard_units(
-    run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: int = 0, ask_lives: Optional[AskLives] = None
+    run: Run, plan: RunPlan, lives: Mapping[str, str], pause_ms: int = 0, gone: Optional[TableGone] = None
 ) -> List[UnitResult]:
     """Discard all units of a cleanup, with a pause after each. A unit that is left, or cannot be discarded, keeps its backup.
 
-    `lives`: the directories of the table's partitions by name. A backup that one of them lies in is never discarded. `ask_lives` asks for
-    them again; the table's own, if not given.
+    `lives`: the directories of the table's partitions by name, or what `gone` asks for. A backup that one of them lies in is never
+    discarded.
     """
-    discard = discarder(run, plan, lives, begun=False, ask_lives=ask_lives)
+    discard = discarder(run, plan, lives, begun=False, gone=gone)
 
     def discard_and_rest(unit: PlannedUnit) -> UnitResult:
         result = discard(unit)
@@ -69,10 +77,10 @@ def _rest(run: Run, pause_ms: int) -> None:
         left_ms = until_ms - clock.monotonic_ms()
 
 
-def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, ask_lives: Optional[AskLives] = None) -> Act:
+def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, gone: Optional[TableGone] = None) -> Act:
     """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
-    ask = ask_lives or partial(find_lives, run.cluster, run.table)
-    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask, ask_lives is not None), {})
+    ask = gone.ask_lives if gone else partial(find_lives, run.cluster, run.table)
+    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask, gone is not None), {})
 
 
 class _Shown:

@@ -45,9 +45,7 @@ def find_records(
     killed run had begun to remove.
     """
     found, removed = _look_through(cluster, home, tables)
-    touching = cluster.metastore.locations_below(list(found)) if found else {}
-    at_home = _find_at_home(cluster, tables, {name for each in touching.values() for name in each})
-    homeless = [place for place in sorted(found) if at_home.isdisjoint(touching.get(place, ()))]
+    homeless = sorted(found.keys() - _find_at_home(cluster, tables, found))
     seen = cluster.files.look([found[place].top for place in homeless], 0)
     removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside])
     there = [_describe(cluster, place, found[place], database, tables, settings_for) for place in homeless if seen[found[place].top].exists]
@@ -76,26 +74,32 @@ def _look_through(cluster: Cluster, home: str, tables: Sequence[Table]) -> Tuple
 
 
 def _find_parents(cluster: Cluster, tables: Sequence[Table]) -> Set[str]:
-    """The directories that tables lie in. One that lies inside a table itself holds that table's partitions, perhaps a million, and any
-    control directory there counts as at home (`_find_at_home`).
-    """
-    parents = {names.parent(table.location) for table in tables if table.location}
+    """The directories that tables lie in. One that lies inside a table itself, whose partitions may be a million, is left out."""
+    parents = {names.parent(table.location) for table in tables}
     places = set(cluster.metastore.table_locations().values()) if parents else set()
-    return {parent for parent in parents if places.isdisjoint(names.with_above(parent))}
+    inside = {parent for parent in parents if not places.isdisjoint(names.with_above(parent))}
+    if inside:
+        log.warning("step=find-orphans reason=%r", f"{min(inside)} is left out, and {len(inside) - 1} more: they lie in tables")
+    return parents - inside
 
 
-def _find_at_home(cluster: Cluster, tables: Sequence[Table], touching: Collection[str]) -> Set[str]:
-    """Of the tables that touch the place of a control directory, those that it can belong to: they are there, and no backup tables."""
+def _find_at_home(cluster: Cluster, tables: Sequence[Table], places: Collection[str]) -> Set[str]:
+    """Of the directories that may be a table's, those that a table has whose control directory would be there: not one around or inside
+    it, which anybody may point there, and no backup table.
+    """
+    # The fresh answer has no location of a table that is too large to be read.
+    fresh = {table.full_name: table.location for table in tables if table.location}
+    known = {**cluster.metastore.table_locations(), **fresh} if places else {}
+    claimed = {name: location for name, location in known.items() if location in places}
     by_database: Dict[str, List[str]] = {}
-    for name in sorted(set(touching) - {table.full_name for table in tables}):
+    for name in sorted(claimed.keys() - {table.full_name for table in tables}):
         database, _, base = name.partition(".")
         by_database.setdefault(database, []).append(base)
-    found = {table.full_name for table in tables if BACKUP_OF not in table.parameters}
+    there = list(tables)
     for database, bases in by_database.items():
         for start in range(0, len(bases), TABLES_AT_ONCE):
-            asked = cluster.metastore.tables(database, bases[start : start + TABLES_AT_ONCE])
-            found.update(table.full_name for table in asked.values() if BACKUP_OF not in table.parameters)
-    return found
+            there += cluster.metastore.tables(database, bases[start : start + TABLES_AT_ONCE]).values()
+    return {claimed[table.full_name] for table in there if table.full_name in claimed and BACKUP_OF not in table.parameters}
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:

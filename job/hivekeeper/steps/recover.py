@@ -36,7 +36,6 @@ from hivekeeper.steps import (
     run_directory,
     swap,
 )
-from hivekeeper.steps.cleanup import AskLives
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
@@ -116,7 +115,7 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     return tuple(units)
 
 
-def settle_orphaned(ask_lives: AskLives, run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
+def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     """Finish the cleanup of a table that is gone. Late files stay in its backups, which therefore stay too.
 
     Raises NeedsInvestigation for any other run: of these only the table's own recovery may move files. Its plan may have been hidden from
@@ -132,7 +131,7 @@ def settle_orphaned(ask_lives: AskLives, run: Run, plan: RunPlan, by: RunId) -> 
         )
     refuse_strangers(run, plan)
     plan = replace(plan, units=tuple(replace(unit, expected=()) for unit in plan.units))
-    units = _settle_units(run, plan, cleanup.discarder(run, plan, ask_lives(), ask_lives=ask_lives))
+    units = _settle_units(run, plan, cleanup.discarder(run, plan, gone.ask_lives(), gone=gone))
     finish.record_run(replace(run, table=plan.table), plan, units, {}, by)
     return tuple(units)
 

@@ -310,6 +310,14 @@ def test_config_says_which_site_file_was_read(run, tmp_path, monkeypatch):
     assert json.loads(run("config", "--json")[1])["site_file"] == str(site)
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_directory_of_the_site_where_anybody_may_put_a_file_next_is_refused_before_one_is_there(run, tmp_path, monkeypatch, mode):
+    tmp_path.chmod(mode)
+    monkeypatch.setenv("HIVEKEEPER_CONF_DIR", str(tmp_path))
+    code, _, err = run("config")
+    assert (code, "[untrusted-file]" in err, str(tmp_path) in err) == (2, True, True)
+
+
 def test_the_template_is_a_configuration_that_changes_nothing(run, tmp_path):
     code, out, _ = run("config", "--template")
     assert code == 0

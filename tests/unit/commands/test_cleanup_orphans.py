@@ -953,27 +953,57 @@ def test_tables_that_are_large_together_do_not_hide_one_that_shows_old_files(des
     assert [path for path in backups_in(desk, top) if path.startswith(place)]
 
 
-def test_partitions_that_the_metastore_refuses_to_give_are_asked_for_once(desk, top, monkeypatch):
-    """Reading all partitions takes minutes, and a database may have hundreds of leftovers."""
-    world, partitions, asked = desk.world, desk.world.metastore.partitions, Counter()
-    drop_and_mark(desk)
-    kept = backups_in(desk, top)
+def refuse_partitions(desk, monkeypatch, *names, times=99):
+    """Let the metastore refuse the partitions of these tables, or of all, so many times; returns how often it was asked for each."""
+    partitions, asked = desk.world.metastore.partitions, Counter()
 
     def refuse(table):
         asked[table.name] += 1
-        if table.name == "closed":
+        if table.name in (names or [table.name]) and asked[table.name] <= times:
             raise MetastoreRefused("permission denied")
         return partitions(table)
 
-    monkeypatch.setattr(world.metastore, "partitions", refuse)
-    closed = replace(a_table(["dt"], name="closed", location="hdfs://nn/elsewhere/closed", create_time=88), database="a")
-    world.catalog.add_table(closed)
-    census = Census(world.cluster)
+    monkeypatch.setattr(desk.world.metastore, "partitions", refuse)
+    return asked
+
+
+def add_partitioned(desk, name, database, *partitions):
+    table = replace(a_table(["dt"], name=name, location=f"hdfs://nn/elsewhere/{name}", create_time=88), database=database)
+    desk.world.catalog.add_table(table, partitions)
+
+
+def test_a_metastore_that_refuses_all_partitions_is_asked_for_them_twice_and_not_for_each_leftover(desk, top, monkeypatch):
+    """Reading all partitions takes minutes, and a database may have hundreds of leftovers."""
+    drop_and_mark(desk)
+    kept = backups_in(desk, top)
+    asked = refuse_partitions(desk, monkeypatch)
+    add_partitioned(desk, "closed", "a")
+    census = Census(desk.world.cluster)
     for _ in range(3):
         with pytest.raises(MetastoreRefused):
             census.partitions_inside(top, (), "sales")
-    assert asked["closed"] == 1
+    assert asked["closed"] == 2
     assert (clean(desk).code, backups_in(desk, top)) == (Exit.UNUSABLE, kept)
+
+
+@pytest.mark.parametrize(("database", "stays"), [("loader", False), ("sales", True)])
+def test_one_table_whose_partitions_are_refused_keeps_only_what_is_left_in_its_own_database(desk, top, monkeypatch, database, stays):
+    drop_and_mark(desk)
+    refuse_partitions(desk, monkeypatch, "odd")
+    add_partitioned(desk, "odd", database)
+    add_partitioned(desk, "plain", "z")
+    result = clean(desk)
+    assert (records(result).state, bool(backups_in(desk, top))) == ((OrphanState.KEPT, True) if stays else (OrphanState.REMOVED, False))
+
+
+def test_a_refusal_that_passes_does_not_hide_what_a_partition_shows(desk, top, monkeypatch):
+    place = f"{top}/{desk.log().standing[0].place}"
+    drop_and_mark(desk)
+    refuse_partitions(desk, monkeypatch, "rescue", times=1)
+    add_partitioned(desk, "plain", "z")
+    add_partitioned(desk, "rescue", "loader", a_partition("dt=1", place))
+    clean(desk)
+    assert [path for path in backups_in(desk, top) if path.startswith(place)]
 
 
 @pytest.mark.parametrize("what", ["a database", "a table"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hivekeeper import names
+from hivekeeper import names, ports
 from hivekeeper.codes import Exit
 from hivekeeper.commands.orphans import show_orphans
 from hivekeeper.config.settings import Settings
@@ -132,6 +132,39 @@ def test_other_directories_and_tables_are_left_out(desk):
     assert find(desk) == []
 
 
+@pytest.mark.parametrize("place", ["hdfs://nn/warehouse", "hdfs://nn/warehouse/sales", "hdfs://nn/warehouse/sales/events/inside"])
+def test_a_table_around_or_inside_a_place_does_not_hide_what_is_left_there(desk, place):
+    control = desk.control
+    cover = replace(a_table(["dt"], name="cover", location=place, create_time=9), database="fin")
+    desk.world.catalog.add_table(cover, [])
+    drop(desk)
+    assert [one.place for one in find(desk) if one.kind is OrphanKind.RECORDS] == [control.top]
+
+
+def test_a_table_at_a_place_is_at_home_there_whatever_its_database(desk):
+    drop(desk)
+    heir = replace(a_table(["dt"], name="heir", location="hdfs://nn/warehouse/sales/events", create_time=9), database="fin")
+    desk.world.catalog.add_table(heir, [])
+    assert [one.place for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
+
+
+def test_a_table_too_large_to_be_read_is_at_home_all_the_same(desk, monkeypatch):
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 10)
+    assert [one for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
+
+
+def test_directories_that_are_left_out_because_they_lie_in_a_table_are_named(desk, caplog):
+    desk.world.add_table(a_table(["dt"], name="gone", location="hdfs://nn/raw/gone", create_time=7), {"dt=1": [1000] * 3})
+    desk.world.add_table(a_table(["dt"], name="stays", location="hdfs://nn/raw/stays", create_time=8), {"dt=1": [1000] * 3})
+    Desk(desk.world, "sales.gone").compact()
+    desk.world.catalog.drop_table("sales.gone")
+    cover = replace(a_table(["dt"], name="cover", location="hdfs://nn/raw", create_time=9), database="fin")
+    desk.world.catalog.add_table(cover, [])
+    desk.world.files.namespace.advance(2 * 3_600_000)
+    assert [one.place for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
+    assert "hdfs://nn/raw is left out" in caplog.text
+
+
 def test_a_database_that_does_not_exist_or_cannot_be_listed_is_one_clear_error(desk):
     unknown, own = ask(desk, "nothing", "sales").tables
     assert (unknown.problem.code, own.orphans) == (Code.NO_SUCH_DATABASE, ())
@@ -204,11 +237,11 @@ def test_what_is_listed_is_bounded_for_all_directories_together(desk, monkeypatc
             world.files.writer.make_directory(f"hdfs://nn/data/p{nth}/d{entry}")
     world.files.writer.make_directory("hdfs://nn/data/small/d0")
     a_database_of_tables_at(world, *(f"hdfs://nn/data/p{nth}/x" for nth in range(10)), "hdfs://nn/data/small/x")
-    below, asked = world.metastore.locations_below, []
-    monkeypatch.setattr(world.metastore, "locations_below", lambda places: (asked.append(list(places)), below(places))[1])
+    look, asked = world.files.look, []
+    monkeypatch.setattr(type(world.files), "look", lambda _, places, *most: (asked.append(list(places)), look(places, *most))[1])
     assert look_through(world).code is Exit.DONE
     assert max(map(len, asked)) <= 20
-    assert any("hdfs://nn/data/small/d0" in places for places in asked)
+    assert any("hdfs://nn/data/small/d0/.hivekeeper" in places for places in asked)
     assert caplog.text.count("is left out") == 9
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from hivekeeper.errors import UsageError
@@ -68,3 +73,22 @@ def test_a_file_that_cannot_be_written_here_is_refused_before_the_work(tmp_path,
 def test_a_local_report_that_cannot_be_written_is_logged_and_raises_nothing(files, tmp_path, caplog):
     output_files.write(files, str(tmp_path / "nowhere" / "out.json"), "{}")
     assert "No such file or directory" in caplog.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root can make files of two users")
+def test_a_file_that_somebody_else_has_put_into_a_shared_directory_is_refused_before_the_work():
+    """As in /tmp: it could neither be removed nor replaced, and would be taken for this run's own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as shared:
+        os.chmod(shared, 0o777 | stat.S_ISVTX)
+        theirs = Path(shared, "out.properties")
+        theirs.write_text("hivekeeper.exit_code=0\n")
+        theirs.chmod(0o666)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(UsageError, match="another user"):
+                output_files.require_writable_here(str(theirs))
+            own = Path(shared, "own.properties")
+            own.write_text("old")
+            output_files.require_writable_here(str(own))
+        finally:
+            os.seteuid(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, List
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,6 +196,18 @@ def test_a_local_session_asks_for_a_secret_and_yarn_is_left_to_its_site():
     assert properties(words())["spark.authenticate"] == "true"
     assert properties(words(properties={"spark.authenticate": "false"}))["spark.authenticate"] == "false"
     assert "spark.authenticate" not in properties(words(spark__master="yarn"))
+
+
+@pytest.mark.parametrize("master", ["local[*]", "yarn"])
+def test_a_secret_is_not_on_the_command_line_but_set_by_the_driver(master):
+    secrets = {"spark.ssl.keyPassword": "hunter2", "spark.hadoop.a.url": "jdbc:x;password=hunter2"}
+    # Java must be started with the last one.
+    plain = {"spark.x": "y", "spark.driver.extraJavaOptions": "-Da.token=b"}
+    config = merged(spark__master=master, properties={**secrets, **plain})
+    given = spark_submit.submit_options(config, PYTHON, LOG4J2)
+    assert "hunter2" not in " ".join(given)
+    assert plain.items() <= properties(given).items()
+    assert spark_submit.hide_secrets(config) == secrets
 
 
 def test_what_is_carried_to_a_driver_in_a_container_holds_no_secret():

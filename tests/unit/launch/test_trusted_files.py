@@ -99,6 +99,20 @@ def test_each_link_on_the_way_is_looked_at_with_the_directory_that_it_lies_in(pl
     assert Machine().danger(linked) == f"everybody may write to {other} (mode 0777)"
 
 
+@pytest.mark.parametrize("by", ["path", "link"])
+def test_what_is_above_a_link_is_where_the_system_says_not_where_the_path_does(place, tmp_path, by):
+    """`link/..` is the directory above the one that the link leads to."""
+    shared = tmp_path / "shared"
+    (shared / "deep").mkdir(parents=True)
+    (shared / "site.yaml").write_text("")
+    (place.parent / "link").symlink_to(shared / "deep")
+    (tmp_path / "second.yaml").symlink_to("home/app/link/../site.yaml")
+    shared.chmod(0o777)
+    path = f"{place.parent}/link/../site.yaml" if by == "path" else tmp_path / "second.yaml"
+    assert os.path.samefile(path, shared / "site.yaml")
+    assert Machine().danger(path) == f"everybody may write to {shared} (mode 0777)"
+
+
 def test_links_that_lead_nowhere_and_files_that_are_missing_are_left_to_the_reader(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")

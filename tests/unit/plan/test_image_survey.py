@@ -1,6 +1,7 @@
 """Sums of an image: against a naive implementation, with any names, orders and pieces; and what is kept in memory."""
 
 import sys
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -151,10 +152,41 @@ def test_many_orphans_are_merged_into_the_directories_above_and_nothing_is_lost(
     assert [one.is_rest for one in found if one.path == "/w/db"] == [True]
 
 
-def test_a_location_that_cannot_be_on_hdfs_takes_no_memory():
-    deep = b"/x" * 100_000
-    survey = Survey(Places([], [deep], []))
-    assert len(survey._fixed) == 2
+def memory_of(work):
+    """The most bytes that are taken at once."""
+    tracemalloc.start()
+    kept = work()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del kept
+    return most
+
+
+@pytest.mark.parametrize("depth", [990, 100_000])
+def test_locations_that_are_deep_take_no_more_memory_than_their_names(depth):
+    """Any partition may be given one; the directories need not exist."""
+    deep = [b"/%d" % number + b"/x" * depth for number in range(6000 // depth + 1)]
+    names = sum(map(len, deep))
+    assert memory_of(lambda: Survey(Places([], deep, []))) < 8 * names + 200_000
+
+
+def test_long_names_of_directories_take_a_bounded_memory(monkeypatch):
+    monkeypatch.setattr(image_survey, "MOST_NAMES_BYTES", 2**18)
+    long = "/".join("n" * 250 for _ in range(30))
+    places = Places([b"/w/db/t/dt=1"], [b"/w/db/t", f"/w/{long}/t".encode()], [])
+    below = [f"/w/db/t/dt=1/{long}/{number}/f" for number in range(1000)]
+    dropped = [f"/w/{long}/{number}/f" for number in range(1000)]
+    content = image([(path, 1) for path in [*below, *dropped]])
+    batches = list(image_format.split_lines([content]))
+    survey = Survey(places)
+
+    def count():
+        for batch in batches:
+            survey.count(batch)
+
+    assert memory_of(count) < 2**21
+    found = survey.orphans()
+    assert (survey.has_merged, sum(one.files for one in found)) == (True, 1000)
 
 
 def test_a_table_inside_another_one_does_not_make_orphans_of_the_files_between():

@@ -2,6 +2,7 @@ package hivekeeper;
 
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,7 +34,7 @@ public class MetastoreReader {
     return connection.isDatabase(database) ? Json.write(connection.client.getAllTables(database)) : "null";
   }
 
-  /** A table whose definition fits into the answer so far. */
+  /** A table whose definition is told. */
   private static class Weighed {
     final Table table;
     final long weight;
@@ -44,12 +45,46 @@ public class MetastoreReader {
     }
   }
 
+  /** Definitions of tables, told a piece at a time. */
+  public static class Definitions {
+    private final Iterator<Weighed> kept;
+    private final Map<String, Object> heavy;
+    private final Map<String, String> unreadable;
+
+    Definitions(Iterator<Weighed> kept, Map<String, Object> heavy, Map<String, String> unreadable) {
+      this.kept = kept;
+      this.heavy = heavy;
+      this.unreadable = unreadable;
+    }
+
+    /** {tables, more}: as many as are not much heavier than `most` together; whether there are more. */
+    public String next(long most) throws Exception {
+      List<Object> described = new ArrayList<Object>();
+      for (long sum = 0; kept.hasNext() && sum < most;) {
+        Weighed one = (Weighed) kept.next();
+        described.add(describe(one.table));
+        sum += one.weight;
+      }
+      Map<String, Object> found = new LinkedHashMap<String, Object>();
+      found.put("tables", described);
+      found.put("more", kept.hasNext());
+      return Json.writeAscii(found);
+    }
+
+    /** {heavy, unreadable}: of a table that is too heavy only its weight and its kind, of one that cannot be read why. */
+    public String missing() throws Exception {
+      Map<String, Object> found = new LinkedHashMap<String, Object>();
+      found.put("heavy", heavy);
+      found.put("unreadable", unreadable);
+      return Json.writeAscii(found);
+    }
+  }
+
   /**
-   * {tables, heavy, unreadable}: of a table that is heavier than `most` only the weight by its name, of one that cannot be read why. If the
-   * others are heavier than `together`, the heaviest of them are left out in the same way: whoever makes many tables, each of them just not
-   * too heavy, costs nobody else's table its definition.
+   * A table that is heavier than `most` is left out. If the others are heavier than `together`, so are the heaviest of them: whoever makes
+   * many tables, each of them just not too heavy, costs nobody else's table its definition.
    */
-  public String tables(String database, String names, long most, long together) throws Exception {
+  public Definitions tables(String database, String names, long most, long together) throws Exception {
     List<Weighed> kept = new ArrayList<Weighed>();
     Map<String, Object> heavy = new LinkedHashMap<String, Object>();
     long sum = 0;
@@ -69,13 +104,7 @@ public class MetastoreReader {
         }
       }
     }
-    List<Object> described = new ArrayList<Object>();
-    for (Weighed one : kept) described.add(describe(one.table));
-    Map<String, Object> found = new LinkedHashMap<String, Object>();
-    found.put("tables", described);
-    found.put("heavy", heavy);
-    found.put("unreadable", batches.unreadable);
-    return Json.writeAscii(found);
+    return new Definitions(kept.iterator(), heavy, batches.unreadable);
   }
 
   private static int heaviest(List<Weighed> kept) {
