@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -148,7 +149,12 @@ def joined_from(node: Node) -> JoinedFile:
     node.only(frozenset(["copyBytes", "fileId", "tailId", "head", "tail", "beside"]))
     head, tail, beside = (blocks_from(node[key]) for key in ("head", "tail", "beside"))
     file_id, tail_id = (node[key].whole(LOWEST) for key in ("fileId", "tailId"))
-    return JoinedFile(node["copyBytes"].whole(), file_id, tail_id, head, tail, beside)
+    copy_bytes = node["copyBytes"].whole()
+    # It is cut there one day.
+    edges = accumulate(block.length for block in head[:-1])
+    node["copyBytes"].refuse_where(copy_bytes == 0 or copy_bytes not in edges, "no block of its head ends there")
+    node["tail"].refuse_where(length_of(tail) == 0, "it is empty")
+    return JoinedFile(copy_bytes, file_id, tail_id, head, tail, beside)
 
 
 def inside_to_dict(inside: Optional[Inside]) -> Optional[Dict[str, Any]]:
@@ -168,7 +174,7 @@ def inside_from(node: Node, files: Sequence[ManifestFile]) -> Inside:
     """`files` are the old files, as far as they are known."""
     node.only(frozenset(["file", "length", "fileId", "copyBytes", "begin", "blocks"]))
     copy_bytes, begin, length = (node[key].whole() for key in ("copyBytes", "begin", "length"))
-    is_in = copy_bytes < begin and begin + sum(file.length for file in files) < length
+    is_in = 0 < copy_bytes < begin and begin + sum(file.length for file in files) < length
     node.refuse_where(not is_in, "its parts are not in the file")
     blocks = node["blocks"].matching(_FINGERPRINT, "a fingerprint of blocks")
     return Inside(file_name_from(node["file"]), length, node["fileId"].whole(LOWEST), copy_bytes, begin, blocks)

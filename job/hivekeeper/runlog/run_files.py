@@ -26,6 +26,7 @@ from hivekeeper.runlog.joins import (
     join_to_dict,
     joined_from,
     joined_to_dict,
+    length_of,
 )
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.strict import HIGHEST, LOWEST, NewerRecord, Node, file_name_from
@@ -560,11 +561,25 @@ def certificates_from_lines(lines: Iterable[str], where: str) -> Tuple[Certifica
     return tuple(_certificate_from(Node(strict.parse(line, where), where)) for line in lines if line)
 
 
+def why_not_of_plan(certificate: Certificate, units: Mapping[UnitNumber, PlannedUnit]) -> str:
+    """Why a certificate cannot be that of a unit of the plan; "" if it can."""
+    unit, made = units.get(certificate.unit), certificate.join
+    if unit is None:
+        return f"the plan has no unit {certificate.unit}"
+    join = unit.join
+    if join is None or made is None:
+        return "" if join is None and made is None else f"unit {unit.number} is joined by one of both only"
+    if bool(join.beside) != bool(made.beside) or certificate.files != {join.file: length_of(join.planned_blocks(made))}:
+        return f"the file of unit {unit.number} is not made of its blocks"
+    return "" if len(certificate.forms) == 1 else f"the file of unit {unit.number} has not one form"
+
+
 def _certificate_from(node: Node) -> Certificate:
     join = node.get("join")
     node.only(_CERTIFICATE_KEYS | {"join"} if join else _CERTIFICATE_KEYS)
     digest = digest_from(node["digest"])
-    assert digest is not None
+    if digest is None:
+        node["digest"].refuse("it is missing")
     return Certificate(
         unit=number_from(node["unit"]),
         partition=node["partition"].text(names.MOST_PATH),

@@ -26,7 +26,15 @@ from hivekeeper.runlog.keeper import Keeper
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.runlog.replay import FileSet, files_at
-from hivekeeper.runlog.run_files import Certificate, RunPlan, certificates_from_lines, check_plan, plan_from_lines, plan_pieces
+from hivekeeper.runlog.run_files import (
+    Certificate,
+    RunPlan,
+    certificates_from_lines,
+    check_plan,
+    plan_from_lines,
+    plan_pieces,
+    why_not_of_plan,
+)
 from hivekeeper.runlog.strict import ForeignRecord, NewerRecord, UnreadableRecord
 
 log = logging.getLogger(__name__)
@@ -377,18 +385,22 @@ def why_not_readable(paths: RunPaths, plan: RunPlan, created_ms: int, entry_byte
         return str(error)
 
 
-def read_certificates(cluster: Cluster, paths: RunPaths) -> Dict[int, Certificate]:
-    """All certificates of a run, by unit number. Raises like read_history."""
+def read_certificates(cluster: Cluster, paths: RunPaths, plan: RunPlan) -> Dict[int, Certificate]:
+    """All certificates of a run, by unit number. Raises like read_history, also for one that does not fit the plan."""
     with _explained(f"the run in {paths.top} is unfinished; nothing of it was touched"):
         entries = cluster.files.look([paths.top])[paths.top].entries
         found = [entry for entry in entries if names.CERTIFICATES.fullmatch(entry.name)]
         for entry in found:
             _refuse_large(entry)
-        return {
-            one.unit: one
-            for entry, pieces in _read_all(cluster, found)
-            for one in certificates_from_lines(strict.lines_of(pieces or (), entry.path), entry.path)
-        }
+        units = {unit.number: unit for unit in plan.units}
+        certificates: Dict[int, Certificate] = {}
+        for entry, pieces in _read_all(cluster, found):
+            for one in certificates_from_lines(strict.lines_of(pieces or (), entry.path), entry.path):
+                why = why_not_of_plan(one, units)
+                if why:
+                    raise strict.foreign(entry.path, "a certificate", why)
+                certificates[one.unit] = one
+        return certificates
 
 
 def write_durably(files: Files, path: str, text: Union[str, Iterable[str]], mode: int) -> None:

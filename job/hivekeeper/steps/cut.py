@@ -9,6 +9,7 @@ from typing import Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
+from hivekeeper.plan import eligibility
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
@@ -38,6 +39,9 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     blocks = find_blocks(run, found, unit.inside)
     if blocks is None:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
+    if not _shows_same_rows(run, found, unit.inside):
+        what = f"{found.name} would show other rows without what is inside it"
+        return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, what))
     try:
         run.files.cut(found, unit.inside.copy_bytes, blocks)
     except SourceReplaced:
@@ -51,6 +55,14 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     except NoPermission as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.NO_PERMISSION, str(error)))
     return UnitResult(unit, Outcome.DISCARDED)
+
+
+def _shows_same_rows(run: Run, found: FileInfo, inside: Inside) -> bool:
+    """Whether the copy alone is a file of as many rows in the same form: what is cut is decided by records, and this is not."""
+    sets = {"whole": [found], "copy": [found._replace(length=inside.copy_bytes)]}
+    footers = run.cluster.rows.footers(eligibility.format_of(run.table.storage) or "", sets, by_identity=True)
+    shown = {key: [(group.form.identity, group.row_count) for group in read.groups] for key, read in footers.items()}
+    return bool(shown["whole"]) and shown["whole"] == shown["copy"] and not any(read.unreadable for read in footers.values())
 
 
 def find_blocks(run: Run, found: FileInfo, inside: Inside) -> Optional[Tuple[Block, ...]]:

@@ -99,6 +99,7 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     """
     run_directory.require_lock(run)
     refuse_strangers(run, plan)
+    refuse_unlogged(run, plan)
     if plan.operation == BACKUP:
         # A record that is not in the log was never reported to anybody.
         if backup_tables.drop_table(run, plan.backup_table):
@@ -147,7 +148,7 @@ def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:
     """Whether live is empty, or holds a file of the manifest or of the proof, for each unit."""
-    certificates = store.read_certificates(run.cluster, run.paths)
+    certificates = store.read_certificates(run.cluster, run.paths, plan)
     seen = look_at(run.files.look, [unit.live for unit in plan.units])
     for unit in plan.units:
         files = eligibility.data_files(seen[unit.live])
@@ -232,7 +233,7 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
         return cleanup.discarder(run, plan, find_lives(run.cluster, run.table))
-    certificates = store.read_certificates(run.cluster, run.paths)
+    certificates = store.read_certificates(run.cluster, run.paths, plan)
     if plan.operation == ROLLBACK:
         return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
@@ -246,7 +247,7 @@ def _settle_rollback(run: Run, passed: Container[int], certificates: Mapping[int
 
 def _find_describer(run: Run, plan: RunPlan) -> Callable[[PlannedUnit], Exchange]:
     describe = rollback.describe_rollback if plan.operation == ROLLBACK else swap.describe_swap
-    certificates = store.read_certificates(run.cluster, run.paths)
+    certificates = store.read_certificates(run.cluster, run.paths, plan)
     return lambda unit: describe(run, unit, certificates.get(unit.number))
 
 
@@ -271,6 +272,21 @@ def _unknown_files(table: Table, paths: RunPaths, what: str) -> NeedsInvestigati
         state=f"no file in {paths.top} was touched",
         next="find out who made it, move it away, then run: hivekeeper recover --table " + table.full_name,
     )
+
+
+def refuse_unlogged(run: Run, plan: RunPlan) -> None:
+    """Raise NeedsInvestigation if the plan speaks of old files inside a file of which the log says something else: that file is cut."""
+    if not any(unit.inside for unit in plan.units):
+        return
+    logged = {effect.place: effect.inside for effect in store.read_history(run.cluster, run.control).effects}
+    for unit in plan.units:
+        if unit.inside and (unit.backup is None or logged.get(unit.backup.place) != unit.inside):
+            raise NeedsInvestigation(
+                f"{run.paths.plan} is not what Hivekeeper writes: the log knows no old files inside {unit.inside.file} of {unit.label}",
+                code=Code.FOREIGN_RECORD,
+                state=f"nothing of the run in {run.paths.top} was touched",
+                next="find out who wrote it",
+            )
 
 
 def refuse_foreign_places(run: Run, plan: RunPlan) -> None:

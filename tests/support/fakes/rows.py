@@ -213,8 +213,11 @@ class FakeRows:
         return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable))
 
     def _content(self, file: FileInfo) -> object:
+        """Of a file that lies in another one, or ended earlier, that part."""
         try:
-            return self.files.part(file.path, file.begin, file.length) if file.begin else self.files.content(file.path)
+            found = self.files.stat(file.path) if file.file_id else None
+            is_part = file.begin or (found is not None and file.length < found.length)
+            return self.files.part(file.path, file.begin, file.length) if is_part else self.files.content(file.path)
         except FilesError:
             return None
 
