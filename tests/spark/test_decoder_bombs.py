@@ -23,7 +23,7 @@ from hivekeeper.plan.verify import Proof
 from hivekeeper.ports import RowsError
 from hivekeeper.reasons import Code
 from hivekeeper.steps.verify import ROWS, Prover
-from support import decoder_bombs, orc_bombs
+from support import decoder_bombs, hostile_files, orc_bombs
 from support.data_files import listed
 
 REFUSED = r" claims | takes \d+ bytes|does not fit into the file|has levels in the encoding|malformed|is not where it may be"
@@ -174,6 +174,26 @@ def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp
     source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
     (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(f"file:{tmp_path}/out/a", listed(source), "none")])
     assert re.search(r"copy would become more than \d+", answer.failed)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda count: pa.array(hostile_files.names_of_one_hash(count)),
+        lambda count: pa.array(hostile_files.numbers_of_one_place(count), pa.int64()),
+    ],
+    ids=["texts", "numbers"],
+)
+def test_values_of_one_hash_are_not_compared_with_one_another(copier, tmp_path, values):
+    """A hundred thousand texts, in a file of 60 KB, took three minutes. After a first page of one value there is a dictionary."""
+    chosen = values(300_000)
+    source = write_pages(tmp_path / "u", {"a": pa.concat_arrays([chosen.slice(0, 1)] * 25_000 + [chosen])})
+    started = time.monotonic()
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 325_000)
+    assert time.monotonic() - started < 60
+    assert pq.read_metadata(tmp_path / "out" / "u" / "a").row_group(0).column(0).has_dictionary_page
+    assert pq.read_table(tmp_path / "out" / "u" / "a").equals(pq.read_table(source / "a"))
 
 
 @pytest.mark.thorough

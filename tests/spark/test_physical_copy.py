@@ -584,6 +584,22 @@ def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
     assert one.digest != another.digest
 
 
+@pytest.mark.parametrize("values", [2, 200, 3000])
+def test_dictionaries_of_every_type_hold_all_values(copier, tmp_path, values):
+    """Each value comes often, so that a dictionary takes less than the values."""
+    places = [row * row % values for row in range(20 * values)]
+    columns = {name: array.take(pa.array([place % len(array) for place in places])) for name, array in foreign_files.columns().items()}
+    columns["n"] = pa.array(places)
+    columns["s"] = pa.array([f"{place}" for place in places])
+    columns["at"] = pa.array(places).cast(pa.timestamp("ns"))
+    foreign_files.write_two(tmp_path / "u", pa.table(columns), row_group_size=1 << 20, use_deprecated_int96_timestamps=True)
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert_copied(tmp_path / "u")
+    written = pq.read_metadata(output_of(tmp_path / "u")).row_group(0)
+    found = {written.column(number).path_in_schema for number in range(written.num_columns) if written.column(number).has_dictionary_page}
+    assert {"i32", "u64", "f32", "text", "n", "s", "at"} - found == set()
+
+
 def test_long_values_in_dictionaries_stay_in_dictionaries(copier, tmp_path):
     (tmp_path / "u").mkdir()
     for number in range(2):

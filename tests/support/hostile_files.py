@@ -177,6 +177,18 @@ def names_of_one_hash(count: int) -> List[bytes]:
     return [b"".join(pair) for pair in itertools.islice(itertools.product((b"Aa", b"BB"), repeat=(count - 1).bit_length()), count)]
 
 
+def numbers_of_one_place(count: int) -> List[int]:
+    """Numbers of 64 bits that have one place in the tables of Parquet's writer: fastutil's `HashCommon.mix` makes them multiples of 2³²."""
+    found = []
+    for number in range(count):
+        mixed = number << 32
+        mixed ^= mixed >> 16 ^ mixed >> 32 ^ mixed >> 48
+        mixed ^= mixed >> 32
+        hashed = mixed * pow(0x9E3779B97F4A7C15, -1, 1 << 64) % (1 << 64)
+        found.append(hashed - (hashed >> 63 << 64))
+    return found
+
+
 # Defects that only a reader of all values meets.
 CONTENTS: Mapping[str, Callable[[], bytes]] = {
     "claims-a-long-page": claims_a_long_page,
