@@ -645,6 +645,16 @@ def test_a_footer_that_readers_would_understand_differently_is_unreadable(gatewa
     assert says in found.unreadable[0][1]
 
 
+def test_columns_in_another_order_are_found_though_their_names_have_dots(gateway, tmp_path):
+    """Some readers find a column by its path, others by its place: each kind would take the other column's values."""
+    (tmp_path / "u").mkdir()
+    pq.write_table(pa.table({"a.b": [1, 2, 3], "a": [{"b": 4}] * 3}), tmp_path / "u" / "a")
+    assert SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable == ()
+    footers.change(tmp_path / "u" / "a", reverse_columns)
+    ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    assert "in their order" in reason
+
+
 @pytest.mark.parametrize("head", [b"\x05\x82\x80\x80\x80\x80\x01", b"\x05\xff\xff\x07"], ids=["above 32 bits", "above 16 bits"])
 def test_a_field_whose_number_other_readers_cut_is_malformed(gateway, head):
     with pytest.raises(Exception, match="malformed"):
