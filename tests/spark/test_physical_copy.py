@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyarrow import dataset
 
 from foreign import footers, thrift
 from hivekeeper.cluster import physical_copy
@@ -562,6 +563,24 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
         condition = where.format("double" if kind == pa.float64() else "float")
         found = [spark.read.parquet(f"file:{place}").where(condition).count() for place in (tmp_path / "u", output_of(tmp_path / "u"))]
         assert found == [150, 150], condition
+
+
+def annotate(**fields):
+    def change_column(footer):
+        list(footers.elements(footer))[1].update({getattr(footers, name): value for name, value in fields.items()})
+
+    return change_column
+
+
+def test_a_column_whose_annotations_order_it_differently_has_no_bounds(copier, tmp_path):
+    """parquet-mr believes the older one, which says that -1 is the largest number; Arrow the newer one, by which it is the smallest."""
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([-1, 1, 5, 7], pa.int32())}), write_statistics=False, store_schema=False)
+    signed = {10: (thrift.STRUCT, {1: (thrift.BYTE, 32), 2: (thrift.TRUE, True)})}
+    for path in (tmp_path / "u").iterdir():
+        footers.change(path, annotate(CONVERTED=(thrift.I32, 13), LOGICAL=(thrift.STRUCT, signed)))
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    for place in (tmp_path / "u", output_of(tmp_path / "u")):
+        assert dataset.dataset(place, format="parquet").count_rows(filter=dataset.field("x") == -1) == 2
 
 
 def test_half_floats_have_no_bounds(copier, tmp_path):
