@@ -68,6 +68,12 @@ def test_a_boolean_has_no_filter(copier, tmp_path):
     assert filtered(copy_with_blooms(copier, numbers, tmp_path / "u", ["b", "x"])) == ["x"]
 
 
+def test_a_boolean_has_no_filter_in_place_of_another_column(copier, tmp_path):
+    """The library cuts a name at its dots, so it takes `b.` for `b`."""
+    numbers = pa.table({"b": [True, False] * (ROWS // 2), "b.": pa.array(range(ROWS)), "x": pa.array(range(ROWS))})
+    assert filtered(copy_with_blooms(copier, numbers, tmp_path / "u", ["b.", "x"])) == ["x"]
+
+
 def test_many_filters_of_few_values_are_small(copier, tmp_path):
     """A mebibyte for each column would be more than a copy may become larger than its source."""
     names = [f"c{number}" for number in range(40)]
