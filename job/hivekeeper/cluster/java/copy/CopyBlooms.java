@@ -59,8 +59,8 @@ class CopyBlooms implements BloomFilterWriteStore {
     final PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
     return new BloomFilterWriter() {
       public void writeBloomFilter(BloomFilter filter) {
-        if (type == PrimitiveTypeName.DOUBLE) addBoth(filter, filter.hash((double) 0.0), filter.hash((double) -0.0));
-        if (type == PrimitiveTypeName.FLOAT) addBoth(filter, filter.hash((float) 0.0), filter.hash((float) -0.0));
+        if (type == PrimitiveTypeName.DOUBLE) addEqual(filter, filter.hash((double) 0.0), filter.hash((double) -0.0), filter.hash(Double.NaN));
+        if (type == PrimitiveTypeName.FLOAT) addEqual(filter, filter.hash((float) 0.0), filter.hash((float) -0.0), filter.hash(Float.NaN));
         writer.writeBloomFilter(new BlockSplitBloomFilter(folded(bitsOf(filter))));
       }
 
@@ -70,8 +70,9 @@ class CopyBlooms implements BloomFilterWriteStore {
 
   public void close() {}
 
-  /** Readers look for one zero; SQL takes them for equal. */
-  private static void addBoth(BloomFilter filter, long one, long other) {
+  /** Readers look for one zero and for the canonical NaN; SQL takes them for equal to the other zero, and to NaNs of any bits. */
+  private static void addEqual(BloomFilter filter, long one, long other, long nan) {
+    filter.insertHash(nan);
     if (!filter.findHash(one) && !filter.findHash(other)) return;
     filter.insertHash(one);
     filter.insertHash(other);
