@@ -135,6 +135,32 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
             assert spark.read.orc(f"file:{output_of(source)}").where(condition).count() == 10, condition
 
 
+def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:
+    """The stripes of these files in one, as they are."""
+    paths = spark._jvm.java.util.ArrayList()
+    for part in parts:
+        paths.add(spark._jvm.org.apache.hadoop.fs.Path(f"file:{part}"))
+    orc = spark._jvm.org.apache.orc.OrcFile
+    options = orc.writerOptions(spark._jsc.hadoopConfiguration())
+    assert len(orc.mergeFiles(spark._jvm.org.apache.hadoop.fs.Path(f"file:{target}"), options, paths)) == len(parts)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_bloom_filters_find_zeros_of_either_sign(spark, copier, tmp_path, kind):
+    """Hive's CONCATENATE puts stripes into one file as they are, so a zero may lie in one that had no filter."""
+    source = tmp_path / "u"
+    source.mkdir()
+    others = [float(number) for number in range(1, 1000)] + [-5.0]
+    po.write_table(pa.table({"x": pa.array(others, kind)}), str(tmp_path / "0.orc"), bloom_filter_columns=[1], compression="zlib")
+    po.write_table(pa.table({"x": pa.array([-0.0, *others], kind)}), str(tmp_path / "1.orc"), compression="zlib")
+    concatenate(spark, source / "a", [tmp_path / "0.orc", tmp_path / "1.orc"])
+    copy_and_prove(copier, source)
+    for literal in ("0", "-0.0"):
+        condition = f"x = {'double' if kind == pa.float64() else 'float'}('{literal}')"
+        found = [spark.read.orc(f"file:{place}").where(condition).count() for place in (source, output_of(source))]
+        assert found == [1, 1], condition
+
+
 def test_files_that_mean_different_things_are_not_merged(gateway, copier, tmp_path):
     for number, more in enumerate([{}, {"zone": "Asia/Tokyo"}, {"proleptic": True}, {"schema": "struct<id:int,at:timestamp>"}]):
         source = tmp_path / f"u{number}"

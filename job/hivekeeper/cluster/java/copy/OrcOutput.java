@@ -6,9 +6,11 @@ import java.util.List;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
+import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.PhysicalFsWriter;
 import org.apache.orc.impl.StreamName;
 import org.apache.orc.impl.writer.WriterEncryptionVariant;
+import org.apache.orc.util.BloomFilterIO;
 
 /** Writes what the library made of stored values, with the types, user metadata, calendar and time zone of a source. */
 class OrcOutput extends PhysicalFsWriter {
@@ -53,6 +55,23 @@ class OrcOutput extends PhysicalFsWriter {
   private static void includeBothZeros(OrcProto.DoubleStatistics.Builder bounds) {
     if (bounds.hasMinimum() && bounds.getMinimum() == 0) bounds.setMinimum(-0.0);
     if (bounds.hasMaximum() && bounds.getMaximum() == 0) bounds.setMaximum(0.0);
+  }
+
+  /** Its readers look for the bits of one zero; SQL takes both for equal. */
+  public void writeBloomFilter(StreamName name, OrcProto.BloomFilterIndex.Builder index) throws IOException {
+    OrcProto.Type.Kind kind = source.footer.getTypes(name.getColumn()).getKind();
+    boolean hasZeros = kind == OrcProto.Type.Kind.DOUBLE || kind == OrcProto.Type.Kind.FLOAT;
+    for (int i = 0; hasZeros && i < index.getBloomFilterCount(); i++) includeBothZeros(name, index.getBloomFilterBuilder(i));
+    super.writeBloomFilter(name, index);
+  }
+
+  private static void includeBothZeros(StreamName name, OrcProto.BloomFilter.Builder bits) {
+    org.apache.orc.util.BloomFilter filter = BloomFilterIO.deserialize(name.getKind(), OrcProto.ColumnEncoding.getDefaultInstance(),
+        OrcFile.CURRENT_WRITER, TypeDescription.Category.DOUBLE, bits.build());
+    if (!filter.testDouble((double) 0.0) && !filter.testDouble((double) -0.0)) return;
+    filter.addDouble((double) 0.0);
+    filter.addDouble((double) -0.0);
+    BloomFilterIO.serialize(bits, filter);
   }
 
   private static boolean isExact(String bound) {
