@@ -135,6 +135,18 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
             assert spark.read.orc(f"file:{output_of(source)}").where(condition).count() == 10, condition
 
 
+def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, tmp_path):
+    """Arrow reads it, and would find NULL in a copy."""
+    for name, number in (("sound", 2**127 - 1), ("lost", -(2**127))):
+        values = pa.py_buffer(b"".join(value.to_bytes(16, "little", signed=True) for value in (7, number, 0)))
+        nulls = pa.py_buffer(b"\x03")
+        column = pa.Array.from_buffers(pa.decimal128(38, 0), 3, [nulls, values])
+        orc_files.write_arrow(tmp_path / name, {"a": column}, [0])
+    sound, lost = copy_all(copier, [tmp_path / "sound", tmp_path / "lost"])
+    assert (sound.failed, sound.digest.rows) == ("", 3)
+    assert "a decimal that the ORC library takes for NULL" in lost.failed
+
+
 def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:
     """The stripes of these files in one, as they are."""
     paths = spark._jvm.java.util.ArrayList()

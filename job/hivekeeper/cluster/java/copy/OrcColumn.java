@@ -35,6 +35,8 @@ class OrcColumn {
   /** Whether a NaN was met, and one that the library would write as another NaN. */
   boolean hasNaN;
   boolean hasOddNaN;
+  /** A value that readers do not agree on, "" if there is none. */
+  private String doubtful = "";
   private final WorkLimit work;
   private final String name;
   private final String kind;
@@ -87,6 +89,9 @@ class OrcColumn {
     for (int i = 0; i < count; i++) {
       int place = vector.isRepeating ? 0 : at[i];
       if (!vector.noNulls && vector.isNull[place]) {
+        // The library has set the others, also those of an earlier batch.
+        boolean isLost = vector instanceof DecimalColumnVector && !((DecimalColumnVector) vector).vector[place].isSet();
+        if (isLost) doubtful = "a decimal that the ORC library takes for NULL";
         hashes[rows[i]] = RowDigest.fold(hashes[rows[i]], absent, 0L);
       } else {
         places[found] = place;
@@ -224,6 +229,7 @@ class OrcColumn {
   }
 
   void requireWritable() throws IOException {
+    if (!doubtful.isEmpty()) throw new IOException("the column " + name.replace('\0', '.') + " has " + doubtful);
     if (hasOddNaN) throw new IOException("the column " + name.replace('\0', '.') + " has a NaN whose bits the ORC library does not write");
   }
 }
