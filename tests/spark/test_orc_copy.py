@@ -10,7 +10,7 @@ import pyarrow.orc as po
 import pytest
 
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
-from support import hostile_files, orc_files
+from support import hostile_files, orc_bombs, orc_files
 from support.data_files import listed
 from support.foreign_files import ODD_NAN
 
@@ -145,6 +145,27 @@ def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, 
     sound, lost = copy_all(copier, [tmp_path / "sound", tmp_path / "lost"])
     assert (sound.failed, sound.digest.rows) == ("", 3)
     assert "a decimal that the ORC library takes for NULL" in lost.failed
+
+
+# Kinds of columns, as in orc_proto.proto.
+SHORT, INT, DATE = 2, 3, 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits", "one"),
+    [(SHORT, 16, "1S"), (INT, 32, "1"), (DATE, 32, "date('1970-01-02')")],
+    ids=["smallint", "int", "date"],
+)
+def test_a_number_of_more_bits_than_its_type_has_is_not_copied(spark, copier, tmp_path, kind, bits, one):
+    """Spark's and other readers cut it, so they find 1 in a source without bounds, and nothing by the bounds of a copy."""
+    for name, number in (("wide", 2**bits + 1), ("lowest", -(2 ** (bits - 1)))):
+        (tmp_path / name).mkdir()
+        run = b"\x00\x00" + hostile_files.zigzag(number)
+        (tmp_path / name / "a").write_bytes(orc_bombs.file_of(kind, {orc_bombs.DATA: run}))
+    assert spark.read.orc(f"file:{tmp_path}/wide").where(f"id = {one}").count() == 3
+    wide, lowest = copy_all(copier, [tmp_path / "wide", tmp_path / "lowest"])
+    assert "which is none of the type" in wide.failed
+    assert (lowest.failed, lowest.digest.rows) == ("", 3)
 
 
 def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:

@@ -594,6 +594,16 @@ def test_half_floats_have_no_bounds(copier, tmp_path):
     assert not pq.read_metadata(output_of(tmp_path / "u")).row_group(0).column(0).has_column_index
 
 
+@pytest.mark.parametrize(("converted", "values"), [(15, [257, 3, 5, 7]), (16, [3, 5, 1 - 2**16, 7]), (11, [3, -255, 5, 7])])
+def test_a_number_of_more_bits_than_its_annotation_says_is_not_copied(copier, tmp_path, converted, values):
+    """Spark's and other readers cut it to these bits, so they find 1 in a source without bounds, and nothing by the bounds of a copy."""
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array(values, pa.int32())}), write_statistics=False, store_schema=False)
+    for path in (tmp_path / "u").iterdir():
+        footers.change(path, annotate(CONVERTED=(thrift.I32, converted)))
+    assert "bits" in copy_one(copier, tmp_path / "u").failed
+    assert copier.digest([listed(tmp_path / "u")])[0].failed == ""
+
+
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
     """A flip of the highest bit outlives a multiplication by an odd number."""
     other = struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", 3.25))[0] ^ (1 << 63 | 1 << 31)))[0]

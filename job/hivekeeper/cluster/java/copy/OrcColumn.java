@@ -40,6 +40,8 @@ class OrcColumn {
   private final WorkLimit work;
   private final String name;
   private final String kind;
+  /** Stored are numbers of any length. Readers cut those of the types below 64 bits, but bounds do not say so. */
+  private final int spareBits;
   private final long absent;
   private final OrcColumn[] children;
   private int[] places = new int[0];
@@ -53,6 +55,7 @@ class OrcColumn {
     this.name = name;
     OrcProto.Type declared = (OrcProto.Type) types.get(id);
     kind = declared.getKind().name();
+    spareBits = kind.equals("SHORT") ? Long.SIZE - Short.SIZE : kind.equals("INT") || kind.equals("DATE") ? Long.SIZE - Integer.SIZE : 0;
     byte[] path = name.getBytes("UTF-8");
     absent = RowDigest.hash(path, 0, path.length);
     int count = type.getChildren() == null ? 0 : type.getChildren().size();
@@ -131,6 +134,7 @@ class OrcColumn {
   private void foldLongs(LongColumnVector vector, long[] hashes) {
     for (int i = 0; i < found; i++) {
       long value = vector.vector[places[i]];
+      if (spareBits > 0 && value << spareBits >> spareBits != value) doubtful = "the number " + value + ", which is none of the type " + kind;
       if (range != null) range.add(value);
       add(hashes, i, value);
     }
