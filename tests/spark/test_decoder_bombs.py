@@ -129,18 +129,34 @@ def test_columns_are_bounded(copier, tmp_path):
     assert re.search(r"20000 columns takes \d+ bytes of memory", answer.failed)
 
 
-def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path):
-    """Most of the file is a hole."""
+@pytest.mark.parametrize(
+    ("is_whole", "says"),
+    [(True, r"a row group as it is stored takes \d+ bytes of memory"), (False, r"a page header claims \d+ in its field 3")],
+    ids=["the column says all of it", "the column says the header"],
+)
+def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path, is_whole, says):
+    """Most of the file is a hole. The library reads a page to its end, also beyond its column."""
     source, size = tmp_path / "u", 600 << 20
     source.mkdir()
     head = decoder_bombs.page(b"", size=size, compressed=size)
-    whole = decoder_bombs.file_of(head, length=size + len(head))
+    whole = decoder_bombs.file_of(head, length=len(head) + (size if is_whole else 0))
     with open(source / "a", "wb") as file:
         file.write(whole[: 4 + len(head)])
         file.seek(size, os.SEEK_CUR)
         file.write(whole[4 + len(head) :])
     (answer,) = copy_all(copier, [source])
-    assert re.search(r"a row group as it is stored takes \d+ bytes of memory", answer.failed)
+    assert re.search(says, answer.failed)
+
+
+def test_a_column_may_leave_out_the_header_of_its_dictionary(copier, tmp_path):
+    """parquet-mr before 1.3 did not count it (IMPALA-694)."""
+    source = tmp_path / "u"
+    source.mkdir()
+    places = b"\x02" + decoder_bombs.EIGHT + b"\x24" + bytes(50)
+    pages = decoder_bombs.dictionary(decoder_bombs.NUMBERS, 3) + decoder_bombs.page(places, decoder_bombs.DICTIONARY)
+    (source / "a").write_bytes(decoder_bombs.file_of(pages, length=len(pages) - 20))
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 3)
 
 
 def test_a_length_in_a_page_of_several_buffers_is_not_allocated(spark, copier, tmp_path):

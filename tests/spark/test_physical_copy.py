@@ -574,7 +574,8 @@ def annotate(**fields):
 
 def test_a_column_whose_annotations_order_it_differently_has_no_bounds(copier, tmp_path):
     """parquet-mr believes the older one, which says that -1 is the largest number; Arrow the newer one, by which it is the smallest."""
-    foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([-1, 1, 5, 7], pa.int32())}), write_statistics=False, store_schema=False)
+    numbers = pa.table({"x": pa.array([-1, 1, 5, 7], pa.int32())})
+    foreign_files.write_two(tmp_path / "u", numbers, write_statistics=False, store_schema=False)
     signed = {10: (thrift.STRUCT, {1: (thrift.BYTE, 32), 2: (thrift.TRUE, True)})}
     for path in (tmp_path / "u").iterdir():
         footers.change(path, annotate(CONVERTED=(thrift.I32, 13), LOGICAL=(thrift.STRUCT, signed)))
