@@ -26,6 +26,8 @@ from hivekeeper.steps.verify import ROWS, Prover
 from support import decoder_bombs, hostile_files, orc_bombs
 from support.data_files import listed
 
+# As in the format's CompressionCodec.
+ZSTD = 6
 REFUSED = r" claims | takes \d+ bytes|does not fit into the file|has levels in the encoding|malformed|is not where it may be"
 
 
@@ -113,6 +115,19 @@ def test_the_length_that_a_footer_claims_for_all_values_is_not_allocated(rows, t
 
     footers.change(path, claim)
     assert rows.footers("parquet", {"u": listed(path.parent)})["u"].unreadable == ()
+
+
+def test_values_do_not_hold_the_pages_that_they_came_from(copier, tmp_path):
+    """Forty pages of 40 MiB, nearly all of which lies behind the values; what is kept of each are its lowest value and the highest."""
+    source = tmp_path / "u"
+    source.mkdir()
+    pages, rows = b"", 20_000
+    for number in range(40):
+        body = b"".join(struct.pack("<i", 8) + b"%08d" % value for value in (2 * number, 2 * number + 1)) + bytes(40 << 20)
+        pages += decoder_bombs.page(pa.compress(body, "zstd", asbytes=True), rows=rows, size=len(body))
+    (source / "a").write_bytes(decoder_bombs.file_of(pages, decoder_bombs.BYTE_ARRAY, codec=ZSTD, rows=40 * rows))
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 40 * rows)
 
 
 def test_a_list_of_many_pages_is_bounded(copier, tmp_path):

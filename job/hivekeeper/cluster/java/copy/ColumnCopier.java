@@ -143,7 +143,8 @@ class ColumnCopier {
       if (writer != null) writer.write(value, repetition, level);
       return value ? 1L : 0L;
     }
-    Binary value = reader.getBinary();
+    // As bytes that change, of which the library keeps a copy: a short value would hold the long page or dictionary that it lies in.
+    Binary value = asReused(reader.getBinary());
     bytes += value.length();
     if (claims != null) claims.check(value);
     if (writer != null) writer.write(value, repetition, level);
@@ -176,9 +177,14 @@ class ColumnCopier {
     return bits;
   }
 
-  private static long hash(Binary value) {
+  private static Binary asReused(Binary value) {
     ByteBuffer bytes = value.toByteBuffer();
     if (!bytes.hasArray()) bytes = ByteBuffer.wrap(value.getBytes());
+    return Binary.fromReusedByteArray(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
+  }
+
+  private static long hash(Binary value) {
+    ByteBuffer bytes = value.toByteBuffer();
     return RowDigest.hash(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
   }
 }
