@@ -144,6 +144,18 @@ def test_columns_are_bounded(copier, tmp_path):
     assert re.search(r"20000 columns takes \d+ bytes of memory", answer.failed)
 
 
+def test_columns_are_bounded_before_anything_is_made_for_each(copier, tmp_path):
+    """Also if there is no row group, or no stripe."""
+    names = [b"%d" % number for number in range(300_000)]
+    (tmp_path / "parquet").mkdir()
+    (tmp_path / "parquet" / "a").write_bytes(hostile_files.has_columns(names))
+    (tmp_path / "orc").mkdir()
+    hostile_files.write_orc_of_a_long_name(tmp_path / "orc" / "a", 1, len(names))
+    for format in ("parquet", "orc"):
+        (answer,) = copy_all(copier, [tmp_path / format], format)
+        assert re.search(r"30000\d columns takes \d+ bytes of memory", answer.failed), answer.failed
+
+
 @pytest.mark.parametrize(
     ("is_whole", "says"),
     [(True, r"a row group as it is stored takes \d+ bytes of memory"), (False, r"a page header claims \d+ in its field 3")],
