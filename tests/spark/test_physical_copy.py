@@ -30,6 +30,9 @@ from hivekeeper.schemas import parse_parquet
 from support import decoder_bombs, foreign_files, hostile_files
 from support.data_files import batch_of, bits, form_of, listed
 
+# A field of ColumnMetaData.
+DICTIONARY_PAGE = 11
+
 
 @pytest.fixture
 def copier(gateway):
@@ -683,6 +686,21 @@ def test_columns_in_another_order_are_found_though_their_names_have_dots(gateway
     footers.change(tmp_path / "u" / "a", reverse_columns)
     ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
     assert "in their order" in reason
+
+
+def test_a_column_with_two_beginnings_is_unreadable(gateway, tmp_path):
+    """parquet-mr begins at the first of data and dictionary, other readers at the dictionary: each may find other values."""
+    (tmp_path / "u").mkdir()
+    path = tmp_path / "u" / "a"
+    pq.write_table(pa.table({"x": [1, 2, 3], "y": [4, 5, 6]}), path)
+
+    def begin_behind_the_data(footer):
+        one, other = footers.chunks(footer)
+        one[DICTIONARY_PAGE] = other[DICTIONARY_PAGE]
+
+    footers.change(path, begin_behind_the_data)
+    ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    assert "dictionary behind its data" in reason
 
 
 @pytest.mark.parametrize("head", [b"\x05\x82\x80\x80\x80\x80\x01", b"\x05\xff\xff\x07"], ids=["above 32 bits", "above 16 bits"])

@@ -22,7 +22,7 @@ public class ColumnChunks {
 
   /**
    * One claim for every reader: some believe the rows of the file, others those of its row groups or the values; some find columns by
-   * their places, others by their paths.
+   * their places, others by their paths; some begin a column at its dictionary, others at whichever page is first.
    */
   public static void requireConsistent(ParquetMetadata metadata, long rows) {
     // Not by their names with dots: `a.b` may be a column, or one in the struct `a`.
@@ -43,6 +43,9 @@ public class ColumnChunks {
     for (ColumnChunkMetaData each : block.getColumns()) {
       ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
       found.add(chunk.getPath());
+      // Arrow counts no pages of a row group without rows, only the dictionary that it wrote.
+      boolean isBehind = chunk.getValueCount() > 0 && chunk.getDictionaryPageOffset() > chunk.getFirstDataPageOffset();
+      if (isBehind) throw new IllegalStateException("a column has its dictionary behind its data");
       if (block.getRowCount() == 0 && chunk.getValueCount() != 0) throw new IllegalStateException("a row group without rows has values");
     }
     boolean isEmpty = block.getRowCount() == 0 && found.isEmpty();
