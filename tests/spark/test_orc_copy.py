@@ -135,6 +135,26 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
             assert spark.read.orc(f"file:{output_of(source)}").where(condition).count() == 10, condition
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("\uff21", "\U0001f600"), ("a\uff21", "a\U0001f600"), ("x", "y" * 1021 + "\uffff" * 20)],
+    ids=["bounds", "inside bounds", "cut bounds"],
+)
+def test_filters_find_texts_whose_order_in_java_is_not_that_of_their_bytes(spark, copier, tmp_path, one, other):
+    """ORC's writers order texts by their UTF-8, its Java reader by its UTF-16, where U+1F600 (an emoji) comes before U+FF21 (a wide A)."""
+    source = tmp_path / "u"
+    source.mkdir()
+    texts = [*[one] * 5, *[other] * 5, one[:-1], "zz"]
+    for number, some in enumerate((texts[:5], texts[5:10], texts[10:])):
+        po.write_table(pa.table({"x": some}), source / f"{number}.orc")
+    copy_and_prove(copier, source)
+    for text in (one, other):
+        by_bytes = [(each.encode() > text.encode()) - (each.encode() < text.encode()) for each in texts]
+        for sign, wanted in (("=", (0,)), (">=", (0, 1)), ("<=", (-1, 0))):
+            found = spark.read.orc(f"file:{output_of(source)}").where(f"x {sign} '{text}'").count()
+            assert found == sum(order in wanted for order in by_bytes), (text[:5], sign)
+
+
 def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, tmp_path):
     """Arrow reads it, and would find NULL in a copy."""
     for name, number in (("sound", 2**127 - 1), ("lost", -(2**127))):

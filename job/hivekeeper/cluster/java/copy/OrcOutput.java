@@ -45,10 +45,10 @@ class OrcOutput extends PhysicalFsWriter {
     if (statistics.hasDoubleStatistics()) includeBothZeros(statistics.getDoubleStatisticsBuilder());
     if (!statistics.hasStringStatistics()) return;
     OrcProto.StringStatistics bounds = statistics.getStringStatistics();
-    // Bytes that are not UTF-8 become this character in the library's bounds, which then are wrong.
     boolean low = isExact(bounds.getMinimum()) && isExact(bounds.getLowerBound());
     boolean high = isExact(bounds.getMaximum()) && isExact(bounds.getUpperBound());
-    if (!low || !high) statistics.clearStringStatistics();
+    boolean isOrdered = isOrderedLow(bounds.getMinimum() + bounds.getLowerBound()) && isOrderedHigh(bounds.getMaximum() + bounds.getUpperBound());
+    if (!low || !high || !isOrdered) statistics.clearStringStatistics();
   }
 
   /** The library's bounds have the zero that came first, and its readers take 0.0 for more than -0.0; SQL takes them for equal. */
@@ -74,8 +74,28 @@ class OrcOutput extends PhysicalFsWriter {
     BloomFilterIO.serialize(bits, filter);
   }
 
+  /** Bytes that are not UTF-8 become this character in the library's bounds, which then are wrong. */
   private static boolean isExact(String bound) {
     return bound.indexOf('\ufffd') < 0;
+  }
+
+  /**
+   * The library's writer orders texts by their bytes in UTF-8, its reader by their chars in UTF-16, where those above U+FFFF, as pairs of
+   * surrogates, come before U+E000. Both have the texts behind a bound in one order if it has no char at which they differ: for a lower one
+   * these are the chars from U+E000 on, before which a pair may come; for an upper one the pairs, behind which such a char may come.
+   */
+  private static boolean isOrderedLow(String bound) {
+    for (int i = 0; i < bound.length(); i++) {
+      if (bound.charAt(i) > Character.MAX_SURROGATE) return false;
+    }
+    return true;
+  }
+
+  private static boolean isOrderedHigh(String bound) {
+    for (int i = 0; i < bound.length(); i++) {
+      if (Character.isSurrogate(bound.charAt(i))) return false;
+    }
+    return true;
   }
 
   public void finalizeStripe(OrcProto.StripeFooter.Builder footer, OrcProto.StripeInformation.Builder entry) throws IOException {
