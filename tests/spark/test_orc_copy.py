@@ -135,6 +135,28 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
             assert spark.read.orc(f"file:{output_of(source)}").where(condition).count() == 10, condition
 
 
+def texts_of(*values: bytes) -> pa.Array:
+    """Not all of them in UTF-8."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values).buffers())
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "rows"),
+    [
+        (lambda: texts_of(b"\xff\xfe", b"b", b"c"), "x >= 'b'", 3),
+        (lambda: texts_of(b"\xff\xfe", b"b", b"c"), "x = 'b'", 1),
+        (lambda: pa.array([float("nan"), 1.0, 2.0]), "x >= double(1)", 3),
+        (lambda: pa.array([1.0, float("nan"), 2.0]), "x = double('NaN')", 1),
+    ],
+    ids=["texts from one on", "a text", "numbers from one on", "a NaN"],
+)
+def test_filters_find_all_rows_of_a_column_whose_bounds_say_nothing(spark, copier, tmp_path, values, condition, rows):
+    """ORC 1.7, in Spark 3.3, takes a column without bounds for one of NULLs only."""
+    orc_files.write_arrow(tmp_path / "u", {"x": values()}, [0])
+    copy_and_prove(copier, tmp_path / "u")
+    assert spark.read.orc(f"file:{output_of(tmp_path / 'u')}").where(condition).count() == rows
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [("\uff21", "\U0001f600"), ("a\uff21", "a\U0001f600"), ("x", "y" * 1021 + "\uffff" * 20)],

@@ -41,18 +41,23 @@ class OrcOutput extends PhysicalFsWriter {
   private void correct(int column, OrcProto.ColumnStatistics.Builder statistics) {
     if (source.footer.getTypes(column).getKind() == OrcProto.Type.Kind.TIMESTAMP) zone.correct(statistics);
     // The library's bounds leave out what comes after a NaN at the start of a row group.
-    if (((OrcColumn) columns.get(column)).hasNaN) statistics.clearDoubleStatistics();
-    if (statistics.hasDoubleStatistics()) includeBothZeros(statistics.getDoubleStatisticsBuilder());
+    boolean hasNaN = ((OrcColumn) columns.get(column)).hasNaN;
+    if (statistics.hasDoubleStatistics()) correct(statistics.getDoubleStatisticsBuilder(), hasNaN);
     if (!statistics.hasStringStatistics()) return;
     OrcProto.StringStatistics bounds = statistics.getStringStatistics();
     boolean low = isExact(bounds.getMinimum()) && isExact(bounds.getLowerBound());
     boolean high = isExact(bounds.getMaximum()) && isExact(bounds.getUpperBound());
     boolean isOrdered = isOrderedLow(bounds.getMinimum() + bounds.getLowerBound()) && isOrderedHigh(bounds.getMaximum() + bounds.getUpperBound());
-    if (!low || !high || !isOrdered) statistics.clearStringStatistics();
+    // Not none at all: ORC 1.7 takes a column without bounds for one of NULLs only. It skips nothing if one is missing.
+    if (!low || !high || !isOrdered) statistics.getStringStatisticsBuilder().clear().setMinimum("").setSum(bounds.getSum());
   }
 
-  /** The library's bounds have the zero that came first, and its readers take 0.0 for more than -0.0; SQL takes them for equal. */
-  private static void includeBothZeros(OrcProto.DoubleStatistics.Builder bounds) {
+  /**
+   * The library's bounds have the zero that came first, and its readers take 0.0 for more than -0.0; SQL takes them for equal. Bounds that
+   * may lack a NaN include all numbers, and a sum that is NaN tells the library not to use them.
+   */
+  private static void correct(OrcProto.DoubleStatistics.Builder bounds, boolean hasNaN) {
+    if (hasNaN) bounds.setMinimum(Double.NEGATIVE_INFINITY).setMaximum(Double.POSITIVE_INFINITY).setSum(Double.NaN);
     if (bounds.hasMinimum() && bounds.getMinimum() == 0) bounds.setMinimum(-0.0);
     if (bounds.hasMaximum() && bounds.getMaximum() == 0) bounds.setMaximum(0.0);
   }
