@@ -23,9 +23,9 @@ def copier(gateway):
     return PhysicalCopy(gateway)
 
 
-def copy_with_blooms(copier: PhysicalCopy, columns: pa.Table, source: Path, blooms: Sequence[str]) -> Path:
+def copy_with_blooms(copier: PhysicalCopy, columns: pa.Table, source: Path, blooms: Sequence[str], **options: object) -> Path:
     source.mkdir()
-    pq.write_table(columns, source / "a", use_dictionary=False, compression="zstd")
+    pq.write_table(columns, source / "a", use_dictionary=False, compression="zstd", **options)
     target = source.parent / "out" / "a"
     (answer,) = copier.copy(f"file:{source.parent}/attempts", [CopyTask(f"file:{target}", listed(source), "zstd", blooms)])
     assert answer.failed == ""
@@ -49,6 +49,17 @@ def test_filters_find_zeros_of_either_sign(spark, copier, tmp_path, kind, zero):
         assert [spark.read.parquet(f"file:{place}").where(condition).count() for place in (tmp_path / "u", target)] == [1, 1]
 
 
+@pytest.mark.parametrize(("kind", "bits"), [(pa.float64(), 0xFFF8000000000001), (pa.float32(), 0xFFC00001)])
+def test_filters_find_a_nan_of_any_bits(spark, copier, tmp_path, kind, bits):
+    """Readers look for the canonical one."""
+    whole = pa.uint64() if kind == pa.float64() else pa.uint32()
+    numbers = pa.concat_arrays([pa.array([bits], whole).view(kind), pa.array(range(3, ROWS), kind)])
+    target = copy_with_blooms(copier, pa.table({"x": numbers}), tmp_path / "u", ["x"], write_statistics=False)
+    assert filtered(target) == ["x"]
+    condition = f"x = {'double' if kind == pa.float64() else 'float'}('NaN')"
+    assert [spark.read.parquet(f"file:{place}").where(condition).count() for place in (tmp_path / "u", target)] == [1, 1]
+
+
 def test_every_value_is_found_and_few_others(spark, copier, tmp_path):
     target = copy_with_blooms(copier, pa.table({"x": [str(row) for row in range(0, 3 * ROWS, 3)]}), tmp_path / "u", ["x"])
     assert filtered(target) == ["x"]
@@ -66,6 +77,12 @@ def test_a_boolean_has_no_filter(copier, tmp_path):
     """The library adds no boolean, so readers would find neither value in it."""
     numbers = pa.table({"b": [True, False] * (ROWS // 2), "x": pa.array(range(ROWS))})
     assert filtered(copy_with_blooms(copier, numbers, tmp_path / "u", ["b", "x"])) == ["x"]
+
+
+def test_a_boolean_has_no_filter_in_place_of_another_column(copier, tmp_path):
+    """The library cuts a name at its dots, so it takes `b.` for `b`."""
+    numbers = pa.table({"b": [True, False] * (ROWS // 2), "b.": pa.array(range(ROWS)), "x": pa.array(range(ROWS))})
+    assert filtered(copy_with_blooms(copier, numbers, tmp_path / "u", ["b.", "x"])) == ["x"]
 
 
 def test_many_filters_of_few_values_are_small(copier, tmp_path):

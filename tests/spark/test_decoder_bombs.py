@@ -23,9 +23,11 @@ from hivekeeper.plan.verify import Proof
 from hivekeeper.ports import RowsError
 from hivekeeper.reasons import Code
 from hivekeeper.steps.verify import ROWS, Prover
-from support import decoder_bombs, orc_bombs
+from support import decoder_bombs, hostile_files, orc_bombs
 from support.data_files import listed
 
+# As in the format's CompressionCodec.
+ZSTD = 6
 REFUSED = r" claims | takes \d+ bytes|does not fit into the file|has levels in the encoding|malformed|is not where it may be"
 
 
@@ -115,6 +117,19 @@ def test_the_length_that_a_footer_claims_for_all_values_is_not_allocated(rows, t
     assert rows.footers("parquet", {"u": listed(path.parent)})["u"].unreadable == ()
 
 
+def test_values_do_not_hold_the_pages_that_they_came_from(copier, tmp_path):
+    """Forty pages of 40 MiB, nearly all of which lies behind the values; what is kept of each are its lowest value and the highest."""
+    source = tmp_path / "u"
+    source.mkdir()
+    pages, rows = b"", 20_000
+    for number in range(40):
+        body = b"".join(struct.pack("<i", 8) + b"%08d" % value for value in (2 * number, 2 * number + 1)) + bytes(40 << 20)
+        pages += decoder_bombs.page(pa.compress(body, "zstd", asbytes=True), rows=rows, size=len(body))
+    (source / "a").write_bytes(decoder_bombs.file_of(pages, decoder_bombs.BYTE_ARRAY, codec=ZSTD, rows=40 * rows))
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 40 * rows)
+
+
 def test_a_list_of_many_pages_is_bounded(copier, tmp_path):
     source = tmp_path / "u"
     source.mkdir()
@@ -129,18 +144,46 @@ def test_columns_are_bounded(copier, tmp_path):
     assert re.search(r"20000 columns takes \d+ bytes of memory", answer.failed)
 
 
-def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path):
-    """Most of the file is a hole."""
+def test_columns_are_bounded_before_anything_is_made_for_each(copier, tmp_path):
+    """Also if there is no row group, or no stripe."""
+    names = [b"%d" % number for number in range(300_000)]
+    (tmp_path / "parquet").mkdir()
+    (tmp_path / "parquet" / "a").write_bytes(hostile_files.has_columns(names))
+    (tmp_path / "orc").mkdir()
+    hostile_files.write_orc_of_a_long_name(tmp_path / "orc" / "a", 1, len(names))
+    for format in ("parquet", "orc"):
+        (answer,) = copy_all(copier, [tmp_path / format], format)
+        assert re.search(r"30000\d columns takes \d+ bytes of memory", answer.failed), answer.failed
+
+
+@pytest.mark.parametrize(
+    ("is_whole", "says"),
+    [(True, r"a row group as it is stored takes \d+ bytes of memory"), (False, r"a page header claims \d+ in its field 3")],
+    ids=["the column says all of it", "the column says the header"],
+)
+def test_a_row_group_is_bounded_as_it_is_stored(copier, tmp_path, is_whole, says):
+    """Most of the file is a hole. The library reads a page to its end, also beyond its column."""
     source, size = tmp_path / "u", 600 << 20
     source.mkdir()
     head = decoder_bombs.page(b"", size=size, compressed=size)
-    whole = decoder_bombs.file_of(head, length=size + len(head))
+    whole = decoder_bombs.file_of(head, length=len(head) + (size if is_whole else 0))
     with open(source / "a", "wb") as file:
         file.write(whole[: 4 + len(head)])
         file.seek(size, os.SEEK_CUR)
         file.write(whole[4 + len(head) :])
     (answer,) = copy_all(copier, [source])
-    assert re.search(r"a row group as it is stored takes \d+ bytes of memory", answer.failed)
+    assert re.search(says, answer.failed)
+
+
+def test_a_column_may_leave_out_the_header_of_its_dictionary(copier, tmp_path):
+    """parquet-mr before 1.3 did not count it (IMPALA-694)."""
+    source = tmp_path / "u"
+    source.mkdir()
+    places = b"\x02" + decoder_bombs.EIGHT + b"\x24" + bytes(50)
+    pages = decoder_bombs.dictionary(decoder_bombs.NUMBERS, 3) + decoder_bombs.page(places, decoder_bombs.DICTIONARY)
+    (source / "a").write_bytes(decoder_bombs.file_of(pages, length=len(pages) - 20))
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 3)
 
 
 def test_a_length_in_a_page_of_several_buffers_is_not_allocated(spark, copier, tmp_path):
@@ -174,6 +217,26 @@ def test_an_output_is_not_written_beyond_what_its_sources_may_become(copier, tmp
     source = write_pages(tmp_path / "long", {"a": values}, use_dictionary=True, dictionary_pagesize_limit=1 << 30)
     (answer,) = copier.copy(f"file:{tmp_path}/attempts", [CopyTask(f"file:{tmp_path}/out/a", listed(source), "none")])
     assert re.search(r"copy would become more than \d+", answer.failed)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda count: pa.array(hostile_files.names_of_one_hash(count)),
+        lambda count: pa.array(hostile_files.numbers_of_one_place(count), pa.int64()),
+    ],
+    ids=["texts", "numbers"],
+)
+def test_values_of_one_hash_are_not_compared_with_one_another(copier, tmp_path, values):
+    """A hundred thousand texts, in a file of 60 KB, took three minutes. After a first page of one value there is a dictionary."""
+    chosen = values(300_000)
+    source = write_pages(tmp_path / "u", {"a": pa.concat_arrays([chosen.slice(0, 1)] * 25_000 + [chosen])})
+    started = time.monotonic()
+    (answer,) = copy_all(copier, [source])
+    assert (answer.failed, answer.digest.rows) == ("", 325_000)
+    assert time.monotonic() - started < 60
+    assert pq.read_metadata(tmp_path / "out" / "u" / "a").row_group(0).column(0).has_dictionary_page
+    assert pq.read_table(tmp_path / "out" / "u" / "a").equals(pq.read_table(source / "a"))
 
 
 @pytest.mark.thorough

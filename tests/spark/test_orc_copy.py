@@ -10,7 +10,7 @@ import pyarrow.orc as po
 import pytest
 
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
-from support import hostile_files, orc_files
+from support import hostile_files, orc_bombs, orc_files
 from support.data_files import listed
 from support.foreign_files import ODD_NAN
 
@@ -133,6 +133,107 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
         for sign in ("=", ">=", "<="):
             condition = f"x {sign} {'double' if kind == pa.float64() else 'float'}('{literal}')"
             assert spark.read.orc(f"file:{output_of(source)}").where(condition).count() == 10, condition
+
+
+def texts_of(*values: bytes) -> pa.Array:
+    """Not all of them in UTF-8."""
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values).buffers())
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "rows"),
+    [
+        (lambda: texts_of(b"\xff\xfe", b"b", b"c"), "x >= 'b'", 3),
+        (lambda: texts_of(b"\xff\xfe", b"b", b"c"), "x = 'b'", 1),
+        (lambda: pa.array([float("nan"), 1.0, 2.0]), "x >= double(1)", 3),
+        (lambda: pa.array([1.0, float("nan"), 2.0]), "x = double('NaN')", 1),
+    ],
+    ids=["texts from one on", "a text", "numbers from one on", "a NaN"],
+)
+def test_filters_find_all_rows_of_a_column_whose_bounds_say_nothing(spark, copier, tmp_path, values, condition, rows):
+    """ORC 1.7, in Spark 3.3, takes a column without bounds for one of NULLs only."""
+    orc_files.write_arrow(tmp_path / "u", {"x": values()}, [0])
+    copy_and_prove(copier, tmp_path / "u")
+    assert spark.read.orc(f"file:{output_of(tmp_path / 'u')}").where(condition).count() == rows
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("\uff21", "\U0001f600"), ("a\uff21", "a\U0001f600"), ("x", "y" * 1021 + "\uffff" * 20)],
+    ids=["bounds", "inside bounds", "cut bounds"],
+)
+def test_filters_find_texts_whose_order_in_java_is_not_that_of_their_bytes(spark, copier, tmp_path, one, other):
+    """ORC's writers order texts by their UTF-8, its Java reader by its UTF-16, where U+1F600 (an emoji) comes before U+FF21 (a wide A)."""
+    source = tmp_path / "u"
+    source.mkdir()
+    texts = [*[one] * 5, *[other] * 5, one[:-1], "zz"]
+    for number, some in enumerate((texts[:5], texts[5:10], texts[10:])):
+        po.write_table(pa.table({"x": some}), source / f"{number}.orc")
+    copy_and_prove(copier, source)
+    for text in (one, other):
+        by_bytes = [(each.encode() > text.encode()) - (each.encode() < text.encode()) for each in texts]
+        for sign, wanted in (("=", (0,)), (">=", (0, 1)), ("<=", (-1, 0))):
+            found = spark.read.orc(f"file:{output_of(source)}").where(f"x {sign} '{text}'").count()
+            assert found == sum(order in wanted for order in by_bytes), (text[:5], sign)
+
+
+def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, tmp_path):
+    """Arrow reads it, and would find NULL in a copy."""
+    for name, number in (("sound", 2**127 - 1), ("lost", -(2**127))):
+        values = pa.py_buffer(b"".join(value.to_bytes(16, "little", signed=True) for value in (7, number, 0)))
+        nulls = pa.py_buffer(b"\x03")
+        column = pa.Array.from_buffers(pa.decimal128(38, 0), 3, [nulls, values])
+        orc_files.write_arrow(tmp_path / name, {"a": column}, [0])
+    sound, lost = copy_all(copier, [tmp_path / "sound", tmp_path / "lost"])
+    assert (sound.failed, sound.digest.rows) == ("", 3)
+    assert "a decimal that the ORC library takes for NULL" in lost.failed
+
+
+# Kinds of columns, as in orc_proto.proto.
+SHORT, INT, DATE = 2, 3, 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits", "one"),
+    [(SHORT, 16, "1S"), (INT, 32, "1"), (DATE, 32, "date('1970-01-02')")],
+    ids=["smallint", "int", "date"],
+)
+def test_a_number_of_more_bits_than_its_type_has_is_not_copied(spark, copier, tmp_path, kind, bits, one):
+    """Spark's and other readers cut it, so they find 1 in a source without bounds, and nothing by the bounds of a copy."""
+    for name, number in (("wide", 2**bits + 1), ("lowest", -(2 ** (bits - 1)))):
+        (tmp_path / name).mkdir()
+        run = b"\x00\x00" + hostile_files.zigzag(number)
+        (tmp_path / name / "a").write_bytes(orc_bombs.file_of(kind, {orc_bombs.DATA: run}))
+    assert spark.read.orc(f"file:{tmp_path}/wide").where(f"id = {one}").count() == 3
+    wide, lowest = copy_all(copier, [tmp_path / "wide", tmp_path / "lowest"])
+    assert "which is none of the type" in wide.failed
+    assert (lowest.failed, lowest.digest.rows) == ("", 3)
+
+
+def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:
+    """The stripes of these files in one, as they are."""
+    paths = spark._jvm.java.util.ArrayList()
+    for part in parts:
+        paths.add(spark._jvm.org.apache.hadoop.fs.Path(f"file:{part}"))
+    orc = spark._jvm.org.apache.orc.OrcFile
+    options = orc.writerOptions(spark._jsc.hadoopConfiguration())
+    assert len(orc.mergeFiles(spark._jvm.org.apache.hadoop.fs.Path(f"file:{target}"), options, paths)) == len(parts)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_bloom_filters_find_zeros_of_either_sign(spark, copier, tmp_path, kind):
+    """Hive's CONCATENATE puts stripes into one file as they are, so a zero may lie in one that had no filter."""
+    source = tmp_path / "u"
+    source.mkdir()
+    others = [float(number) for number in range(1, 1000)] + [-5.0]
+    po.write_table(pa.table({"x": pa.array(others, kind)}), str(tmp_path / "0.orc"), bloom_filter_columns=[1], compression="zlib")
+    po.write_table(pa.table({"x": pa.array([-0.0, *others], kind)}), str(tmp_path / "1.orc"), compression="zlib")
+    concatenate(spark, source / "a", [tmp_path / "0.orc", tmp_path / "1.orc"])
+    copy_and_prove(copier, source)
+    for literal in ("0", "-0.0"):
+        condition = f"x = {'double' if kind == pa.float64() else 'float'}('{literal}')"
+        found = [spark.read.orc(f"file:{place}").where(condition).count() for place in (source, output_of(source))]
+        assert found == [1, 1], condition
 
 
 def test_files_that_mean_different_things_are_not_merged(gateway, copier, tmp_path):

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyarrow import dataset
 
 from foreign import footers, thrift
 from hivekeeper.cluster import physical_copy
@@ -28,6 +29,9 @@ from hivekeeper.model import Digest
 from hivekeeper.schemas import parse_parquet
 from support import decoder_bombs, foreign_files, hostile_files
 from support.data_files import batch_of, bits, form_of, listed
+
+# A field of ColumnMetaData.
+DICTIONARY_PAGE = 11
 
 
 @pytest.fixture
@@ -564,6 +568,25 @@ def test_filters_find_zeros_of_either_sign_in_a_copy(spark, copier, tmp_path, ki
         assert found == [150, 150], condition
 
 
+def annotate(**fields):
+    def change_column(footer):
+        list(footers.elements(footer))[1].update({getattr(footers, name): value for name, value in fields.items()})
+
+    return change_column
+
+
+def test_a_column_whose_annotations_order_it_differently_has_no_bounds(copier, tmp_path):
+    """parquet-mr believes the older one, which says that -1 is the largest number; Arrow the newer one, by which it is the smallest."""
+    numbers = pa.table({"x": pa.array([-1, 1, 5, 7], pa.int32())})
+    foreign_files.write_two(tmp_path / "u", numbers, write_statistics=False, store_schema=False)
+    signed = {10: (thrift.STRUCT, {1: (thrift.BYTE, 32), 2: (thrift.TRUE, True)})}
+    for path in (tmp_path / "u").iterdir():
+        footers.change(path, annotate(CONVERTED=(thrift.I32, 13), LOGICAL=(thrift.STRUCT, signed)))
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    for place in (tmp_path / "u", output_of(tmp_path / "u")):
+        assert dataset.dataset(place, format="parquet").count_rows(filter=dataset.field("x") == -1) == 2
+
+
 def test_half_floats_have_no_bounds(copier, tmp_path):
     """The library's would be NaN, which the format forbids, or have one zero only."""
     foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array([float("nan"), 1, -0.0], pa.float32()).cast(pa.float16())}))
@@ -575,6 +598,16 @@ def test_half_floats_have_no_bounds(copier, tmp_path):
     assert not pq.read_metadata(output_of(tmp_path / "u")).row_group(0).column(0).has_column_index
 
 
+@pytest.mark.parametrize(("converted", "values"), [(15, [257, 3, 5, 7]), (16, [3, 5, 1 - 2**16, 7]), (11, [3, -255, 5, 7])])
+def test_a_number_of_more_bits_than_its_annotation_says_is_not_copied(copier, tmp_path, converted, values):
+    """Spark's and other readers cut it to these bits, so they find 1 in a source without bounds, and nothing by the bounds of a copy."""
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": pa.array(values, pa.int32())}), write_statistics=False, store_schema=False)
+    for path in (tmp_path / "u").iterdir():
+        footers.change(path, annotate(CONVERTED=(thrift.I32, converted)))
+    assert "bits" in copy_one(copier, tmp_path / "u").failed
+    assert copier.digest([listed(tmp_path / "u")])[0].failed == ""
+
+
 def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
     """A flip of the highest bit outlives a multiplication by an odd number."""
     other = struct.unpack("<d", struct.pack("<Q", struct.unpack("<Q", struct.pack("<d", 3.25))[0] ^ (1 << 63 | 1 << 31)))[0]
@@ -582,6 +615,22 @@ def test_related_changes_of_two_values_do_not_cancel_out(copier, tmp_path):
         foreign_files.write_two(tmp_path / name, pa.table({"x": [values[0]], "y": [values[1]]}))
     one, another = copier.digest([listed(tmp_path / name) for name in ("one", "other")])
     assert one.digest != another.digest
+
+
+@pytest.mark.parametrize("values", [2, 200, 3000])
+def test_dictionaries_of_every_type_hold_all_values(copier, tmp_path, values):
+    """Each value comes often, so that a dictionary takes less than the values."""
+    places = [row * row % values for row in range(20 * values)]
+    columns = {name: array.take(pa.array([place % len(array) for place in places])) for name, array in foreign_files.columns().items()}
+    columns["n"] = pa.array(places)
+    columns["s"] = pa.array([f"{place}" for place in places])
+    columns["at"] = pa.array(places).cast(pa.timestamp("ns"))
+    foreign_files.write_two(tmp_path / "u", pa.table(columns), row_group_size=1 << 20, use_deprecated_int96_timestamps=True)
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert_copied(tmp_path / "u")
+    written = pq.read_metadata(output_of(tmp_path / "u")).row_group(0)
+    found = {written.column(number).path_in_schema for number in range(written.num_columns) if written.column(number).has_dictionary_page}
+    assert {"i32", "u64", "f32", "text", "n", "s", "at"} - found == set()
 
 
 def test_long_values_in_dictionaries_stay_in_dictionaries(copier, tmp_path):
@@ -627,6 +676,31 @@ def test_a_footer_that_readers_would_understand_differently_is_unreadable(gatewa
     found = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"]
     assert found.groups == ()
     assert says in found.unreadable[0][1]
+
+
+def test_columns_in_another_order_are_found_though_their_names_have_dots(gateway, tmp_path):
+    """Some readers find a column by its path, others by its place: each kind would take the other column's values."""
+    (tmp_path / "u").mkdir()
+    pq.write_table(pa.table({"a.b": [1, 2, 3], "a": [{"b": 4}] * 3}), tmp_path / "u" / "a")
+    assert SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable == ()
+    footers.change(tmp_path / "u" / "a", reverse_columns)
+    ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    assert "in their order" in reason
+
+
+def test_a_column_with_two_beginnings_is_unreadable(gateway, tmp_path):
+    """parquet-mr begins at the first of data and dictionary, other readers at the dictionary: each may find other values."""
+    (tmp_path / "u").mkdir()
+    path = tmp_path / "u" / "a"
+    pq.write_table(pa.table({"x": [1, 2, 3], "y": [4, 5, 6]}), path)
+
+    def begin_behind_the_data(footer):
+        one, other = footers.chunks(footer)
+        one[DICTIONARY_PAGE] = other[DICTIONARY_PAGE]
+
+    footers.change(path, begin_behind_the_data)
+    ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    assert "dictionary behind its data" in reason
 
 
 @pytest.mark.parametrize("head", [b"\x05\x82\x80\x80\x80\x80\x01", b"\x05\xff\xff\x07"], ids=["above 32 bits", "above 16 bits"])

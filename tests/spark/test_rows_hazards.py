@@ -307,6 +307,16 @@ def test_full_names_of_orc_columns_are_bounded(rows, tmp_path):
     assert time.monotonic() - started < 30
 
 
+def test_full_names_of_parquet_columns_are_bounded(rows, tmp_path):
+    """A file of 600 KB whose columns have names of two gigabytes together; its row groups would repeat them, but it has none."""
+    for name, characters, columns in (("sound", 100, 1000), ("long", 100_000, 20_000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_bytes(hostile_files.has_long_paths(characters, columns))
+    found = rows.footers("parquet", {name: listed(tmp_path / name) for name in ("sound", "long")})
+    assert [len(found[name].unreadable) for name in ("sound", "long")] == [0, 1]
+    assert "names of its columns have more than" in found["long"].unreadable[0][1]
+
+
 def test_a_page_that_claims_all_memory_fails_its_unit_and_nothing_else(rows, tmp_path):
     """Its footer is valid, so the job that reads it meets the page, in local mode in the driver's own process."""
     (tmp_path / "u").mkdir()

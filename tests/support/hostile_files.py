@@ -172,9 +172,30 @@ def has_columns(columns: Sequence[bytes]) -> bytes:
     return whole(b"", write_struct(fields))
 
 
+def has_long_paths(characters: int, columns: int) -> bytes:
+    """A file without rows, of one struct with a long name: the full name of each column in it is that long."""
+    leaves: List[List[Field]] = [[(1, I32, INT32), (3, I32, REQUIRED), (4, BINARY, b"c%d" % number)] for number in range(columns)]
+    group: List[Field] = [(3, I32, REQUIRED), (4, BINARY, b"x" * characters), (5, I32, columns)]
+    elements = [[(4, BINARY, b"spark_schema"), (5, I32, 1)], group, *leaves]
+    fields: List[Field] = [(1, I32, 1), (2, LIST, (STRUCT, len(elements), elements)), (3, I64, 0), (4, LIST, (STRUCT, 0, []))]
+    return whole(b"", write_struct(fields))
+
+
 def names_of_one_hash(count: int) -> List[bytes]:
     """Java's hash of "Aa" is that of "BB"."""
     return [b"".join(pair) for pair in itertools.islice(itertools.product((b"Aa", b"BB"), repeat=(count - 1).bit_length()), count)]
+
+
+def numbers_of_one_place(count: int) -> List[int]:
+    """Numbers of 64 bits that have one place in the tables of Parquet's writer: fastutil's `HashCommon.mix` makes them multiples of 2³²."""
+    found = []
+    for number in range(count):
+        mixed = number << 32
+        mixed ^= mixed >> 16 ^ mixed >> 32 ^ mixed >> 48
+        mixed ^= mixed >> 32
+        hashed = mixed * pow(0x9E3779B97F4A7C15, -1, 1 << 64) % (1 << 64)
+        found.append(hashed - (hashed >> 63 << 64))
+    return found
 
 
 # Defects that only a reader of all values meets.

@@ -22,11 +22,12 @@ public class ColumnChunks {
 
   /**
    * One claim for every reader: some believe the rows of the file, others those of its row groups or the values; some find columns by
-   * their places, others by their paths.
+   * their places, others by their paths; some begin a column at its dictionary, others at whichever page is first.
    */
   public static void requireConsistent(ParquetMetadata metadata, long rows) {
-    List<String> leaves = new ArrayList<String>();
-    for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) leaves.add(ColumnPath.get(path).toDotString());
+    // Not by their names with dots: `a.b` may be a column, or one in the struct `a`.
+    List<ColumnPath> leaves = new ArrayList<ColumnPath>();
+    for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) leaves.add(ColumnPath.get(path));
     long counted = 0;
     for (BlockMetaData each : metadata.getBlocks()) {
       BlockMetaData block = (BlockMetaData) each;
@@ -37,11 +38,14 @@ public class ColumnChunks {
     if (counted != rows) throw new IllegalStateException("its footer says " + rows + " rows, its row groups say " + counted);
   }
 
-  private static void requireLeaves(BlockMetaData block, List<String> leaves) {
-    List<String> found = new ArrayList<String>();
+  private static void requireLeaves(BlockMetaData block, List<ColumnPath> leaves) {
+    List<ColumnPath> found = new ArrayList<ColumnPath>();
     for (ColumnChunkMetaData each : block.getColumns()) {
       ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
-      found.add(chunk.getPath().toDotString());
+      found.add(chunk.getPath());
+      // Arrow counts no pages of a row group without rows, only the dictionary that it wrote.
+      boolean isBehind = chunk.getValueCount() > 0 && chunk.getDictionaryPageOffset() > chunk.getFirstDataPageOffset();
+      if (isBehind) throw new IllegalStateException("a column has its dictionary behind its data");
       if (block.getRowCount() == 0 && chunk.getValueCount() != 0) throw new IllegalStateException("a row group without rows has values");
     }
     boolean isEmpty = block.getRowCount() == 0 && found.isEmpty();

@@ -20,7 +20,7 @@ import org.apache.parquet.format.Util;
 
 /**
  * A footer that this Parquet library understands: annotations and column orders of a later format, at which it throws, are left out,
- * together with the bounds that they give an order to.
+ * together with the bounds that they give an order to; and the bounds of columns that have two orders.
  */
 public class DecodedFooter {
   private static final int FIELD_TYPE = 1;
@@ -112,11 +112,21 @@ public class DecodedFooter {
 
   /** Whether the values of this column have no known order. */
   private boolean leaveOutUnknownOrder(int column) {
-    boolean unknown = unknownTypes.containsKey(positions.get(column));
+    int position = ((Integer) positions.get(column)).intValue();
+    boolean unknown = unknownTypes.containsKey(position) || hasTwoOrders((SchemaElement) metadata.getSchema().get(position));
     if (!metadata.isSetColumn_orders() || metadata.getColumn_orders().size() <= column) return unknown;
     if (((ColumnOrder) metadata.getColumn_orders().get(column)).getSetField() != null) return unknown;
     metadata.getColumn_orders().set(column, ColumnOrder.TYPE_ORDER(new TypeDefinedOrder()));
     return true;
+  }
+
+  /** Whether the older and the newer annotation of a column order its values differently: some libraries believe the one, others the other. */
+  private static boolean hasTwoOrders(SchemaElement element) {
+    if (!element.isSetConverted_type() || !element.isSetLogicalType()) return false;
+    LogicalType type = element.getLogicalType();
+    String older = element.getConverted_type().name();
+    boolean isUnsigned = type.isSetINTEGER() && !type.getINTEGER().isIsSigned();
+    return older.startsWith("UINT_") != isUnsigned || older.equals("DECIMAL") != type.isSetDECIMAL() || older.equals("INTERVAL");
   }
 
   /** The paths of the leaves, in the order of the schema; their positions in it go into `positions`. */

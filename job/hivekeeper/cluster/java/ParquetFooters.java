@@ -65,7 +65,8 @@ class ParquetFooters {
       footer.settled = false;
       codecs.add("none");
       for (String[] path : metadata.getFileMetaData().getSchema().getPaths()) {
-        footer.columns.put(Footer.dotted(Arrays.asList(path)), new ColumnFacts());
+        // Each repeats the names of the structs around it; in row groups a footer has to do that itself.
+        footer.columns.put(footer.nameOf(Arrays.asList(path)), new ColumnFacts());
       }
     }
     footer.form.put("codec", Footer.joined(codecs));

@@ -1,6 +1,7 @@
 package hivekeeper.copy;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -16,12 +17,8 @@ import org.apache.arrow.flatbuf.MessageHeader;
 import org.apache.arrow.flatbuf.Schema;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.Dictionary;
-import org.apache.parquet.column.Encoding;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.column.values.ValuesWriter;
-import org.apache.parquet.column.values.dictionary.DictionaryValuesWriter;
-import org.apache.parquet.column.values.dictionary.IntList;
-import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
@@ -39,11 +36,11 @@ class Categories {
   private static final long MOST_COUNTED = 1L << 16;
 
   private final Set<ColumnDescriptor> columns = new HashSet<ColumnDescriptor>();
-  private final Map<ColumnDescriptor, Writer> writers = new HashMap<ColumnDescriptor, Writer>();
+  private final Map<ColumnDescriptor, CopyDictionary> writers = new HashMap<ColumnDescriptor, CopyDictionary>();
   private final Map<ColumnDescriptor, Dictionary> current = new HashMap<ColumnDescriptor, Dictionary>();
-  /** How many categories have a number, and those of the row group. */
+  /** How many categories have a number, and those of the row group: a char for each byte, because Java finds texts of one hash by their order. */
   private final Map<ColumnDescriptor, Long> most = new HashMap<ColumnDescriptor, Long>();
-  private final Map<ColumnDescriptor, Set<Binary>> known = new HashMap<ColumnDescriptor, Set<Binary>>();
+  private final Map<ColumnDescriptor, Set<String>> known = new HashMap<ColumnDescriptor, Set<String>>();
   private int looks;
 
   Categories(MessageType schema, Map<String, String> keyValues) {
@@ -92,17 +89,17 @@ class Categories {
       ColumnDescriptor column = (ColumnDescriptor) each;
       long limit = ((Long) most.get(column)).longValue();
       if (limit > MOST_COUNTED) continue;
-      Set<Binary> all = new HashSet<Binary>((Set) known.get(column));
+      Set<String> all = new HashSet<String>((Set) known.get(column));
       addAll(pages.dictionary(column), all, limit);
       if (all.size() > limit) return false;
     }
     return true;
   }
 
-  private static void addAll(Dictionary dictionary, Set<Binary> all, long limit) {
+  private static void addAll(Dictionary dictionary, Set<String> all, long limit) {
     if (dictionary == null) return;
     for (int i = 0; i <= dictionary.getMaxId() && all.size() <= limit; i++) {
-      all.add(Binary.fromConstantByteArray(dictionary.decodeToBinary(i).getBytes()));
+      all.add(new String(dictionary.decodeToBinary(i).getBytes(), StandardCharsets.ISO_8859_1));
     }
   }
 
@@ -117,9 +114,10 @@ class Categories {
 
   /** For the column's next row group. */
   ValuesWriter newWriter(ColumnDescriptor column, ParquetProperties properties) {
-    Writer writer = new Writer(properties);
+    // Also if few rows have many categories.
+    CopyDictionary writer = new CopyDictionary(column, properties, true);
     writers.put(column, writer);
-    known.put(column, new HashSet<Binary>());
+    known.put(column, new HashSet<String>());
     begin(column, (Dictionary) current.get(column));
     return writer;
   }
@@ -132,28 +130,9 @@ class Categories {
   private void begin(ColumnDescriptor column, Dictionary dictionary) {
     current.put(column, dictionary);
     if (dictionary == null) return;
-    ((Writer) writers.get(column)).begin(dictionary);
+    CopyDictionary writer = (CopyDictionary) writers.get(column);
+    for (int i = 0; i <= dictionary.getMaxId() && !writer.shouldFallBack(); i++) writer.add(dictionary.decodeToBinary(i));
     long limit = ((Long) most.get(column)).longValue();
     if (limit <= MOST_COUNTED) addAll(dictionary, (Set) known.get(column), limit);
-  }
-
-  private static class Writer extends DictionaryValuesWriter.PlainBinaryDictionaryValuesWriter {
-    private static final Encoding ENCODING = Encoding.PLAIN_DICTIONARY;
-
-    Writer(ParquetProperties properties) {
-      super(properties.getDictionaryPageSizeThreshold(), ENCODING, ENCODING, properties.getAllocator());
-    }
-
-    void begin(Dictionary dictionary) {
-      IntList values = encodedValues;
-      encodedValues = new IntList();
-      for (int i = 0; i <= dictionary.getMaxId() && !shouldFallBack(); i++) writeBytes(dictionary.decodeToBinary(i));
-      encodedValues = values;
-    }
-
-    /** Also if few rows have many categories. */
-    public boolean isCompressionSatisfying(long rawSize, long encodedSize) {
-      return true;
-    }
   }
 }

@@ -9,6 +9,8 @@ import org.apache.parquet.column.ColumnWriter;
 import org.apache.parquet.column.impl.ColumnReadStoreImpl;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.LogicalTypeAnnotation.IntLogicalTypeAnnotation;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 import org.apache.parquet.schema.Type;
 
@@ -26,6 +28,9 @@ class ColumnCopier {
   private final WorkLimit work;
   private final PrimitiveTypeName type;
   private final int whole;
+  /** How many of its bits no number needs, by the annotation. */
+  private final int spareBits;
+  private final boolean isUnsigned;
   // What a fold takes for an entry, by repetition and definition level; a level that the column cannot have is out of bounds.
   private final long[][] entries;
   private ColumnReader reader;
@@ -39,6 +44,10 @@ class ColumnCopier {
     this.work = work;
     type = column.getPrimitiveType().getPrimitiveTypeName();
     whole = column.getMaxDefinitionLevel();
+    LogicalTypeAnnotation annotation = column.getPrimitiveType().getLogicalTypeAnnotation();
+    IntLogicalTypeAnnotation number = annotation instanceof IntLogicalTypeAnnotation ? (IntLogicalTypeAnnotation) annotation : null;
+    spareBits = number == null || type != PrimitiveTypeName.INT32 ? 0 : Integer.SIZE - number.getBitWidth();
+    isUnsigned = number != null && !number.isSigned();
     long path = hash(Binary.fromConstantByteArray(String.join("\0", column.getPath()).getBytes("UTF-8")));
     int[] depths = depths(schema);
     entries = new long[column.getMaxRepetitionLevel() + 1][whole + 1];
@@ -116,6 +125,7 @@ class ColumnCopier {
     if (type == PrimitiveTypeName.INT32) {
       int value = reader.getInteger();
       if (claims != null) claims.check(value);
+      if (writer != null && spareBits > 0) requireNarrow(value);
       if (writer != null) writer.write(value, repetition, level);
       return value;
     }
@@ -133,11 +143,20 @@ class ColumnCopier {
       if (writer != null) writer.write(value, repetition, level);
       return value ? 1L : 0L;
     }
-    Binary value = reader.getBinary();
+    // As bytes that change, of which the library keeps a copy: a short value would hold the long page or dictionary that it lies in.
+    Binary value = asReused(reader.getBinary());
     bytes += value.length();
     if (claims != null) claims.check(value);
     if (writer != null) writer.write(value, repetition, level);
     return hash(value);
+  }
+
+  /** Many readers leave out the bits above those of the annotation, and would be told by bounds and dictionaries that there is no such value. */
+  private void requireNarrow(int value) throws IOException {
+    int kept = value << spareBits;
+    if ((isUnsigned ? kept >>> spareBits : kept >> spareBits) == value) return;
+    String bits = (Integer.SIZE - spareBits) + " bits";
+    throw new IOException("the column " + String.join(".", column.getPath()) + " has the number " + value + ", its annotation says " + bits);
   }
 
   private long copyDouble(ColumnWriter writer, int repetition, int level) throws IOException {
@@ -158,9 +177,14 @@ class ColumnCopier {
     return bits;
   }
 
-  private static long hash(Binary value) {
+  private static Binary asReused(Binary value) {
     ByteBuffer bytes = value.toByteBuffer();
     if (!bytes.hasArray()) bytes = ByteBuffer.wrap(value.getBytes());
+    return Binary.fromReusedByteArray(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
+  }
+
+  private static long hash(Binary value) {
+    ByteBuffer bytes = value.toByteBuffer();
     return RowDigest.hash(bytes.array(), bytes.arrayOffset() + bytes.position(), bytes.remaining());
   }
 }

@@ -3,13 +3,17 @@ package hivekeeper.copy;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter;
 import org.apache.parquet.column.values.bloomfilter.BloomFilter;
 import org.apache.parquet.column.values.bloomfilter.BloomFilterWriteStore;
 import org.apache.parquet.column.values.bloomfilter.BloomFilterWriter;
+import org.apache.parquet.hadoop.metadata.ColumnPath;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
@@ -34,12 +38,15 @@ class CopyBlooms implements BloomFilterWriteStore {
 
   /** `waitingBytes` is what a row group may take while it waits; a footer can claim a filter for each of ten thousand columns. */
   static void enable(ParquetProperties.Builder builder, MessageType schema, List<String> wanted, long waitingBytes) {
-    List<String> filtered = new ArrayList<String>(wanted);
-    // The library adds no boolean to a filter, and readers would find none in it.
+    Set<String> asked = new HashSet<String>(wanted);
+    List<String> filtered = new ArrayList<String>();
     for (ColumnDescriptor each : schema.getColumns()) {
       ColumnDescriptor column = (ColumnDescriptor) each;
+      String name = String.join(".", column.getPath());
+      // The library adds no boolean to a filter, and readers would find none in it. It cuts names at their dots, and takes `a.` for `a`.
       boolean isBoolean = column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BOOLEAN;
-      if (isBoolean) filtered.remove(String.join(".", column.getPath()));
+      boolean isTaken = Arrays.equals(ColumnPath.fromDotString(name).toArray(), column.getPath());
+      if (asked.contains(name) && isTaken && !isBoolean) filtered.add(name);
     }
     if (filtered.isEmpty()) return;
     long each = Math.max((long) LEAST_BYTES, Math.min(MOST_BYTES, waitingBytes / 8 / filtered.size()));
@@ -52,8 +59,8 @@ class CopyBlooms implements BloomFilterWriteStore {
     final PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
     return new BloomFilterWriter() {
       public void writeBloomFilter(BloomFilter filter) {
-        if (type == PrimitiveTypeName.DOUBLE) addBoth(filter, filter.hash((double) 0.0), filter.hash((double) -0.0));
-        if (type == PrimitiveTypeName.FLOAT) addBoth(filter, filter.hash((float) 0.0), filter.hash((float) -0.0));
+        if (type == PrimitiveTypeName.DOUBLE) addEqual(filter, filter.hash((double) 0.0), filter.hash((double) -0.0), filter.hash(Double.NaN));
+        if (type == PrimitiveTypeName.FLOAT) addEqual(filter, filter.hash((float) 0.0), filter.hash((float) -0.0), filter.hash(Float.NaN));
         writer.writeBloomFilter(new BlockSplitBloomFilter(folded(bitsOf(filter))));
       }
 
@@ -63,8 +70,9 @@ class CopyBlooms implements BloomFilterWriteStore {
 
   public void close() {}
 
-  /** Readers look for one zero; SQL takes them for equal. */
-  private static void addBoth(BloomFilter filter, long one, long other) {
+  /** Readers look for one zero and for the canonical NaN; SQL takes them for equal to the other zero, and to NaNs of any bits. */
+  private static void addEqual(BloomFilter filter, long one, long other, long nan) {
+    filter.insertHash(nan);
     if (!filter.findHash(one) && !filter.findHash(other)) return;
     filter.insertHash(one);
     filter.insertHash(other);

@@ -7,9 +7,8 @@ import org.apache.parquet.column.values.ValuesWriter;
 import org.apache.parquet.column.values.factory.DefaultValuesWriterFactory;
 import org.apache.parquet.column.values.factory.ValuesWriterFactory;
 import org.apache.parquet.column.values.fallback.FallbackValuesWriter;
-import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
-/** The library's own writers of values, except for floating-point numbers: some columns' NaNs have to be kept, and zeros to be found; and for categories. */
+/** The library's own writers of values, except for dictionaries, and where a NaN has to be kept as it is. */
 class CopyWriters implements ValuesWriterFactory {
   private final ValuesWriterFactory others = new DefaultValuesWriterFactory();
   private final Set<ColumnDescriptor> withOddNaN;
@@ -30,11 +29,8 @@ class CopyWriters implements ValuesWriterFactory {
     if (withOddNaN.contains(column)) return new NanPlainWriter(properties);
     ValuesWriter writer = others.newValuesWriter(column);
     if (!(writer instanceof FallbackValuesWriter)) return writer;
-    PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
     ValuesWriter plain = (ValuesWriter) ((FallbackValuesWriter) writer).fallBackWriter;
-    if (type == PrimitiveTypeName.DOUBLE) return FallbackValuesWriter.of(ZeroDictionaries.doubles(properties), plain);
-    if (type == PrimitiveTypeName.FLOAT) return FallbackValuesWriter.of(ZeroDictionaries.floats(properties), plain);
     if (categories.has(column)) return FallbackValuesWriter.of((ValuesWriter) categories.newWriter(column, properties), plain);
-    return writer;
+    return FallbackValuesWriter.of(new CopyDictionary(column, properties, false), plain);
   }
 }

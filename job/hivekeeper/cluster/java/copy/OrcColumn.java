@@ -35,9 +35,13 @@ class OrcColumn {
   /** Whether a NaN was met, and one that the library would write as another NaN. */
   boolean hasNaN;
   boolean hasOddNaN;
+  /** A value that readers do not agree on, "" if there is none. */
+  private String doubtful = "";
   private final WorkLimit work;
   private final String name;
   private final String kind;
+  /** Stored are numbers of any length. Readers cut those of the types below 64 bits, but bounds do not say so. */
+  private final int spareBits;
   private final long absent;
   private final OrcColumn[] children;
   private int[] places = new int[0];
@@ -51,6 +55,7 @@ class OrcColumn {
     this.name = name;
     OrcProto.Type declared = (OrcProto.Type) types.get(id);
     kind = declared.getKind().name();
+    spareBits = kind.equals("SHORT") ? Long.SIZE - Short.SIZE : kind.equals("INT") || kind.equals("DATE") ? Long.SIZE - Integer.SIZE : 0;
     byte[] path = name.getBytes("UTF-8");
     absent = RowDigest.hash(path, 0, path.length);
     int count = type.getChildren() == null ? 0 : type.getChildren().size();
@@ -87,6 +92,9 @@ class OrcColumn {
     for (int i = 0; i < count; i++) {
       int place = vector.isRepeating ? 0 : at[i];
       if (!vector.noNulls && vector.isNull[place]) {
+        // The library has set the others, also those of an earlier batch.
+        boolean isLost = vector instanceof DecimalColumnVector && !((DecimalColumnVector) vector).vector[place].isSet();
+        if (isLost) doubtful = "a decimal that the ORC library takes for NULL";
         hashes[rows[i]] = RowDigest.fold(hashes[rows[i]], absent, 0L);
       } else {
         places[found] = place;
@@ -126,6 +134,7 @@ class OrcColumn {
   private void foldLongs(LongColumnVector vector, long[] hashes) {
     for (int i = 0; i < found; i++) {
       long value = vector.vector[places[i]];
+      if (spareBits > 0 && value << spareBits >> spareBits != value) doubtful = "the number " + value + ", which is none of the type " + kind;
       if (range != null) range.add(value);
       add(hashes, i, value);
     }
@@ -224,6 +233,7 @@ class OrcColumn {
   }
 
   void requireWritable() throws IOException {
+    if (!doubtful.isEmpty()) throw new IOException("the column " + name.replace('\0', '.') + " has " + doubtful);
     if (hasOddNaN) throw new IOException("the column " + name.replace('\0', '.') + " has a NaN whose bits the ORC library does not write");
   }
 }

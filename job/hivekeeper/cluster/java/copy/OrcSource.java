@@ -27,8 +27,6 @@ import org.apache.orc.impl.OrcTail;
 class OrcSource {
   private static final int MOST_ROWS = 1024;
   private static final long BATCH_BYTES = 1L << 20;
-  /** What the readers and writers of a column hold besides. */
-  private static final int COLUMN_BYTES = 16 << 10;
 
   final String path;
   final OrcMeaning meaning;
@@ -92,13 +90,15 @@ class OrcSource {
   /** Fails if the largest stripe takes more memory than there is: as it is stored, its buffers, one for each stream, and its dictionaries. */
   void requireRoom(TaskMemory memory) {
     List<StripeInformation> stripes = reader.getStripes();
+    int columns = schema.getMaximumId() + 1;
+    // Also of a file without stripes.
+    memory.openPages(columns);
     boolean compressed = reader.getCompressionKind() != CompressionKind.NONE;
     for (int i = 0; i < stripes.size(); i++) {
       long stored = ((StripeInformation) stripes.get(i)).getDataLength();
       if (stored > memory.storedBytes) throw new ShareExceeded("a stripe as it is stored", stored, memory.storedBytes);
-      OpenPages open = new OpenPages(memory.pageBytes);
       OrcProto.StripeFooter footer = (OrcProto.StripeFooter) meaning.stripes.get(i);
-      open.take((long) COLUMN_BYTES * footer.getColumnsCount(), footer.getColumnsCount() + " columns");
+      OpenPages open = memory.openPages(Math.max(columns, footer.getColumnsCount()));
       for (int j = 0; j < footer.getStreamsCount(); j++) {
         OrcProto.Stream stream = footer.getStreams(j);
         boolean ofIndex = stream.getKind().name().startsWith("ROW_INDEX") || stream.getKind().name().startsWith("BLOOM_FILTER");

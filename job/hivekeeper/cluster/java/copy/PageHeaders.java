@@ -19,6 +19,8 @@ class PageHeaders {
   private static final int MOST_READ = 16 << 20;
   /** What the library keeps of a page besides its bytes and bounds. */
   private static final int PAGE_BYTES = 512;
+  /** What the size of a chunk may lack: parquet-mr before 1.3 did not count the header of a dictionary (IMPALA-694). Arrow allows as much. */
+  private static final int MOST_UNCOUNTED = 100;
   private static final int DATA_PAGE = 0;
   private static final int DATA_PAGE_V2 = 3;
   private static final int CHECKED_AT_ONCE = 64 << 10;
@@ -52,12 +54,13 @@ class PageHeaders {
   void walk(ColumnChunkMetaData chunk, OpenPages open) throws IOException {
     long at = chunk.getStartingPos();
     long values = 0;
-    // The chunk's own size may leave out a header (parquet-mr before 1.3); the library then reads on.
-    while (values < chunk.getValueCount() && at < length) {
+    // The library reads a page to its end, and thousands of columns could claim one long page behind theirs.
+    long end = Math.min(length, at + chunk.getTotalSize() + MOST_UNCOUNTED);
+    while (values < chunk.getValueCount() && at < end) {
       ThriftStruct header = read(at);
       open.take(PAGE_BYTES + header.length(), "the list of the pages of " + chunk.getPath().toDotString());
       at += header.length();
-      long size = inside(header, COMPRESSED_SIZE, length - at);
+      long size = inside(header, COMPRESSED_SIZE, Math.max(0L, end - at));
       values += values(header, size);
       if (header.integer(TYPE) == DATA_PAGE_V2) requireSound(header, chunk, at, size);
       at += size;

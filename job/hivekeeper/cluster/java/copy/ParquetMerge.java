@@ -106,6 +106,8 @@ class ParquetMerge extends FileMerge {
     first = source;
     schema = source.reader.getFooter().getFileMetaData().getSchema();
     List<ColumnDescriptor> found = schema.getColumns();
+    // Before anything is made for each: a file without rows may have a million.
+    memory.openPages(found.size());
     columns = new ColumnCopier[found.size()];
     for (int i = 0; i < columns.length; i++) columns[i] = new ColumnCopier((ColumnDescriptor) found.get(i), schema, work);
     if (output == null) return;

@@ -27,8 +27,6 @@ import org.apache.parquet.io.SeekableInputStream;
  */
 class ParquetSource {
   private static final int SMALL_BUFFER = 1 << 16;
-  /** What the reader and the writer of a column hold besides pages. */
-  private static final int COLUMN_BYTES = 16 << 10;
 
   final String path;
   final DecodedFooter footer;
@@ -79,7 +77,7 @@ class ParquetSource {
 
   /** The pages of the next row group, which is this one. What it takes to read them is looked at before. */
   SourcePages nextPages(BlockMetaData block, TaskMemory memory) throws IOException {
-    OpenPages open = new OpenPages(memory.pageBytes);
+    OpenPages open = memory.openPages(block.getColumns().size());
     long longest = 0;
     long stored = 0;
     SeekableInputStream in = content == null ? input.newStream() : null;
@@ -89,7 +87,6 @@ class ParquetSource {
         ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
         longest = Math.max(longest, chunk.getTotalUncompressedSize());
         stored += chunk.getTotalSize();
-        open.take(COLUMN_BYTES, block.getColumns().size() + " columns");
         headers.walk(chunk, open);
       }
     } finally {

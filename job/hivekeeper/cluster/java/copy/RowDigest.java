@@ -31,7 +31,7 @@ class RowDigest {
   }
 
   /** Without it, related changes of two values could cancel out: a flip of the highest bit outlives the multiplication. */
-  private static long spread(long value) {
+  static long spread(long value) {
     long mixed = (value ^ (value >>> 33)) * 0xff51afd7ed558ccdL;
     mixed = (mixed ^ (mixed >>> 33)) * 0xc4ceb9fe1a85ec53L;
     return mixed ^ (mixed >>> 33);
@@ -39,7 +39,11 @@ class RowDigest {
 
   /** What stands for a byte array in a fold. */
   static long hash(byte[] bytes, int offset, int count) {
-    return XXH64.hashUnsafeBytes(bytes, (long) (Platform.BYTE_ARRAY_OFFSET + offset), count, SEED);
+    return hash(bytes, offset, count, SEED);
+  }
+
+  static long hash(byte[] bytes, int offset, int count, long seed) {
+    return XXH64.hashUnsafeBytes(bytes, (long) (Platform.BYTE_ARRAY_OFFSET + offset), count, seed);
   }
 
   void add(long[] hashes, int count) {

@@ -5,6 +5,9 @@ package hivekeeper.copy;
  * for the files that it reads ahead, one for open pages, and two for the row groups that it reads and writes.
  */
 class TaskMemory {
+  /** What the reader and the writer of a column hold besides pages. */
+  private static final long COLUMN_BYTES = 16L << 10;
+
   /** Files up to this size are read whole, and those that are held at a time are not more than this together. */
   final long windowBytes;
   /** For the pages that are open at a time, one for each column, decompressed and with what their decoders make of them. */
@@ -25,6 +28,13 @@ class TaskMemory {
     storedBytes = 2L * share;
     waitingBytes = 2L * share;
     isAlone = running == 1;
+  }
+
+  /** For the pages of columns that are open together. Fails if the columns alone take more. */
+  OpenPages openPages(int columns) {
+    OpenPages open = new OpenPages(pageBytes);
+    open.take(COLUMN_BYTES * columns, columns + " columns");
+    return open;
   }
 
   /** The size of the row groups of an output: what was requested, if that fits. */

@@ -40,12 +40,12 @@ class WriterZone {
     return instant + zone.getOffset(instant);
   }
 
-  /** From statistics of values read in UTC make those of the wall clock. They are left out if the zone is not known. */
+  /** From statistics of values read in UTC make those of the wall clock, which lies within two days if the zone is not known. */
   void correct(OrcProto.ColumnStatistics.Builder statistics) {
     if (isUtc || !statistics.hasTimestampStatistics()) return;
     OrcProto.TimestampStatistics.Builder bounds = statistics.getTimestampStatisticsBuilder();
-    if (!isKnown || !bounds.hasMinimumUtc() || !bounds.hasMaximumUtc()) {
-      statistics.clearTimestampStatistics();
+    if (!isKnown) {
+      bounds.setMinimumUtc(bounds.getMinimumUtc() - 2 * DAY).setMaximumUtc(bounds.getMaximumUtc() + 2 * DAY);
       return;
     }
     bounds.setMinimumUtc(lowest(bounds.getMinimumUtc())).setMaximumUtc(highest(bounds.getMaximumUtc()));
