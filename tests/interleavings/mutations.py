@@ -78,8 +78,8 @@ MUTATIONS = {
     ),
     "taking the tail away": Mutation(
         JOINS,
-        'return self._take(self._in_live(self._join.tail), "tail")',
-        "return self.run.files.stat(self._in_live(self._join.tail)) is not None",
+        'or self._take(self._in_live(self._join.tail), "tail")',
+        "or self.run.files.stat(self._in_live(self._join.tail)) is not None",
         "joined: pause, recover",
         most=1,
     ),
