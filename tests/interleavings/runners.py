@@ -29,7 +29,7 @@ SETTINGS = Settings(min_quiet_ms=0, backup_table=False, hive_lock="off")
 # What makes a run write a checkpoint of the log, and remove entries that the one before marks as expired.
 SHORT_MEMORY = replace(SETTINGS, checkpoint_interval=1, log_retention_ms=0)
 # Files are joined instead of directories exchanged.
-JOINS = replace(SETTINGS, exchange=JOINED, fewest_joined=2, block_bytes=BLOCK_BYTES)
+JOINS = replace(SETTINGS, exchange=JOINED, fewest_joined=2, block_bytes=BLOCK_BYTES, read_by_llap=False)
 SELECTED = Selection(tables=(TABLE,))
 
 FILES_CHANGES = frozenset(

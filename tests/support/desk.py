@@ -29,7 +29,7 @@ class Desk:
     def __init__(self, world: World, table: str = "sales.events", **settings: Any) -> None:
         self.world = world
         self.table = table
-        self.settings = Settings(**{"min_quiet_ms": 0, **settings})
+        self.settings = Settings(**{"min_quiet_ms": 0, "read_by_llap": False, **settings})
         self.runs: List[str] = []
         self.asked: List[object] = []
         self.run_key = ""

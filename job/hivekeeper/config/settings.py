@@ -288,6 +288,14 @@ class Settings:
         "What a swap of a unit exchanges: its directory (directory), its small files by HDFS's concat (files), or what suits it (auto).",
         per_table=True,
     )
+    read_by_llap: bool = setting(
+        "read_by_llap",
+        FLAG,
+        "true",
+        "Whether LLAP daemons of Hive 4 may read the table. They can keep showing no rows of a file that they met while it was joined "
+        "(docs/swap.md, what caches keep), so its files are joined only with false.",
+        per_table=True,
+    )
     # No setting for operators: fewer sources let a reader slip through (docs/concat.md).
     fewest_joined: int = 10
 

@@ -101,6 +101,9 @@ def find_obstacle(format: Optional[str], mix: Mix, settings: Settings) -> Option
     if settings.discard == TRASH:
         what = "discard is trash, and the old rows, inside the new file, cannot go there"
         return impossible(what, f"set discard to delete, or {_INSTEAD}")
+    if settings.read_by_llap:
+        what = "LLAP of Hive 4 may read it, and could keep showing no rows of a file that was joined"
+        return impossible(what, f"see docs/swap.md, what caches keep; then set read_by_llap to false, or {_INSTEAD}")
     return few_to_join(settings) if mix.small_files < settings.fewest_joined else None
 
 

@@ -50,7 +50,7 @@ def judged_by(settings: Settings) -> str:
     """The settings that decide whether anything is to be done with a unit."""
     parts = (settings.block_bytes, f"{settings.ratio_threshold:g}", settings.compression, ",".join(settings.sort_columns))
     # Not for a directory's exchange: catalogues have texts without these.
-    more = () if settings.exchange == AT_ONCE else (settings.exchange, settings.discard)
+    more = () if settings.exchange == AT_ONCE else (settings.exchange, settings.discard, settings.read_by_llap)
     return "/".join(map(str, (*parts, *more)))
 
 

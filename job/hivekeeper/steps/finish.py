@@ -34,7 +34,7 @@ KEPT_STATES = ("retired", "recreated", "restoring")
 def finish_units(run: Run, units: Sequence[UnitResult], with_rows: bool = False) -> None:
     """Step 8 for units just handled: restore partitions that discovery dropped, then update sizes, and `with_rows` numbers of rows.
 
-    Other engines read the sizes and Impala's event processor waits for them; if the metastore does not answer
+    Other engines read the sizes; Impala loads no files for them (docs/swap.md, what caches keep). If the metastore does not answer
     now, it is a warning, because the data are right without them.
     """
     try:

@@ -116,6 +116,7 @@ FORBIDDEN = {
     "no blocks": Code.NOT_JOINABLE,
     "no blocks behind a mount": Code.NOT_JOINABLE,
     "a router": Code.NOT_JOINABLE,
+    "llap": Code.NOT_JOINABLE,
     "few of one form": Code.FEW_TO_JOIN,
 }
 
@@ -141,7 +142,10 @@ class Router(FakeFiles):
 def forbid(why, units=UNITS):
     """A desk's world and settings where joins are impossible in dt=1 at least."""
     world = a_world(units, storage=ORC) if why == "orc" else a_world(units)
-    space, settings = world.files.namespace, {"sorted": {"sort_columns": ("id",)}, "trash": {"discard": "trash"}}.get(why, {})
+    space, settings = (
+        world.files.namespace,
+        {"sorted": {"sort_columns": ("id",)}, "trash": {"discard": "trash"}, "llap": {"read_by_llap": True}}.get(why, {}),
+    )
     if why == "zone":
         for place in ("", *units):
             space.ties[live(place)] = Ties(zone="/warehouse")

@@ -13,6 +13,7 @@ from hivekeeper.plan.unchanged import judged_by
 from hivekeeper.reasons import Code, Reason
 from support.builders import MIB, ROOT
 
+OPEN = Settings(read_by_llap=False)
 CANNOT, FEW = exchange_choice.impossible("it is a test"), exchange_choice.few_to_join(Settings())
 TIE = Reason(Code.OWN_QUOTA, "it has a quota", "leave it out")
 LARGE, SMALL = True, False
@@ -64,6 +65,7 @@ def test_a_unit_that_can_be_exchanged_in_neither_way_says_why_in_both():
         (None, {}, "another format"),
         ("parquet", {"sort_columns": ("id",)}, "sort_columns"),
         ("parquet", {"discard": "trash"}, "discard is trash"),
+        ("parquet", {}, "LLAP of Hive 4"),
     ],
 )
 def test_formats_and_settings_that_forbid_a_join(format, more, words):
@@ -73,8 +75,8 @@ def test_formats_and_settings_that_forbid_a_join(format, more, words):
 
 
 def test_ten_small_files_can_be_joined_and_nine_are_too_few():
-    assert exchange_choice.find_obstacle("parquet", Mix(10, MIB, MIB), Settings()) is None
-    reason = exchange_choice.find_obstacle("parquet", Mix(9, MIB, MIB), Settings())
+    assert exchange_choice.find_obstacle("parquet", Mix(10, MIB, MIB), OPEN) is None
+    reason = exchange_choice.find_obstacle("parquet", Mix(9, MIB, MIB), OPEN)
     assert reason.code is Code.FEW_TO_JOIN
     assert "fewer than 10" in reason.what
 
@@ -132,12 +134,13 @@ def test_snapshots_are_looked_for_in_the_table_and_all_above():
 
 
 def test_metadata_choose_with_the_same_rules():
-    settings = Settings(exchange=AUTO)
+    settings = Settings(exchange=AUTO, read_by_llap=False)
     assert exchange_choice.judge("parquet", Mix(10, MIB, 3 * MIB), settings, SWAP) == Choice(JOINED, MOSTLY_WELL_SIZED)
     assert exchange_choice.judge("parquet", Mix(10, 2 * MIB, 3 * MIB), settings, SWAP) == Choice(AT_ONCE, MOSTLY_SMALL)
 
 
 def test_what_the_catalogue_knows_of_units_with_nothing_to_do_holds_only_for_the_same_exchange():
     told = [Settings(), Settings(exchange=JOINED), Settings(exchange=AUTO), Settings(exchange=AUTO, discard="trash")]
+    told.append(Settings(exchange=AUTO, read_by_llap=False))
     assert len({judged_by(settings) for settings in told}) == len(told)
     assert judged_by(Settings(discard="trash")) == judged_by(Settings())
