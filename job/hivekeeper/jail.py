@@ -380,6 +380,9 @@ class JailedRows:
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
         return self.inner.find_starts(format, file, offsets)
 
+    def ends_like_whole(self, format: str, file: FileInfo, length: int) -> bool:
+        return self.inner.ends_like_whole(format, file, length)
+
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         return self.inner.differences(format, one, other, limit)
 

@@ -495,6 +495,11 @@ class Rows(Protocol):
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
         """Those of the offsets at which one data file ends and another begins, by their first and last bytes. Raises RowsError."""
 
+    def ends_like_whole(self, format: str, file: FileInfo, length: int) -> bool:
+        """Whether the first `length` bytes of a listed file are a data file with the same footer, byte for byte, as the whole. Raises
+        RowsError.
+        """
+
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         """The rows that two sets of files do not share, counted with multiplicity, and up to `limit` examples of each side.
 

@@ -42,6 +42,14 @@ def test_a_file_with_an_end_without_rows_shows_none_and_with_its_own_again_all(r
     read = rows.footers("parquet", {one.name: [one] for one in listed(joined)} | {"copy": [file]}, by_identity=True)
     assert {name: of_file.groups[0].row_count for name, of_file in read.items()} == {"none": 0, "all": 3, "copy": 3}
     assert len({(of_file.groups[0].form.schema, of_file.groups[0].form.identity) for of_file in read.values()}) == 1
+    # As a cleanup does before it cuts.
+    one = {each.name: each for each in listed(joined)}
+    assert rows.ends_like_whole("parquet", one["all"], file.length)
+    assert not rows.ends_like_whole("parquet", one["all"], file.length + len(ends["empty"]))
+    assert not rows.ends_like_whole("parquet", one["none"], file.length)
+    for length in (0, 1, file.length - 1, file.length + 1):
+        with pytest.raises(RowsError):
+            rows.ends_like_whole("parquet", one["all"], length)
 
 
 def test_ends_are_never_written_over_a_file(rows, tmp_path):
@@ -60,6 +68,8 @@ def test_only_parquet_is_joined(rows, tmp_path):
         rows.write_ends("orc", file, f"file:{tmp_path}/empty", f"file:{tmp_path}/own")
     with pytest.raises(RowsError, match="orc"):
         rows.find_starts("orc", file, [1])
+    with pytest.raises(RowsError, match="orc"):
+        rows.ends_like_whole("orc", file, 1)
     with pytest.raises(RowsError, match="orc"):
         rows.write_restored("orc", file, 4, [5], f"file:{tmp_path}/restored")
     with pytest.raises(RowsError, match="orc"):

@@ -137,6 +137,11 @@ class SparkRows:
         with _rows_errors():
             return tuple(json.loads(self._ends.starts(file.path, json.dumps(list(offsets)))))
 
+    def ends_like_whole(self, format: str, file: FileInfo, length: int) -> bool:
+        _require_parquet(format)
+        with _rows_errors():
+            return bool(self._ends.endsLikeWhole(file.path, file.length, length))
+
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         with _rows_errors():
             return self.sql.differences(format, one, other, limit)

@@ -10,7 +10,7 @@ from typing import Optional, Tuple
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import NoPermission, NotPossible, SourceMissing, SourceReplaced
+from hivekeeper.ports import NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
@@ -58,11 +58,11 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
 
 
 def _shows_same_rows(run: Run, found: FileInfo, inside: Inside) -> bool:
-    """Whether the copy alone is a file of as many rows in the same form: what is cut is decided by records, and this is not."""
-    sets = {"whole": [found], "copy": [found._replace(length=inside.copy_bytes)]}
-    footers = run.cluster.rows.footers(eligibility.format_of(run.table.storage) or "", sets, by_identity=True)
-    shown = {key: [(group.form.identity, group.row_count) for group in read.groups] for key, read in footers.items()}
-    return bool(shown["whole"]) and shown["whole"] == shown["copy"] and not any(read.unreadable for read in footers.values())
+    """Whether the copy alone is a file of the same rows: where it ends is told by records, and this is not."""
+    try:
+        return run.cluster.rows.ends_like_whole(eligibility.format_of(run.table.storage) or "", found, inside.copy_bytes)
+    except RowsError:
+        return False
 
 
 def find_blocks(run: Run, found: FileInfo, inside: Inside) -> Optional[Tuple[Block, ...]]:

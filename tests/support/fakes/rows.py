@@ -169,6 +169,10 @@ class FakeRows:
         """Each block is a file."""
         return tuple(offsets)
 
+    def ends_like_whole(self, format: str, file: FileInfo, length: int) -> bool:  # noqa: ARG002
+        whole, first = self._read(file), self.files.part(file.path, 0, length)
+        return (first.form, first.rows) == (whole.form, whole.rows)
+
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:  # noqa: ARG002
         counts, counts_of_other = self._counts(one), self._counts(other)
         more, more_in_other = counts - counts_of_other, counts_of_other - counts
@@ -213,11 +217,8 @@ class FakeRows:
         return UnitFooters(tuple(_group(form, rows) for form, rows in groups.items()), tuple(unreadable))
 
     def _content(self, file: FileInfo) -> object:
-        """Of a file that lies in another one, or ended earlier, that part."""
         try:
-            found = self.files.stat(file.path) if file.file_id else None
-            is_part = file.begin or (found is not None and file.length < found.length)
-            return self.files.part(file.path, file.begin, file.length) if is_part else self.files.content(file.path)
+            return self.files.part(file.path, file.begin, file.length) if file.begin else self.files.content(file.path)
         except FilesError:
             return None
 

@@ -68,6 +68,18 @@ public class ConcatEnds {
     new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, all.over(), status.getReplication(), status.getBlockSize());
   }
 
+  /** Whether a file of this length would have the same footer without what lies behind the first bytes. */
+  public boolean endsLikeWhole(String text, long length, long first) throws IOException {
+    Path path = new Path(text);
+    FSDataInputStream in = path.getFileSystem(conf).open(path);
+    try {
+      byte[] whole = ParquetTail.footer(in, length);
+      return Arrays.equals(whole, ParquetTail.footer(in, 0L, first));
+    } finally {
+      in.close();
+    }
+  }
+
   private static byte[] both(byte[] first, byte[] second) {
     byte[] all = Arrays.copyOf(first, first.length + second.length);
     System.arraycopy(second, 0, all, first.length, second.length);
