@@ -14,6 +14,7 @@ from hivekeeper.plan import eligibility
 from hivekeeper.ports import MetastoreRefused, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
+from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.leftovers import find_staging, look_inside, without_empty_staging
 from hivekeeper.steps.run_directory import Run, read_clock, recent_time, require_lock
@@ -83,7 +84,11 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     checked = Checked({live: seen[live], **seen_above, **inside}, clock_ms, began_ms, seen[incoming].entries)
     writer = eligibility.find_writer(entries_above, inside, clock_ms, run.leftover_ms)
     gone = None if seen[live].exists else Reason(Code.DIRECTORY_GONE, "its directory is gone")
-    why = moved or gone or manifests.judge(unit.manifest, eligibility.without_empty_staging(seen[live].entries, inside)).why
+    entries = eligibility.without_empty_staging(seen[live].entries, inside)
+    if unit.join:
+        # A swap takes markers along, so it knows them; a join leaves them where they are.
+        entries = tuple(entry for entry in entries if entry.is_dir or entry.is_open or not manifests.is_marker(ManifestFile.of(entry)))
+    why = moved or gone or manifests.judge(unit.manifest, entries).why
     crowded = eligibility.too_many_hidden(eligibility.MOST_HIDDEN) if len(entries_above) > eligibility.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
     return replace(checked, why=why or crowded or busy)

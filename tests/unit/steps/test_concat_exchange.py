@@ -34,6 +34,23 @@ def test_small_files_become_one_and_the_others_stay(desk):
     assert desk.run_directories() == []
 
 
+def test_a_marker_of_a_job_that_is_done_is_no_writer_and_stays(desk):
+    """Spark leaves one in every table that it has written."""
+    marker = f"{desk.live('dt=1')}/_SUCCESS"
+    desk.world.mark_success(desk.live("dt=1"))
+    desk.world.files.namespace.advance(3_600_000)
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    assert outcomes(desk.verify())["dt=1"] == "verified"
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    assert desk.world.files.stat(marker) is not None
+    assert rows(desk) == ALL
+
+
+def test_a_hidden_file_that_somebody_writes_is_a_writer(desk):
+    at(desk, ["rename_exact", "/ready/u00002"], lambda: desk.world.files.writer.open(f"{desk.live('dt=1')}/.part-9.parquet.crc", length=0))
+    assert outcomes(desk.compact())["dt=1"] == "given-up"
+
+
 def test_a_run_that_stalls_after_the_new_file_has_appeared_takes_it_away(desk):
     desk.world.clock.slowness_ms = 60
     assert set(outcomes(desk.compact()).values()) == {"put-back"}
