@@ -37,6 +37,8 @@ def find_parts(
     more = len(planned) - len(pieces)
     if more > 0 and strange:
         pieces = _split(pieces, more, find_starts)
+    elif more == -len(strange):
+        pieces = _with_growth(pieces)
     is_clear = len(pieces) == len(planned)
     parts, begin = [], 0
     for nth, (known, of_piece) in enumerate(pieces):
@@ -67,6 +69,17 @@ def _find_pieces(blocks: Sequence[Block], planned: Sequence[Sequence[Block]]) ->
             pieces.append((None, (blocks[at],)))
         at += 1
     return pieces
+
+
+def _with_growth(pieces: List[_Piece]) -> List[_Piece]:
+    """All planned files are there: what lies behind one has been written to it since, and it is another one now."""
+    grown: List[_Piece] = []
+    for known, of_piece in pieces:
+        if known is None and grown:
+            grown[-1] = None, (*grown[-1][1], *of_piece)
+        else:
+            grown.append((known, of_piece))
+    return grown
 
 
 def _split(pieces: List[_Piece], more: int, find_starts: Callable[[Sequence[int]], Iterable[int]]) -> List[_Piece]:

@@ -57,11 +57,11 @@ def find_elsewhere(plan: RunPlan) -> Tuple[PlannedUnit, ...]:
     """Units whose directory recovery may change and does not follow from the partition's name.
 
     Only the metastore can say whether it is that partition's. The record of a `backup` is only read; a cleanup moves files to live only if
-    its plan says which files live holds, and cuts one of live that has old files inside.
+    its plan says which files live holds, and cuts one only where the log says that a run has joined it.
     """
     if plan.operation == BACKUP:
         return ()
-    acted_on = (unit for unit in plan.units if plan.operation != CLEANUP or unit.expected or unit.inside)
+    acted_on = (unit for unit in plan.units if plan.operation != CLEANUP or unit.expected)
     root = plan.table.location
     return tuple(unit for unit in acted_on if unit.live != (names.join(root, unit.name) if unit.name else root))
 

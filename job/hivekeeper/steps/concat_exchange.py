@@ -10,7 +10,7 @@ Deletes only copies of what is in live.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import FrozenSet, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
@@ -64,14 +64,29 @@ class ConcatExchange:
 
     def find_moved(self) -> Optional[Unit]:
         """Raises FilesUnavailable if live was moved and the metastore does not know that yet."""
-        if self._is_all_aside() or self._is_in(self.unit.live):
+        if self._is_all_aside() or self._is_in(self.unit.live) or not self._is_anywhere():
             return None
-        if ask(self.run, [self.unit]).changed:
-            return find_moved(self.run, self.unit, self._is_in)
-        if self._is_elsewhere():
+        moved = find_moved(self.run, self.unit, self._is_in)
+        if moved or self.run.files.stat(self.unit.live) is not None:
+            return moved
+        if not ask(self.run, [self.unit]).changed:
             what = "its directory was moved, and the metastore has the partition at its old place; set its location, or move it back"
             raise FilesUnavailable(f"{self.unit.live}: {what}")
-        return None
+        # Perhaps only since it was looked for: a directory is moved first.
+        return find_moved(self.run, self.unit, self._is_in)
+
+    def rescue(self) -> Tuple[ManifestFile, ...]:
+        if self._is_all_aside() or self._is_in(self.unit.live) or not self._is_anywhere():
+            return ()
+        outside = find_moved(self.run, self.unit, self._is_in, outside=True)
+        there = replace(self, unit=replace(self.unit, unit=outside)) if outside else None
+        return there.keep_departed() if there and there._is_wrong() else ()
+
+    def _is_anywhere(self) -> bool:
+        """Whether what the run had put into live still exists. Perhaps in a trash."""
+        waits = self.run.files.stat(names.join(self._ready, self._join.file)) is not None
+        known = self._put_back.directory_id or (self._made.tail_id if waits else self._made.file_id)
+        return self.run.files.is_anywhere(self.run.table.location, known)
 
     def _is_all_aside(self) -> bool:
         """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""
@@ -92,18 +107,9 @@ class ConcatExchange:
             return self._put_back.is_from(directory)
         return any(files.stat(names.join(directory, name)) is not None for name in (self._join.tail, self._join.beside) if name)
 
-    def _is_elsewhere(self) -> bool:
-        """Whether live is gone, but what the run had put there still exists. Perhaps in a trash."""
-        files = self.run.files
-        if files.stat(self.unit.live) is not None:
-            return False
-        waits = files.stat(names.join(self._ready, self._join.file)) is not None
-        known = self._put_back.directory_id or (self._made.tail_id if waits else self._made.file_id)
-        return files.is_anywhere(self.run.table.location, known)
-
     def _require_not_moved(self) -> None:
         """Raise FilesUnavailable if live was moved since it was looked for: the next recovery finds it."""
-        if self.run.files.stat(self.unit.live) is None and self.find_moved():
+        if self.find_moved():
             raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
 
     def check(self) -> Checked:
@@ -194,6 +200,7 @@ class ConcatExchange:
     def give_up(self) -> None:
         """Take out of live what has no rows there, the tail first."""
         if self.certificate is None or (not self._is_withdrawn() and self._has_sources()):
+            self._require_not_moved()
             return
         found, made = self.run.files.stat(self._in_live(self._join.file)), self._made
         if self._join.beside:

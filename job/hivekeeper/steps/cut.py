@@ -16,6 +16,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.places import ask, find_moved
 from hivekeeper.steps.run_directory import Run, require_lock
 
 NOT_TO_TRASH = Reason(
@@ -29,12 +30,12 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     if to_trash:
         return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     require_lock(run)
-    found = run.files.stat(names.join(unit.live, unit.inside.file))
-    if found is None and run.files.stat(unit.live) is None and run.files.is_anywhere(run.table.location, unit.inside.file_id):
+    found = _find(run, unit, unit.inside)
+    if found is None and _is_on_the_way(run, unit, unit.inside):
         what = f"{unit.live} is gone, but the file of it that has the old ones inside is somewhere: moved, or in a trash"
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, what))
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
-    if found is None or found.file_id != unit.inside.file_id or found.length == unit.inside.copy_bytes:
+    if found is None or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
     blocks = find_blocks(run, found, unit.inside)
     if blocks is None:
@@ -55,6 +56,26 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     except NoPermission as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.NO_PERMISSION, str(error)))
     return UnitResult(unit, Outcome.DISCARDED)
+
+
+def _find(run: Run, unit: PlannedUnit, inside: Inside) -> Optional[FileInfo]:
+    """The file that a run joined, in live, or in the partition that its directory is now."""
+
+    def look_in(place: str) -> Optional[FileInfo]:
+        found = run.files.stat(names.join(place, inside.file))
+        return found if found is not None and found.file_id == inside.file_id else None
+
+    found = look_in(unit.live)
+    if found is None and run.files.is_anywhere(run.table.location, inside.file_id):
+        moved = find_moved(run, unit, lambda place: look_in(place) is not None)
+        found = look_in(moved.live) if moved else None
+    return found
+
+
+def _is_on_the_way(run: Run, unit: PlannedUnit, inside: Inside) -> bool:
+    """Whether the unit's directory is gone, but not deleted, and the metastore does not know that."""
+    is_gone = run.files.stat(unit.live) is None
+    return is_gone and run.files.is_anywhere(run.table.location, inside.file_id) and not ask(run, [unit]).changed
 
 
 def _shows_same_rows(run: Run, found: FileInfo, inside: Inside) -> bool:

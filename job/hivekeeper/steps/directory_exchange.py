@@ -53,6 +53,9 @@ class DirectoryExchange:
         """What was on its way is not in live, so it cannot have gone along."""
         return None
 
+    def rescue(self) -> Tuple[ManifestFile, ...]:
+        return ()
+
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self.incoming)
 

@@ -60,6 +60,11 @@ class Means(Protocol):
     def find_moved(self) -> Optional[Unit]:
         """The partition whose directory live is now, if somebody has moved it together with what the exchange had put there."""
 
+    def rescue(self) -> Tuple[ManifestFile, ...]:
+        """If live was moved out of the table, where nothing may be changed: make a backup of the run of what only the exchange could show
+        again there; returns it.
+        """
+
     def check(self) -> Checked:
         """Step 4: check that everything is as planned, and list what will come in. Changes nothing."""
 
@@ -153,11 +158,18 @@ def settle(exchange: Exchange, cause: Reason, begun: bool = True) -> UnitResult:
     `cause` says why it was interrupted. `begun`: its files may have left live.
     """
     try:
-        moved = exchange.means.find_moved()
-        here = exchange.describe(replace(exchange.unit, unit=moved)) if moved else exchange
-        return _settle(here, cause, exchange.words.cancelled if begun else exchange.words.refused)
+        aside = exchange.means.rescue()
+        if aside:
+            return _keep_aside(exchange, aside, Outcome.MISPLACED, _why_aside(exchange, aside, cause))
+        return _settle(_find(exchange), cause, exchange.words.cancelled if begun else exchange.words.refused)
     except FilesUnavailable as error:
         raise interrupted(exchange.run, exchange.unit, error, begun) from error
+
+
+def _find(exchange: Exchange) -> Exchange:
+    """The exchange where its unit is now."""
+    moved = exchange.means.find_moved()
+    return exchange.describe(replace(exchange.unit, unit=moved)) if moved else exchange
 
 
 def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult:
@@ -165,6 +177,7 @@ def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult
 
     Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left.
     """
+    exchange = _find(exchange)
     picture = exchange.means.picture()
     if not picture.left:
         exchange.cancel()

@@ -96,20 +96,19 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
     return Places(changed, renamed)
 
 
-def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool]) -> Optional[Unit]:
+def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool], outside: bool = False) -> Optional[Unit]:
     """The partition that a unit is now, if its directory was moved with what the run had put there; `is_in` tells whether one holds that.
+    Only one inside the table's directory, or only one `outside` it, where nothing may be changed.
 
-    Takes a call for each partition of the table, unless the metastore still knows the name.
+    Takes a call for each partition of the table, unless it still has its name.
     """
     table, why = _find_table(run)
     if table is None or why or not table.partitioned:
         return None
     every = run.cluster.metastore.partitions(table)
     by_place = dict(zip(qualify_all(run.files, table, every), every))
-    same = [place for place, partition in by_place.items() if partition.name == unit.name]
-    # Elsewhere nothing may be changed.
-    inside = [place for place in same or by_place if is_below(place, run.table.location) and place != unit.live]
-    found = next(filter(is_in, inside), None)
+    places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
+    found = next(filter(is_in, sorted(places, key=lambda place: by_place[place].name != unit.name)), None)
     return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
 
 

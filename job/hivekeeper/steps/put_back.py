@@ -64,7 +64,7 @@ class PutBack:
         dress(files, {ready: like(files, joined)}, "try")
         seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies(ready)
         others = [entry.file_id for entry in eligibility.data_files(seen) if entry.file_id != joined.file_id]
-        witness = min(others or [copy.file_id for copy in copies.values()], default=0)
+        witness = min(others) if others else copies[min(copies)].file_id if copies else 0
         files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)
 
     def give_back(self) -> Tuple[ManifestFile, ...]:

@@ -22,7 +22,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import store
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
-from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan
+from hivekeeper.runlog.run_files import BACKUP, CLEANUP, COMPACT_SWAP, ROLLBACK, Certificate, PlannedUnit, RunPlan, relative
 from hivekeeper.steps import (
     backup_tables,
     cleanup,
@@ -156,6 +156,10 @@ def _knows_live(run: Run, plan: RunPlan) -> bool:
         known = {(file.name, file.length, file.file_id) for file in (*unit.manifest, *unit.expected)}
         # A certificate does not know the ids of its files; their names are unique (Spark puts a UUID into each).
         written = set(proved.files.items()) if proved else set()
+        if unit.join:
+            # What goes back where files were joined has ids of its own; and the joined file is longer if it took another one.
+            written.update((file.name, file.length) for file in unit.manifest)
+            written.update((one.name, one.length) for one in files if one.name == unit.join.file)
         if files and not any((one.name, one.length, one.file_id) in known or (one.name, one.length) in written for one in files):
             return False
     return True
@@ -278,9 +282,10 @@ def refuse_unlogged(run: Run, plan: RunPlan) -> None:
     """Raise NeedsInvestigation if the plan speaks of old files inside a file of which the log says something else: that file is cut."""
     if not any(unit.inside for unit in plan.units):
         return
-    logged = {effect.place: effect.inside for effect in store.read_history(run.cluster, run.control).effects}
+    logged = {effect.place: (effect.live, effect.inside) for effect in store.read_history(run.cluster, run.control).effects}
     for unit in plan.units:
-        if unit.inside and (unit.backup is None or logged.get(unit.backup.place) != unit.inside):
+        live = relative(unit.live, plan.table.location)
+        if unit.inside and (unit.backup is None or logged.get(unit.backup.place) != (live, unit.inside)):
             raise NeedsInvestigation(
                 f"{run.paths.plan} is not what Hivekeeper writes: the log knows no old files inside {unit.inside.file} of {unit.label}",
                 code=Code.FOREIGN_RECORD,
@@ -292,6 +297,10 @@ def refuse_unlogged(run: Run, plan: RunPlan) -> None:
 def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
     """Raise NeedsInvestigation if a plan gives a unit a directory of something else: recovery would move files out of it."""
     units = recover.find_elsewhere(plan)
+    if units and plan.operation in EXCHANGES:
+        # Somebody has moved the directory with what the run had put there.
+        describe = _find_describer(run, plan)
+        units = tuple(unit for unit in units if unit.join is None or describe(unit).means.find_moved() is None)
     if not units:
         return
     partitions = run.cluster.metastore.partitions(run.table)

@@ -67,8 +67,13 @@ def test_a_strange_end_is_a_file_like_the_others():
     assert parts(*ONE, *TWO, *THREE, end=(STRANGE,)) == [(100, 0, 0), (150, 1, 1), (70, 2, 2), (7, None, 3)]
 
 
+def test_what_lies_behind_a_planned_file_was_written_to_it_if_all_are_there():
+    assert parts(*ONE, STRANGE, *TWO, *THREE) == [(107, None, 0), (150, 1, 1), (70, 2, 2), (3, 3, 3)]
+    assert parts(*ONE, *TWO, STRANGE, STRANGER, *THREE) == [(100, 0, 0), (165, None, 1), (70, 2, 2), (3, 3, 3)]
+
+
 def test_bytes_that_no_name_stands_for_belong_to_none():
-    assert parts(STRANGE, *ONE, STRANGER, *TWO, *THREE)[0] == (7, None, None)
+    assert parts(*ONE, STRANGE, *THREE, STRANGER)[1] == (7, None, None)
     assert find_parts((*HEAD, *ONE), [HEAD, ONE, TWO, TAIL], list) == (Part(0, 15, 0, 0), Part(15, 100, 1, 1))
 
 
