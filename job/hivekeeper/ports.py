@@ -295,8 +295,9 @@ class Files(Protocol):
         """
 
 
-# Of a table's own properties, columns and SerDe properties; and of the properties of all its partitions. A hundred thousand partitions
-# with a kilobyte of them each take 0.4 GB here. A character counts as the bytes that it takes on its way here: one if it is ASCII.
+# Of a table's whole definition; and of the properties of all its partitions, with what is long of their locations. A hundred thousand
+# partitions with a kilobyte of properties each take 0.4 GB here. A character counts as the bytes that it takes on its way here: one if it
+# is ASCII.
 MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
 # Of all tables that one call returns: ten thousand of 25 KB each.
@@ -323,7 +324,7 @@ class MetastoreRefused(MetastoreUnavailable):
 
 def why_heavy(weight: int) -> str:
     """Why a table of this weight was not read."""
-    own = f"its properties and columns have {weight} characters"
+    own = f"its definition has {weight} characters"
     if weight > MOST_OF_TABLE:
         return f"{own}, more than {MOST_OF_TABLE}"
     return f"{own}, and those of all tables that were asked for with it more than {MOST_OF_TABLES}"
@@ -331,9 +332,9 @@ def why_heavy(weight: int) -> str:
 
 def heavy_partitions(table: Table) -> Refused:
     return Refused(
-        f"{table.full_name}: the properties of its partitions have more than {MOST_OF_PARTITIONS} characters together",
+        f"{table.full_name}: the properties and long locations of its partitions have more than {MOST_OF_PARTITIONS} characters together",
         code=Code.UNREADABLE_DEFINITION,
-        next="find out who gave its partitions such properties, and remove them",
+        next="find out who gave its partitions such properties or locations, and remove them",
     )
 
 

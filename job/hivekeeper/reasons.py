@@ -44,8 +44,8 @@ class Code(Coded):
     UNREADABLE_DEFINITION = (
         Topic.TABLES,
         Exit.REFUSED,
-        "the metastore cannot give the table's definition, or its properties and columns have more than 2²⁴ characters, or the properties "
-        "of its partitions more than 2²⁷ together",
+        "the metastore cannot give the table's definition, or it has more than 2²⁴ characters, or the properties and long locations of its "
+        "partitions more than 2²⁷ together",
         "find out who gave the table such properties, and remove them",
     )
     NO_LOCATION = Topic.TABLES, Exit.REFUSED, "the metastore gives no directory", _LEAVE_OUT

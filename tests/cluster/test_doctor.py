@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -87,6 +89,42 @@ def test_what_a_killed_check_up_left_is_removed_after_an_hour_and_not_before(gat
     fs.setTimes(old, 1, -1)
     try_rights(probes, root)
     assert below(gateway, old.getParent()) == [young.getName()]
+
+
+def test_a_directory_that_takes_the_place_of_the_trial_gets_no_rights(gateway, probes, root):
+    """Whoever may write to a table's root may rename another table's directory, which they may not read, to that place."""
+    jvm, fs = gateway.jvm, root.getFileSystem(gateway.hadoop_conf)
+    acl = jvm.org.apache.hadoop.fs.permission.AclEntry.parseAclSpec("user::rwx,user:mallory:rwx,group::r-x,other::---", True)
+    fs.setAcl(root, acl)
+    path = jvm.org.apache.hadoop.fs.Path
+    scratch, other = path(root, names.trial_directory(RUN)), path(root, "other")
+    theirs = path(scratch, "set-acl")
+    closed = jvm.org.apache.hadoop.fs.permission.FsPermission("700")
+    fs.mkdirs(path(other, "set-acl"), closed)
+    fs.setPermission(other, closed)
+    fs.create(path(other, "set-acl/rows")).close()
+    ended = threading.Event()
+
+    def exchange() -> None:
+        while not ended.is_set() and not fs.exists(theirs):
+            if fs.exists(path(scratch, "control")) and fs.rename(scratch, path(root, f"aside-{next(numbers)}")):
+                # It goes into one that was made again meanwhile.
+                fs.rename(other, scratch)
+                fs.rename(path(scratch, "other"), other)
+
+    numbers = itertools.count()
+    for _ in range(20):
+        ended.clear()
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        facts = try_rights(probes, root)
+        ended.set()
+        thread.join()
+        if fs.exists(path(theirs, "rows")):
+            break
+    assert fs.exists(path(theirs, "rows"))
+    assert [str(entry) for entry in fs.getAclStatus(theirs).getEntries()] == []
+    assert facts.trials["set-acl"] == ""
 
 
 def test_files_of_somebody_else_cannot_be_kept_his_and_nothing_is_left(gateway, probes, root, superuser):

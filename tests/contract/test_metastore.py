@@ -306,6 +306,43 @@ def test_of_tables_that_are_huge_together_the_largest_are_unreadable(world, monk
         assert (sorted(found), found["huge"].create_time) == (names, created)
 
 
+def describe_storage(world: Any, table: Table, part: str) -> None:
+    """Give a table much of what Hive keeps beside its properties, columns and SerDe: by DDL, or by a client of the metastore."""
+    stored, java = world._stored(table, ""), world.gateway.jvm.java.util
+    words = java.ArrayList([f"{number:0200d}" for number in range(20)])
+    if part == "storage properties":
+        stored.getSd().setParameters(java.HashMap({"x": "v" * 4000}))
+    elif part == "buckets":
+        stored.getSd().setBucketCols(words)
+    elif part == "sorting":
+        stored.getSd().setSortCols(java.ArrayList([world.hive.metastore.api.Order(word, 1) for word in words]))
+    elif part == "skew":
+        values = java.ArrayList([java.ArrayList([word]) for word in words])
+        stored.getSd().setSkewedInfo(world.hive.metastore.api.SkewedInfo(java.ArrayList(["v"]), values, java.HashMap()))
+    elif part == "comments":
+        for column in stored.getSd().getCols():
+            column.setComment("c" * 250)
+        stored.getSd().setCols(java.ArrayList([*stored.getSd().getCols(), *_commented(world, 18)]))
+    else:
+        stored.setViewOriginalText("v" * 4000)
+    world.client.alter_table_with_environmentContext(table.database, table.name, stored, world._keep_statistics())
+
+
+def _commented(world: Any, columns: int) -> List[Any]:
+    return [world.hive.metastore.api.FieldSchema(f"c{number}", "int", "c" * 250) for number in range(columns)]
+
+
+@pytest.mark.parametrize("part", ["storage properties", "buckets", "sorting", "skew", "comments", "text"])
+def test_all_that_a_definition_holds_counts(real, monkeypatch, part):
+    """Java keeps all of it until it has read the other tables of the database."""
+    for name in ("before", "huge"):
+        table = real.add_table(name)
+    describe_storage(real, table, part)
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 3000)
+    found = real.metastore.tables(real.database, ["before", "huge"])
+    assert {name: bool(one.unreadable) for name, one in found.items()} == {"before": False, "huge": True}
+
+
 def test_many_definitions_come_in_answers_of_bounded_size(real, monkeypatch):
     """Java holds several copies of an answer: in one of all definitions, a few large tables took the memory that Spark gives a driver."""
     names = [f"t{number}" for number in range(12)]
@@ -332,6 +369,21 @@ def test_partitions_with_huge_properties_are_refused(world, monkeypatch):
         assert refused.value.reason.code is Code.UNREADABLE_DEFINITION
     assert list(world.metastore.partitions_named(table, ["dt=2"])) == ["dt=2"]
     assert len(world.metastore.partitions(other)) == 2
+
+
+def test_partitions_with_huge_locations_are_refused(world, monkeypatch):
+    """A million of 4,000 characters would be read whole, several times over."""
+    table, other = world.add_table("huge"), world.add_table("other")
+    deep = "/".join([table.location, *["d" * 200] * 6])
+    for value in ("1", "2"):
+        assert world.metastore.add_partition(table, partition_of(table, value, location=f"{deep}/dt={value}"))
+    add_partitions(world, other, ["1", "2"])
+    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", 1500)
+    assert len(world.metastore.partitions(other)) == 2
+    assert list(world.metastore.partitions_named(table, ["dt=1"])) == ["dt=1"]
+    with pytest.raises(Refused) as refused:
+        world.metastore.partitions(table)
+    assert refused.value.reason.code is Code.UNREADABLE_DEFINITION
 
 
 class FailingClient:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from hivekeeper.ports import FilesError, TargetExists
+from support import hostile_files
+from support.driver_cpu import cpu_seconds
 from support.fakes.row_files import FakeRowFiles
 
 COLUMNS = {"name": "string", "part": "string", "files": "bigint", "median": "double"}
@@ -88,3 +90,18 @@ def test_rows_that_fail_midway_are_an_error_of_their_own(files_world, row_files)
 
     with pytest.raises(LookupError):
         row_files.write(files_world.path("half.parquet"), COLUMNS, rows())
+
+
+def test_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
+    """Whoever names a hundred thousand partitions so could have a commit of the catalogue take hours."""
+    from hivekeeper.cluster.row_files import ParquetRowFiles
+
+    files, columns, seconds = ParquetRowFiles(gateway), {"name": "string", "part": "string"}, []
+    plain = [f"p=c{number:031d}" for number in range(16_000)]
+    for kind, parts in {"plain": plain, "chosen": [f"p={name.decode()}" for name in hostile_files.names_of_one_hash(16_000)]}.items():
+        rows = [("events", part) for part in parts]
+        files.write(f"{tmp_path}/{kind}", columns, rows)
+        before = cpu_seconds(gateway)
+        assert files.write(f"{tmp_path}/without-{kind}", columns, (), f"{tmp_path}/{kind}", ("name", "part"), rows[1:]) == 1
+        seconds.append(cpu_seconds(gateway) - before)
+    assert seconds[1] < 3 + 2 * seconds[0]

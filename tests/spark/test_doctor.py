@@ -85,6 +85,22 @@ def test_a_directory_that_was_given_the_name_of_a_trial_is_not_deleted(probes, t
     assert (taken / "dt=1" / "part-0").exists()
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o700])
+def test_what_is_in_the_place_of_the_trial_is_not_handed_over(probes, tmp_path, mode):
+    """Whoever may write to a table's root may give another table's directory this name, to own it, and to have its ACL changed."""
+    root, taken = tmp_path / "root", tmp_path / "root" / names.trial_directory(RUN)
+    (taken / "owner").mkdir(parents=True)
+    (taken / "owner" / "part-0").write_text("rows")
+    for path in (taken, taken / "owner"):
+        path.chmod(mode)
+    if os.getuid() == 0:
+        os.chown(root, 12345, 12345)
+    facts = probes.try_rights(f"file:{root}", f"file:{root}/.hivekeeper", names.trial_directory(RUN))
+    assert (taken / "owner").stat().st_uid == os.getuid()
+    assert (taken / "owner" / "part-0").exists()
+    assert "has something in it" in facts.trials["control"]
+
+
 def test_a_file_where_the_control_directory_should_be_is_a_refusal(probes, tmp_path):
     (tmp_path / ".hivekeeper").write_text("not ours")
     facts = probes.try_rights(f"file:{tmp_path}", f"file:{tmp_path}/.hivekeeper", names.trial_directory(RUN))

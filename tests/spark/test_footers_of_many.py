@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +13,7 @@ from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import ColumnFacts
 from support import hostile_files
 from support.data_files import listed
+from support.driver_cpu import cpu_seconds
 
 # Footers.FILES_AT_ONCE is 1000.
 MANY = 1100
@@ -50,12 +50,6 @@ def test_forms_rows_and_statistics_are_merged_over_all_files_of_a_unit(gateway, 
     assert [names.base(path) for path, _ in both["all"].unreadable] == [f"{MANY + 1:05d}"]
     (last,) = both["last"].groups
     assert (last.form, sorted(last.rows.values())) == (gzip.form, [0, 3, 3, 3, 3, 3])
-
-
-def cpu_seconds(gateway):
-    """Of the driver's JVM: what else the machine does must not count."""
-    ticks = Path(f"/proc/{gateway.java_gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("by_identity", [False, True])

@@ -420,6 +420,26 @@ def test_categories_keep_their_order_and_those_that_no_row_has(copier, tmp_path,
     assert len(found) > 1 or len(rows) < 5
 
 
+@pytest.mark.parametrize("rows", [[None] * 4, [1, None]], ids=["none", "few"])
+def test_categories_larger_than_a_dictionary_are_not_lost(copier, tmp_path, rows):
+    """A writer may be given a higher limit than ours; a column that goes on without a dictionary has only the categories of its rows."""
+    names = [f"{number:01000}" for number in range(20_000)]
+    column = pa.DictionaryArray.from_arrays(pa.array(rows, pa.int16()), names)
+    foreign_files.write_two(tmp_path / "u", pa.table({"x": column}), dictionary_pagesize_limit=1 << 26)
+    assert "the categories of the column x are larger than a dictionary" in copy_one(copier, tmp_path / "u").failed
+
+
+def test_a_row_group_ends_where_its_dictionary_has_no_room_for_more_categories(copier, tmp_path):
+    (tmp_path / "u").mkdir()
+    for number in range(4):
+        names = [f"{name:01000}" for name in range(number * 4000, number * 4000 + 7000)]
+        column = pa.DictionaryArray.from_arrays(pa.array([0, None, 6999], pa.int16()), names)
+        pq.write_table(pa.table({"x": column, "y": [1, 2, 3]}), tmp_path / "u" / f"{number}", dictionary_pagesize_limit=1 << 26)
+    assert copy_one(copier, tmp_path / "u").failed == ""
+    assert_copied(tmp_path / "u")
+    assert [len(names) for names in categories_of(output_of(tmp_path / "u"))] == [15_000, 7000]
+
+
 def test_categories_inside_others_keep_their_order(copier, tmp_path):
     names = ["low", "mid", "high"]
     inner = pa.DictionaryArray.from_arrays(pa.array([2, 0, None], pa.int8()), names, ordered=True)

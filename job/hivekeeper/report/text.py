@@ -118,7 +118,13 @@ def clean_names(value: Any) -> Any:
         same = all(new is old for new, old in zip(parts, value))
         return value if same else type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, (dict, MappingProxyType)):
-        pairs = {clean_names(key): clean_names(each) for key, each in value.items()}
+        pairs = {}
+        for key, each in value.items():
+            shown = clean_names(key)
+            # Two names may look alike: neither takes the place of the other.
+            while isinstance(shown, str) and shown != key and (shown in value or shown in pairs):
+                shown += "'"
+            pairs[shown] = clean_names(each)
         same = all(pairs.get(key) is each for key, each in value.items())
         return value if same else pairs
     if is_dataclass(value) and not isinstance(value, type):

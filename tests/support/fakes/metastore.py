@@ -31,6 +31,8 @@ RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_p
 
 
 KEEP_ROOTS_MS = 3_600_000
+# So much of a partition's location does not count.
+USUAL_LOCATION = 256
 
 
 @dataclass
@@ -420,7 +422,7 @@ def _weight(parameters: Mapping[str, str]) -> int:
 
 
 def _light(table: Table, partitions: List[Partition]) -> List[Partition]:
-    if sum(_weight(partition.parameters) for partition in partitions) > ports.MOST_OF_PARTITIONS:
+    if sum(_weight(one.parameters) + max(0, len(one.location) - USUAL_LOCATION) for one in partitions) > ports.MOST_OF_PARTITIONS:
         raise ports.heavy_partitions(table)
     return partitions
 

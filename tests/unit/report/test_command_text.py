@@ -315,6 +315,17 @@ def test_names_of_files_in_the_log_cannot_steer_a_terminal():
     assert_cleaned(shown("history", log=(a_logged_run(user="\x1b[2J"), a_logged_run(version=1))))
 
 
+def test_files_whose_names_look_alike_are_all_shown():
+    """Whoever writes to a table could have one of them hidden, and counted less."""
+    known = FileSet({"a\x07": 1, "a\\x07": 2, "a\\x07'": 3}, {})
+    assert shown("history", log=(a_logged_run(),), files=known).split("\n") == [
+        "sales.events: 3 files, 0 tombstones (writers' own files are not in the log)",
+        "  file       a\\x07  2 B",
+        "  file       a\\x07'  3 B",
+        "  file       a\\x07''  1 B",
+    ]
+
+
 # ---- pin, and all of them
 
 

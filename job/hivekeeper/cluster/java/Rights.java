@@ -2,6 +2,7 @@ package hivekeeper;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.net.URI;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
@@ -124,6 +125,23 @@ public class Rights {
     Place place = Place.of(conf, directory);
     FileEntry own = place.real == null ? null : FileEntry.at(place);
     return own != null && own.isDir && (own.mode & 0777) == 0700 && isOurs(place, own, place.real);
+  }
+
+  /**
+   * The path of a directory that begins with its id, so that nobody can put another one there; the same path where none is found so: on local
+   * files, behind a router or a mount.
+   */
+  public static String exactly(Configuration conf, String directory) throws IOException {
+    Place place = Place.of(conf, directory);
+    place.requireReal();
+    if (!place.isHdfs() || !place.path.equals(place.real)) return directory;
+    URI server = place.real.toUri();
+    Path exact = new Path(server.getScheme(), server.getAuthority(), "/.reserved/.inodes/" + FileEntry.at(place).fileId);
+    try {
+      return place.fs.getFileStatus(exact).isDirectory() ? exact.toString() : directory;
+    } catch (IOException unknown) {
+      return directory;
+    }
   }
 
   private static boolean isOurs(Place place, FileEntry entry, Path real) throws IOException {

@@ -3,11 +3,16 @@ package hivekeeper;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
+import org.apache.hadoop.hive.metastore.api.Order;
 import org.apache.hadoop.hive.metastore.api.SerDeInfo;
+import org.apache.hadoop.hive.metastore.api.SkewedInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 
-/** About how many bytes definitions take on their way to Python, where one character of an alphabet may make a whole text wider. */
+/**
+ * About how many bytes definitions take on their way to Python, where one character of an alphabet may make a whole text wider. Also what is
+ * not told counts: all of a table stays in memory until the others of its database have been read.
+ */
 class Weight {
   private Weight() {}
 
@@ -32,25 +37,48 @@ class Weight {
     return sum;
   }
 
-  /** Of everything but the columns. */
+  static long of(List<String> texts) {
+    long sum = 0;
+    if (texts == null) return sum;
+    for (String text : texts) sum += of((String) text);
+    return sum;
+  }
+
+  static long of(Table table) {
+    return of(table.getParameters()) + of(table.getSd()) + ofColumns(table.getPartitionKeys()) + of(table.getOwner())
+        + of(table.getViewOriginalText()) + of(table.getViewExpandedText());
+  }
+
   static long of(StorageDescriptor sd) {
     if (sd == null) return 0;
+    long ofOrder = 0;
+    if (sd.getSortCols() != null) for (Order column : sd.getSortCols()) ofOrder += of(column.getCol());
+    return ofFormat(sd) + of(sd.getLocation()) + ofColumns(sd.getCols()) + of(sd.getParameters()) + of(sd.getBucketCols()) + ofOrder
+        + of(sd.getSkewedInfo());
+  }
+
+  /** Of what partitions share. */
+  static long ofFormat(StorageDescriptor sd) {
     SerDeInfo serde = sd.getSerdeInfo();
     long ofSerde = serde == null ? 0 : of(serde.getSerializationLib()) + of(serde.getParameters());
     return of(sd.getInputFormat()) + of(sd.getOutputFormat()) + ofSerde;
   }
 
-  static long of(Table table) {
-    StorageDescriptor sd = table.getSd();
-    long ofPlace = sd == null ? 0 : of(sd.getLocation()) + ofColumns(sd.getCols());
-    return of(table.getParameters()) + of(sd) + ofPlace + ofColumns(table.getPartitionKeys()) + of(table.getOwner())
-        + of(table.getViewExpandedText());
+  private static long of(SkewedInfo skew) {
+    if (skew == null) return 0;
+    long sum = of(skew.getSkewedColNames());
+    if (skew.getSkewedColValues() != null) for (List<String> values : skew.getSkewedColValues()) sum += of((List) values);
+    if (skew.getSkewedColValueLocationMaps() == null) return sum;
+    for (Map.Entry<List<String>, String> entry : skew.getSkewedColValueLocationMaps().entrySet()) {
+      sum += of((List) entry.getKey()) + of((String) entry.getValue());
+    }
+    return sum;
   }
 
-  static long ofColumns(List<FieldSchema> columns) {
+  private static long ofColumns(List<FieldSchema> columns) {
     long sum = 0;
     if (columns == null) return sum;
-    for (FieldSchema column : columns) sum += of(column.getName()) + of(column.getType());
+    for (FieldSchema column : columns) sum += of(column.getName()) + of(column.getType()) + of(column.getComment());
     return sum;
   }
 }

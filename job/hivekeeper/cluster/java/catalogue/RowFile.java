@@ -62,7 +62,8 @@ public class RowFile {
   public void copy(String path, String keys, String without) throws IOException {
     List<Integer> places = new ArrayList<Integer>();
     for (String key : Json.readStrings(keys)) places.add(schema.getFieldIndex(key));
-    Set<Object> left = new HashSet<Object>(Json.readList(without));
+    Set<String> left = new HashSet<String>();
+    for (Object cells : Json.readList(without)) left.add(textOf((List) cells));
     ParquetReader<Group> source = open(path, FilterCompat.NOOP);
     try {
       for (Group row = (Group) source.read(); row != null; row = (Group) source.read()) {
@@ -74,13 +75,25 @@ public class RowFile {
     }
   }
 
-  private static boolean matches(List<Object> cells, List<Integer> places, Set<Object> left) {
-    List<Object> begin = new ArrayList<Object>();
+  private static boolean matches(List<Object> cells, List<Integer> places, Set<String> left) {
+    StringBuilder begin = new StringBuilder();
     for (Integer place : places) {
-      begin.add(cells.get(place.intValue()));
-      if (left.contains(begin)) return true;
+      add(cells.get(place.intValue()), begin);
+      if (left.contains(begin.toString())) return true;
     }
     return false;
+  }
+
+  /** One text for each list of cells: where many have one hash, as names of partitions may, Java orders texts, but compares each list with all. */
+  private static String textOf(List<Object> cells) {
+    StringBuilder text = new StringBuilder();
+    for (Object cell : cells) add(cell, text);
+    return text.toString();
+  }
+
+  private static void add(Object cell, StringBuilder text) {
+    if (cell != null) text.append(((String) cell).length()).append(':').append(cell);
+    else text.append('-');
   }
 
   public void append(String some) throws IOException {

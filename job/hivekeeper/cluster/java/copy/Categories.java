@@ -25,7 +25,8 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 /**
  * The columns that Arrow calls dictionaries: categories of pandas, factors of R. Their categories, also those that no row has, and the order
  * of these, by which pandas compares and sorts, are nowhere but in the dictionary pages. So a copy's dictionaries begin with the source's.
- * Arrow reads no row group with more categories than the numbers of its schema's type, so there a row group ends.
+ * Arrow reads no row group with more categories than the numbers of its schema's type, so there a row group ends; also where a dictionary
+ * has no room for more, because the column would go on without one.
  */
 class Categories {
   private static final String KEY = "ARROW:schema";
@@ -83,14 +84,19 @@ class Categories {
     return index == null ? Integer.MAX_VALUE : 1L << Math.min(31, Math.max(0, index.bitWidth() - (index.isSigned() ? 1 : 0)));
   }
 
-  /** Whether the categories of these pages have numbers of the type that Arrow's schema says, together with those of the row group. */
+  /**
+   * Whether there is room for the categories of these pages beside those of the row group, and all have numbers of the type that Arrow's
+   * schema says.
+   */
   boolean fit(SourcePages pages) {
     for (ColumnDescriptor each : columns) {
       ColumnDescriptor column = (ColumnDescriptor) each;
+      Dictionary more = pages.dictionary(column);
+      if (more != null && !((CopyDictionary) writers.get(column)).hasRoomFor(more)) return false;
       long limit = ((Long) most.get(column)).longValue();
       if (limit > MOST_COUNTED) continue;
       Set<String> all = new HashSet<String>((Set) known.get(column));
-      addAll(pages.dictionary(column), all, limit);
+      addAll(more, all, limit);
       if (all.size() > limit) return false;
     }
     return true;
@@ -132,6 +138,9 @@ class Categories {
     if (dictionary == null) return;
     CopyDictionary writer = (CopyDictionary) writers.get(column);
     for (int i = 0; i <= dictionary.getMaxId() && !writer.shouldFallBack(); i++) writer.add(dictionary.decodeToBinary(i));
+    if (writer.shouldFallBack()) {
+      throw new IllegalStateException("the categories of the column " + String.join(".", column.getPath()) + " are larger than a dictionary");
+    }
     long limit = ((Long) most.get(column)).longValue();
     if (limit <= MOST_COUNTED) addAll(dictionary, (Set) known.get(column), limit);
   }

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.Dictionary;
 import org.apache.parquet.column.Encoding;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.column.page.DictionaryPage;
@@ -91,22 +92,47 @@ class CopyDictionary extends DictionaryValuesWriter {
 
   /** The place of a text, which is added if need be. */
   int add(Binary text) {
-    ByteBuffer bytes = text.toByteBuffer();
-    if (!bytes.hasArray()) bytes = ByteBuffer.wrap(text.getBytes());
+    ByteBuffer bytes = arrayOf(text);
     int start = bytes.arrayOffset() + bytes.position();
     int count = bytes.remaining();
     long hash = RowDigest.hash(bytes.array(), start, count, SEED);
-    int mask = slots.length - 1;
-    int at = (int) hash & mask;
-    for (; slots[at] != 0; at = at + 1 & mask) {
-      if (keys[slots[at] - 1] == hash && isText(slots[at] - 1, bytes.array(), start, count)) return slots[at] - 1;
-    }
+    int at = slotOf(bytes.array(), start, count, hash);
+    if (slots[at] != 0) return slots[at] - 1;
     int end = startOf(size);
     texts = grown(texts, end + (long) count);
     System.arraycopy(bytes.array(), start, texts, end, count);
     if (ends.length == size) ends = Arrays.copyOf(ends, 2 * size);
     ends[size] = end + count;
     return addKey(at, hash, length == 0 ? Integer.BYTES + count : length);
+  }
+
+  /** Whether there is room for all texts of another one. */
+  boolean hasRoomFor(Dictionary others) {
+    long bytes = dictionaryByteSize;
+    for (int i = 0; i <= others.getMaxId(); i++) {
+      Binary text = others.decodeToBinary(i);
+      if (!has(text)) bytes += Integer.BYTES + text.length();
+    }
+    return bytes <= maxDictionaryByteSize;
+  }
+
+  private boolean has(Binary text) {
+    ByteBuffer bytes = arrayOf(text);
+    int start = bytes.arrayOffset() + bytes.position();
+    return slots[slotOf(bytes.array(), start, bytes.remaining(), RowDigest.hash(bytes.array(), start, bytes.remaining(), SEED))] != 0;
+  }
+
+  private static ByteBuffer arrayOf(Binary text) {
+    ByteBuffer bytes = text.toByteBuffer();
+    return bytes.hasArray() ? bytes : ByteBuffer.wrap(text.getBytes());
+  }
+
+  /** The slot that has the text, or a free one for it. */
+  private int slotOf(byte[] bytes, int start, int count, long hash) {
+    int mask = slots.length - 1;
+    int at = (int) hash & mask;
+    while (slots[at] != 0 && !(keys[slots[at] - 1] == hash && isText(slots[at] - 1, bytes, start, count))) at = at + 1 & mask;
+    return at;
   }
 
   private int placeOf(long bits) {

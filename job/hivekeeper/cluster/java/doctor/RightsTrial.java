@@ -46,19 +46,19 @@ public class RightsTrial {
     Path table = new Path(root);
     FileSystem fs = table.getFileSystem(conf);
     FileStatus wanted = fs.getFileStatus(table);
-    Path scratch = new Path(place(control, name));
+    Scratch scratch = new Scratch(fs, new Path(place(control, name)));
     Map<String, Object> found = new LinkedHashMap<String, Object>();
     found.put("owner", wanted.getOwner());
     found.put("group", wanted.getGroup());
     removeOld(fs, new Path(control), old);
     removeOld(fs, new Path(control).getParent(), old);
-    Runnable removal = removalAtExit(fs, scratch);
+    Runnable removal = removalAtExit(scratch);
     // For a JVM that is terminated half-way; one that is killed leaves a directory that no run looks at.
     ShutdownHookManager.get().addShutdownHook(removal, FileSystem.SHUTDOWN_HOOK_PRIORITY + 1);
     try {
       found.put("trials", tryAll(fs, wanted, scratch));
     } finally {
-      found.put("left", removeScratch(fs, scratch));
+      found.put("left", scratch.remove());
       ShutdownHookManager.get().removeShutdownHook(removal);
     }
     return Json.write(found);
@@ -79,10 +79,40 @@ public class RightsTrial {
     if (!path.getFileSystem(conf).mkdirs(path, ONLY_OWNER)) throw new IOException("cannot make " + path);
   }
 
-  private Runnable removalAtExit(final FileSystem fs, final Path scratch) {
+  /**
+   * The scratch directory, from when it is made by its id: whoever may write to the directory around it could put another table's in its
+   * place, to have that given to the owner of this one, or its ACL.
+   */
+  private class Scratch {
+    private final FileSystem fs;
+    private final Path named;
+    private Path path;
+
+    Scratch(FileSystem fs, Path named) {
+      this.fs = fs;
+      this.named = named;
+    }
+
+    Path make() throws IOException {
+      if (path != null) return path;
+      RightsTrial.this.make(named.toString());
+      Path made = new Path(Rights.exactly(conf, named.toString()));
+      if (!Rights.isClosedDirectoryOfOurs(conf, made.toString()) || fs.listStatusIterator(made).hasNext()) {
+        throw new IOException(named + " is somebody else's, or has something in it");
+      }
+      path = made;
+      return path;
+    }
+
+    String remove() {
+      return path == null ? "" : removeScratch(fs, path).replace(path.toString(), named.toString());
+    }
+  }
+
+  private Runnable removalAtExit(final Scratch scratch) {
     return new Runnable() {
       public void run() {
-        removeScratch(fs, scratch);
+        scratch.remove();
       }
     };
   }
@@ -127,7 +157,7 @@ public class RightsTrial {
     }
   }
 
-  private Map<String, String> tryAll(FileSystem fs, FileStatus wanted, Path scratch) {
+  private Map<String, String> tryAll(FileSystem fs, FileStatus wanted, Scratch scratch) {
     Map<String, String> results = new LinkedHashMap<String, String>();
     for (String name : TRIALS) {
       boolean possible = results.isEmpty() || "".equals(results.get(TRIALS[0]));
@@ -136,10 +166,9 @@ public class RightsTrial {
     return results;
   }
 
-  private String tryOne(String name, FileSystem fs, FileStatus wanted, Path scratch) {
+  private String tryOne(String name, FileSystem fs, FileStatus wanted, Scratch scratch) {
     try {
-      Path own = new Path(scratch, name);
-      make(scratch.toString());
+      Path own = new Path(scratch.make(), name);
       make(own.toString());
       act(name, fs, wanted, own);
       return "";
