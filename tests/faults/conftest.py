@@ -10,6 +10,7 @@ import pytest
 
 from faults.matrix import Matrix, write_page
 from faults.scenarios import SHAPES
+from hivekeeper.plan import untidy
 from hivekeeper.steps import checks, concat_exchange
 from support.desk import Desk
 from support.real_world import RealWorld
@@ -27,6 +28,12 @@ def any_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(checks, "MOST_MS_BETWEEN_CHECK_AND_RENAME", 60_000)
     monkeypatch.setattr(concat_exchange, "MOST_MS_BESIDE", 60_000)
+
+
+@pytest.fixture(autouse=True)
+def any_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ids of the tests' runs are of January 2026, on the fakes the times of their directories, too; here these are of today."""
+    monkeypatch.setattr(untidy, "MOST_SKEW_MS", -(2**45))
 
 
 @pytest.fixture
