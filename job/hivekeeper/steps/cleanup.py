@@ -142,9 +142,16 @@ def _why_held(run: Run, plan: RunPlan, unit: PlannedUnit) -> Optional[Reason]:
     """Why old files inside a file stay: it lies in another backup, which this cleanup was to discard before and could not."""
     assert unit.inside is not None
     others = [other for other in plan.units if other.name == unit.name and other.backup and not other.inside]
+    inside = unit.inside
+
+    def is_in(directory: str) -> bool:
+        found = run.files.stat(names.join(directory, inside.file))
+        return found is not None and found.file_id == inside.file_id
+
+    if not others or is_in(unit.live):
+        return None
     for other in others:
-        found = run.files.stat(names.join(run.backup_path(other), unit.inside.file))
-        if found is not None and found.file_id == unit.inside.file_id and other.backup:
+        if other.backup and is_in(run.backup_path(other)):
             return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {other.backup.run}")
     return None
 

@@ -64,7 +64,7 @@ class ConcatExchange:
 
     def find_moved(self) -> Optional[Unit]:
         """Raises FilesUnavailable if live was moved and the metastore does not know that yet."""
-        if self._is_all_aside() or self._is_in(self.unit.live) or not self._is_anywhere():
+        if not self._is_elsewhere():
             return None
         moved = find_moved(self.run, self.unit, self._is_in)
         if moved or self.run.files.stat(self.unit.live) is not None:
@@ -76,21 +76,23 @@ class ConcatExchange:
         return find_moved(self.run, self.unit, self._is_in)
 
     def rescue(self) -> Tuple[ManifestFile, ...]:
-        if self._is_all_aside() or self._is_in(self.unit.live) or not self._is_anywhere():
+        if not self._is_elsewhere():
             return ()
         outside = find_moved(self.run, self.unit, self._is_in, outside=True)
         there = replace(self, unit=replace(self.unit, unit=outside)) if outside else None
         return there.keep_departed() if there and there._is_wrong() else ()
 
-    def _is_anywhere(self) -> bool:
-        """Whether what the run had put into live still exists. Perhaps in a trash."""
+    def _is_elsewhere(self) -> bool:
+        """Whether what the run had put into live is not there, but exists. Perhaps in a trash. Mostly one call tells: T is there."""
+        if self.certificate is None or self._is_in(self.unit.live) or self._is_all_aside():
+            return False
         waits = self.run.files.stat(names.join(self._ready, self._join.file)) is not None
         known = self._put_back.directory_id or (self._made.tail_id if waits else self._made.file_id)
         return self.run.files.is_anywhere(self.run.table.location, known)
 
     def _is_all_aside(self) -> bool:
         """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""
-        if self.certificate is None or self._put_back.is_set_aside():
+        if self._put_back.is_set_aside():
             return True
         ready, aside = self._look_aside()
         parts = {self._join.file: "file", self._join.tail: "tail", self._join.beside: "beside"}
