@@ -176,17 +176,38 @@ def test_a_source_that_does_not_compile_is_told_with_its_line_when_a_class_is_as
         package.find("Right")
 
 
-def test_no_connection_of_any_thread_holds_back_the_rest_of_a_long_answer(gateway):
-    gateway.helper("Listing", gateway.hadoop_conf)
-    server, found = gateway.java_gateway.java_gateway_server, []
+def connections_of(gateway):
+    """Py4J's own list of the connections from Python."""
     field = gateway.jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")
     field.setAccessible(True)
+    return field.get(gateway.java_gateway.java_gateway_server)
+
+
+def test_no_connection_of_any_thread_holds_back_the_rest_of_a_long_answer(gateway):
+    gateway.helper("Listing", gateway.hadoop_conf)
+    found = []
 
     def read() -> None:
-        found.append([connection.getSocket().getTcpNoDelay() for connection in list(field.get(server))])
+        found.append([connection.getSocket().getTcpNoDelay() for connection in list(connections_of(gateway))])
 
     thread = threading.Thread(target=read)
     thread.start()
     thread.join()
     assert len(found[0]) > 1
     assert all(found[0])
+
+
+def test_a_connection_that_is_being_closed_is_passed_over(gateway):
+    """Py4J takes its socket away before it takes the connection off its list."""
+    connections, package, found = connections_of(gateway), compiled(gateway.java_gateway), []
+    thread = threading.Thread(target=lambda: found.append(list(connections)[-1]))
+    thread.start()
+    thread.join()
+    closing = found[0]
+    closing.shutdown()
+    connections.add(closing)
+    try:
+        assert closing.getSocket() is None
+        package.factory.make(package.find("PromptAnswers"), gateway.java_gateway.java_gateway_server)
+    finally:
+        connections.remove(closing)

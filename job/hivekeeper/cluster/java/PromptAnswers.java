@@ -1,6 +1,7 @@
 package hivekeeper;
 
 import java.lang.reflect.Field;
+import java.net.Socket;
 import java.net.SocketException;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,18 +17,21 @@ public class PromptAnswers extends DefaultGatewayServerListener {
   /** For the connections that there are, and those of later threads of Python. */
   public PromptAnswers(GatewayServer server) {
     server.addListener(this);
-    for (Py4JServerConnection connection : connectionsOf(server)) connectionStarted((Py4JServerConnection) connection);
+    for (Py4JServerConnection connection : connectionsOf(server)) if (connection != null) connectionStarted((Py4JServerConnection) connection);
   }
 
+  /** Has an effect unless the connection is being closed: that of a thread of Python which has ended has no socket for a moment, or a closed one. */
   public void connectionStarted(Py4JServerConnection connection) {
+    Socket socket = connection.getSocket();
+    if (socket == null) return;
     try {
-      connection.getSocket().setTcpNoDelay(true);
+      socket.setTcpNoDelay(true);
     } catch (SocketException closed) {
       return;
     }
   }
 
-  /** Py4J has no method that tells them. Where it keeps them elsewhere, answers on these are only slow. */
+  /** Py4J has no method that tells them. Where it keeps them elsewhere, answers on these are only slow. One that goes meanwhile may leave a null. */
   private static List<Py4JServerConnection> connectionsOf(GatewayServer server) {
     try {
       Field field = GatewayServer.class.getDeclaredField("connections");
