@@ -163,8 +163,8 @@ class Code(Coded):
     NOT_JOINABLE = (
         Topic.UNITS,
         None,
-        "its files cannot be joined ([when](concat.md#which-exchange-a-unit-gets)): not Parquet, `sort_columns` or `discard: trash` set, "
-        "in an encryption zone, with snapshots, erasure-coded, without blocks, behind a router, or of a table that LLAP of Hive 4 may read",
+        "its files cannot be joined ([when](concat.md#which-exchange-a-unit-gets)): `sort_columns` or `discard: trash` set, "
+        "in an encryption zone, with snapshots, erasure-coded, without blocks, behind a router, or of a table that LLAP may read",
         "`exchange: directory` for this table",
     )
     FEW_TO_JOIN = Topic.UNITS, None, "the unit has fewer than ten small files of one form, too few to be joined", "nothing"

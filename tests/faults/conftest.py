@@ -37,13 +37,13 @@ def any_date(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def make_desk(spark: Any, storage: Any) -> Iterator[Callable[[str], Desk]]:
+def make_desk(spark: Any, storage: Any) -> Iterator[Callable[..., Desk]]:
     """Creates a table of a given shape with files, and the commands on it."""
     made: List[str] = []
 
-    def make(shape: str) -> Desk:
+    def make(shape: str, format: str = "parquet") -> Desk:
         made.append(f"m{len(made)}_{abs(hash(storage.root)) % 10**8}")
-        return Desk(RealWorld.make(spark, made[-1], storage, SHAPES[shape]), f"{made[-1]}.events")
+        return Desk(RealWorld.make(spark, made[-1], storage, SHAPES[shape], format), f"{made[-1]}.events")
 
     yield make
     for database in made:

@@ -73,13 +73,13 @@ LATER = [*choose(UNDO), *choose(CUT)]
 ERRORS = [(point, kind) for point in TAKEN if point.shape == "flat" or EVERYTHING for kind in (LOST_ANSWER, FAILED)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(make_desk, shape):
+@pytest.mark.parametrize(("shape", "format"), [*((shape, "parquet") for shape in SHAPES), ("partitioned", "orc")])
+def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(make_desk, shape, format):
     """A join, its rollback, the rollback of that, and a cleanup: each leaves one file with all rows, which `verify` finds the same.
 
     Rows are read by pyarrow.
     """
-    desk = make_desk(shape)
+    desk = make_desk(shape, format)
     for scenario in (JOIN, UNDO):
         desk.world.process.changed.clear()
         assert scenario.run(desk).code is Exit.DONE

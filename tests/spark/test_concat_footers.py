@@ -49,8 +49,9 @@ def make(gateway: Any, source: Path) -> Made:
     )
     assert answer.failed == ""
     copy, sources = target.read_bytes(), [Path(file.path[len("file:") :]).read_bytes() for file in listed(source)]
-    made = gateway.helper("concat.ConcatFooters")
-    without_rows = copy + bytes(made.withoutRows(footer_of(copy)))
+    of_copy, made = gateway.helper("concat.JoinedParquetFooters"), gateway.helper("concat.JoinedParquetFooters")
+    of_copy.add(footer_of(copy), 0)
+    without_rows = copy + bytes(of_copy.withoutRows())
     exchanged = b"".join([without_rows, *sources, copy[len(footers.split(copy)[0]) :]])
     start = len(without_rows)
     for one in sources:
@@ -181,7 +182,7 @@ def take_metadata(footer: thrift.Struct) -> None:
     ("change", "why"), [(rename, "differ"), (move_out, "another file"), (encrypt, "encrypted"), (take_metadata, "without metadata")]
 )
 def test_what_cannot_stand_in_one_footer_is_refused(gateway, by_spark, change, why):
-    made = gateway.helper("concat.ConcatFooters")
+    made = gateway.helper("concat.JoinedParquetFooters")
     made.add(footer_of(by_spark.sources[0]), 0)
     with pytest.raises(Exception, match=why):
         made.add(changed(by_spark.sources[1], change), 10_000)
@@ -196,7 +197,7 @@ def test_fields_of_a_later_format_stay_and_an_ordinal_of_16_bits_ends(gateway):
 
     written = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": range(500)}), written, row_group_size=1)
-    source, made = changed(written.getvalue().to_pybytes(), add_fields), gateway.helper("concat.ConcatFooters")
+    source, made = changed(written.getvalue().to_pybytes(), add_fields), gateway.helper("concat.JoinedParquetFooters")
     for _ in range(MOST_ORDINAL // 500 + 1):
         made.add(source, 4)
     _, over = footers.split(b"PAR1" + bytes(made.over()))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 import pyarrow
+import pyarrow.orc
 import pyarrow.parquet
 
 from hivekeeper.cluster.connect import WallClock
@@ -195,8 +196,8 @@ class Picture:
 class RealWorld:
     """One database at `place`, with a single-column table `events`: partitions by name, or "" if unpartitioned."""
 
-    def __init__(self, spark: Any, database: str, storage: Storage, units: Sequence[str], place: str) -> None:
-        self.spark, self.database, self.storage, self.units, self.place = spark, database, storage, units, place
+    def __init__(self, spark: Any, database: str, storage: Storage, units: Sequence[str], place: str, format: str = "parquet") -> None:
+        self.spark, self.database, self.storage, self.units, self.place, self.format = spark, database, storage, units, place, format
         self.clock = LaterClock()
         self.process = Process()
         # Every row that a writer has added.
@@ -207,18 +208,20 @@ class RealWorld:
         self.files, self.metastore = real.files, real.metastore
 
     @classmethod
-    def make(cls, spark: Any, database: str, storage: Storage, units: Sequence[str]) -> RealWorld:
+    def make(cls, spark: Any, database: str, storage: Storage, units: Sequence[str], format: str = "parquet") -> RealWorld:
         """Three small files in each unit."""
-        world = cls(spark, database, storage, units, f"{storage.root}/{database}")
+        world = cls(spark, database, storage, units, f"{storage.root}/{database}", format)
         spark.sql(f"CREATE DATABASE {database} LOCATION '{world.place}'")
         by = "PARTITIONED BY (dt STRING)" if units[0] else ""
-        definition = f"(text STRING) {by} STORED AS PARQUET"
+        # The time zone of ORC is in its stripes, and a file without rows has none.
+        columns = "text STRING, at TIMESTAMP" if format == "orc" else "text STRING"
+        definition = f"({columns}) {by} STORED AS {format}"
         spark.sql(f"CREATE EXTERNAL TABLE {database}.events {definition} LOCATION '{world.place}/events'")
         for unit in units:
             if unit:
                 world.make_partition(f"{database}.events", unit)
             for index in range(3):
-                world.add_file(f"{world.live(unit)}/part-{index:05d}.parquet", [f"events/{unit}/{index}"])
+                world.add_file(f"{world.live(unit)}/part-{index:05d}.{format}", [f"events/{unit}/{index}"])
         return world
 
     @cached_property
@@ -276,7 +279,7 @@ class RealWorld:
         self.spark.sql(f"ALTER TABLE {full_name} ADD PARTITION ({spec_of(name)})")
 
     def add_file(self, path: str, rows: Sequence[str]) -> None:
-        self.storage.write(path, parquet_of(rows))
+        self.storage.write(path, parquet_of(rows) if self.format == "parquet" else orc_of(rows))
         self.written.update(rows)
 
     def mark_success(self, directory: str) -> None:
@@ -311,11 +314,23 @@ def parquet_of(rows: Sequence[str]) -> bytes:
     return bytes(content.getvalue().to_pybytes())
 
 
+def orc_of(rows: Sequence[str]) -> bytes:
+    content = pyarrow.BufferOutputStream()
+    at = pyarrow.array(range(len(rows)), pyarrow.timestamp("ns"))
+    pyarrow.orc.write_table(pyarrow.table({"text": list(rows), "at": at}), content)
+    return bytes(content.getvalue().to_pybytes())
+
+
 def visible_files(directory: Path) -> List[Path]:
     """What readers of one unit see: its data files, not those in subdirectories."""
     return [path for path in sorted(directory.glob("*")) if path.is_file() and not path.name.startswith((".", "_"))]
 
 
 def rows_of(files: Iterable[Path]) -> Counter:
-    texts = (pyarrow.parquet.read_table(file, partitioning=None)["text"].to_pylist() for file in files)
-    return Counter(text for found in texts for text in found)
+    return Counter(text for file in files for text in read_table(file)["text"].to_pylist())
+
+
+def read_table(file: Path) -> pyarrow.Table:
+    if file.read_bytes().startswith(b"ORC"):
+        return pyarrow.orc.read_table(file)
+    return pyarrow.parquet.read_table(file, partitioning=None)

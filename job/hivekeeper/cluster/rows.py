@@ -113,34 +113,28 @@ class SparkRows:
             answers = self.physical.digest([[file for file in sets[key] if file.length > 0] for key in keys], check_claims, format)
             return {key: _content([answer]) for key, answer in zip(keys, answers)}
 
-    @cached_property
-    def _ends(self) -> Any:
-        return self.gateway.helper("concat.ConcatEnds", self.gateway.hadoop_conf)
+    def _ends(self, format: str) -> Any:
+        return self.gateway.helper(f"concat.{'Parquet' if format == PARQUET else 'Orc'}Ends", self.gateway.hadoop_conf)
 
     def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
-        _require_parquet(format)
         with _rows_errors():
-            self._ends.write(file.path, file.length, without_rows, own, alone or "")
+            self._ends(format).write(file.path, file.length, without_rows, own, alone or "")
 
     def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
-        _require_parquet(format)
         with _rows_errors():
-            self._ends.requireAlike(json.dumps([as_asked(file) for file in files]))
+            self._ends(format).requireAlike(json.dumps([as_asked(file) for file in files]))
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
-        _require_parquet(format)
         with _rows_errors():
-            self._ends.restore(file.path, file.file_id, begin, json.dumps(list(lengths)), target)
+            self._ends(format).restore(file.path, file.file_id, begin, json.dumps(list(lengths)), target)
 
     def find_starts(self, format: str, file: FileInfo, offsets: Sequence[int]) -> Tuple[int, ...]:
-        _require_parquet(format)
         with _rows_errors():
-            return tuple(json.loads(self._ends.starts(file.path, json.dumps(list(offsets)))))
+            return tuple(json.loads(self._ends(format).starts(file.path, json.dumps(list(offsets)))))
 
     def ends_like_whole(self, format: str, file: FileInfo, length: int) -> bool:
-        _require_parquet(format)
         with _rows_errors():
-            return bool(self._ends.endsLikeWhole(file.path, file.length, length))
+            return bool(self._ends(format).endsLikeWhole(file.path, file.length, length))
 
     def differences(self, format: str, one: Sequence[FooterGroup], other: Sequence[FooterGroup], limit: int) -> Differences:
         with _rows_errors():
@@ -149,11 +143,6 @@ class SparkRows:
     def hazards(self, format: str, groups: Mapping[str, FooterGroup]) -> Mapping[str, str]:
         with _rows_errors():
             return self.sql.hazards(format, groups)
-
-
-def _require_parquet(format: str) -> None:
-    if format != PARQUET:
-        raise RowsError(f"files of {format} are not joined")
 
 
 def _copy_tasks(batch: StageBatch, unit: StageUnit, group_bytes: int) -> List[CopyTask]:

@@ -292,8 +292,8 @@ class Settings:
         "read_by_llap",
         FLAG,
         "true",
-        "Whether LLAP daemons of Hive 4 may read the table. They can keep showing no rows of a file that they met while it was joined "
-        "(docs/swap.md, what caches keep), so its files are joined only with false.",
+        "Whether LLAP daemons, or a Presto that keeps the tails of ORC files, may read the table. They can keep showing no rows of a file "
+        "that they met while it was joined (docs/swap.md, what caches keep), so its files are joined only with false.",
         per_table=True,
     )
     # No setting for operators: fewer sources let a reader slip through (docs/concat.md).

@@ -11,7 +11,7 @@ from typing import Mapping, Optional
 from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, AUTO, JOINED, TRASH, Settings
 from hivekeeper.model import Attributes, Ties
-from hivekeeper.plan import eligibility, sizing
+from hivekeeper.plan import sizing
 from hivekeeper.reasons import Code, Reason
 
 AS_SET = Reason(Code.EXCHANGE_SET, "the setting exchange says so")
@@ -94,15 +94,15 @@ def judge(format: Optional[str], mix: Mix, settings: Settings, is_worth_a_swap: 
 
 def find_obstacle(format: Optional[str], mix: Mix, settings: Settings) -> Optional[Reason]:
     """Why no files of a unit can be joined, by its metadata."""
-    if format != eligibility.PARQUET:
-        return impossible(f"its files are {format or 'of another format'}, and only those of Parquet can be joined")
+    if format is None:
+        return impossible("its format is not Parquet or ORC")
     if settings.sort_columns:
         return impossible("sort_columns is set, and only a copy of rows in their order can be joined")
     if settings.discard == TRASH:
         what = "discard is trash, and the old rows, inside the new file, cannot go there"
         return impossible(what, f"set discard to delete, or {_INSTEAD}")
     if settings.read_by_llap:
-        what = "LLAP of Hive 4 may read it, and could keep showing no rows of a file that was joined"
+        what = "LLAP may read it, and could keep showing no rows of a file that was joined"
         return impossible(what, f"see docs/swap.md, what caches keep; then set read_by_llap to false, or {_INSTEAD}")
     return few_to_join(settings) if mix.small_files < settings.fewest_joined else None
 

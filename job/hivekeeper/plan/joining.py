@@ -56,7 +56,7 @@ def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leav
     for file in candidate.analysis.files:
         form = of_path.get(file.path)
         if form is not None and not form.single and _is_small(file, settings) and file.name not in leave_out:
-            alike.setdefault((form.identity, rewrite.codec_for(form), form.blooms), []).append(file)
+            alike.setdefault((form.identity, form.layout, rewrite.codec_for(form), form.blooms), []).append(file)
     bins = [some for each in alike.values() for files in fill_blocks(each, settings.block_bytes) for some in _divide(files)]
     return [files for files in bins if len(files) >= settings.fewest_joined]
 

@@ -10,6 +10,7 @@ from typing import Sequence
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
+from hivekeeper.plan import eligibility
 from hivekeeper.ports import NotPossible, RowsError, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.joins import JoinedFile, length_of
@@ -72,7 +73,9 @@ def refuse_attributes(copy: FileInfo, sources: Sequence[FileInfo]) -> None:
 
 def refuse_rows(run: Run, format: str, made: FileInfo, certificate: Certificate) -> None:
     """Raise NotJoinable unless the file shows no rows, in the copy's form."""
-    groups = run.cluster.rows.footers(format, {0: [made]}, by_identity=True)[0].groups
-    forms = [(group.form.schema, group.form.identity, group.row_count) for group in groups]
-    if forms != [(certificate.forms[0].schema, certificate.forms[0].identity, 0)]:
+    copy, groups = certificate.forms[0], run.cluster.rows.footers(format, {0: [made]}, by_identity=True)[0].groups
+    # The time zone is part of an identity in ORC, and without a stripe there is none.
+    identities = [group.form.identity if format == eligibility.PARQUET else copy.identity for group in groups]
+    forms = [(group.form.schema, identity, group.row_count) for group, identity in zip(groups, identities)]
+    if forms != [(copy.schema, copy.identity, 0)]:
         raise NotJoinable(f"{made.name} is not as planned: it should show no rows")

@@ -17,7 +17,7 @@ from hivekeeper.ports import NotPossible
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from hivekeeper.steps.observe import observe_table
-from support.builders import FORM, MIB, ORC, a_table
+from support.builders import FORM, MIB, a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import FakeFiles
 from support.fakes.rows import FakeRows
@@ -104,7 +104,6 @@ def test_large_files_are_not_even_read(world):
 # ---- what cannot be joined
 
 FORBIDDEN = {
-    "orc": Code.NOT_JOINABLE,
     "sorted": Code.NOT_JOINABLE,
     "trash": Code.NOT_JOINABLE,
     "zone": Code.NOT_JOINABLE,
@@ -141,7 +140,7 @@ class Router(FakeFiles):
 
 def forbid(why, units=UNITS):
     """A desk's world and settings where joins are impossible in dt=1 at least."""
-    world = a_world(units, storage=ORC) if why == "orc" else a_world(units)
+    world = a_world(units)
     space, settings = (
         world.files.namespace,
         {"sorted": {"sort_columns": ("id",)}, "trash": {"discard": "trash"}, "llap": {"read_by_llap": True}}.get(why, {}),
@@ -414,9 +413,9 @@ def test_analyze_counts_what_a_join_rewrites_and_says_so_in_json(world):
     assert {one["partition"]: one["exchange"] for one in found["partitions"]} == {"dt=1": "files", "dt=2": "directory"}
 
 
-def test_analyze_refuses_what_files_cannot_join_by_its_definition():
-    world = a_world(UNITS, storage=ORC)
-    units = {unit.name: unit for unit in a_desk(world, "files").analyze().tables[0].observed.units}
+def test_analyze_refuses_what_cannot_be_joined_by_its_settings(world):
+    desk = a_desk(world, "files", sort_columns=("id",))
+    units = {unit.name: unit for unit in desk.analyze().tables[0].observed.units}
     assert {name: (unit.status.code, unit.reason.code) for name, unit in units.items()} == dict.fromkeys(
         UNITS, ("refused", Code.NOT_JOINABLE)
     )

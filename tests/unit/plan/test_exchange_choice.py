@@ -61,11 +61,10 @@ def test_a_unit_that_can_be_exchanged_in_neither_way_says_why_in_both():
 @pytest.mark.parametrize(
     ("format", "more", "words"),
     [
-        ("orc", {}, "files are orc"),
-        (None, {}, "another format"),
+        (None, {}, "not Parquet or ORC"),
         ("parquet", {"sort_columns": ("id",)}, "sort_columns"),
         ("parquet", {"discard": "trash"}, "discard is trash"),
-        ("parquet", {}, "LLAP of Hive 4"),
+        ("parquet", {}, "LLAP"),
     ],
 )
 def test_formats_and_settings_that_forbid_a_join(format, more, words):
@@ -74,9 +73,10 @@ def test_formats_and_settings_that_forbid_a_join(format, more, words):
     assert words in reason.what
 
 
-def test_ten_small_files_can_be_joined_and_nine_are_too_few():
-    assert exchange_choice.find_obstacle("parquet", Mix(10, MIB, MIB), OPEN) is None
-    reason = exchange_choice.find_obstacle("parquet", Mix(9, MIB, MIB), OPEN)
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_ten_small_files_can_be_joined_and_nine_are_too_few(format):
+    assert exchange_choice.find_obstacle(format, Mix(10, MIB, MIB), OPEN) is None
+    reason = exchange_choice.find_obstacle(format, Mix(9, MIB, MIB), OPEN)
     assert reason.code is Code.FEW_TO_JOIN
     assert "fewer than 10" in reason.what
 

@@ -42,9 +42,10 @@ def test_small_files_are_joined_and_large_ones_are_left():
     assert chosen(a_candidate(files)) == [["a.parquet", "b.parquet", "c.parquet"]]
 
 
-def test_files_of_different_forms_are_joined_apart():
+@pytest.mark.parametrize("other", [OTHER, replace(KNOWN, layout="another")])
+def test_files_of_different_forms_are_joined_apart(other):
     files = some("abcdef")
-    forms = {f"{name}.parquet": OTHER for name in "bdf"}
+    forms = {f"{name}.parquet": other for name in "bdf"}
     assert chosen(a_candidate(files, forms)) == [[f"{n}.parquet" for n in "ace"], [f"{n}.parquet" for n in "bdf"]]
 
 

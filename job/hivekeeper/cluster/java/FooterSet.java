@@ -69,7 +69,7 @@ class FooterSet {
   /** What does not come from the rows. */
   private static Map<String, Object> withoutRows(Map<String, Object> form) {
     Map<String, Object> rest = new HashMap<String, Object>(form);
-    for (String borrowed : new String[] {"codec", "zone", "blooms"}) rest.remove(borrowed);
+    for (String borrowed : new String[] {"codec", "zone", "blooms", "layout"}) rest.remove(borrowed);
     return rest;
   }
 

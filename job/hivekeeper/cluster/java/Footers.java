@@ -2,6 +2,7 @@ package hivekeeper;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,6 +17,9 @@ public class Footers {
   /** Where the memory is taken, each further file costs a full garbage collection or several: thousands of them would take hours. */
   private static final int MOST_STARVED = 32;
   private static final int MOST_STARVED_AGAIN = 4;
+
+  /** What a form has from the bytes of a footer. */
+  private static final List<String> OF_BYTES = Arrays.asList("identity", "layout");
 
   private final Configuration conf;
 
@@ -88,7 +92,7 @@ public class Footers {
         Source file = (Source) files.get(i);
         Footer footer = readAgain(file, (Footer) footers.get(i));
         footers.set(i, null);
-        if (!byIdentity) footer.form.remove("identity");
+        if (!byIdentity) footer.form.keySet().removeAll(OF_BYTES);
         file.unit.add(footer, file.number);
       }
     }

@@ -15,18 +15,37 @@ public class OrcClaims {
 
   private OrcClaims() {}
 
-  /** Its own length is the last byte of the file. */
   public static OrcProto.PostScript postscript(FileSystem fs, Path path, long length) throws IOException {
-    byte[] end = new byte[(int) Math.min(length, (long) MOST_POSTSCRIPT)];
     FSDataInputStream in = fs.open(path);
     try {
-      in.readFully(length - end.length, end);
+      return OrcProto.PostScript.parseFrom(postscript(in, 0L, length));
     } finally {
       in.close();
     }
+  }
+
+  /** Of a file that lies in this one from `begin` on. Its own length is the last byte of the file. */
+  private static byte[] postscript(FSDataInputStream in, long begin, long length) throws IOException {
+    byte[] end = new byte[(int) Math.min(length, (long) MOST_POSTSCRIPT)];
+    in.readFully(begin + length - end.length, end);
     int size = end.length == 0 ? 0 : end[end.length - 1] & 255;
     if (size > end.length - 1) throw new EOFException("a file of " + length + " bytes ends with " + size + " bytes");
-    return OrcProto.PostScript.parseFrom(Arrays.copyOfRange(end, end.length - 1 - size, end.length - 1));
+    return Arrays.copyOfRange(end, end.length - 1 - size, end.length - 1);
+  }
+
+  /** Statistics of stripes, footer, postscript and its length, of a file that lies in this one from `begin` on. */
+  public static byte[] end(FSDataInputStream in, long begin, long length) throws IOException {
+    byte[] last = postscript(in, begin, length);
+    OrcProto.PostScript postscript = OrcProto.PostScript.parseFrom(last);
+    long size = last.length + 1;
+    for (long claimed : new long[] {postscript.getMetadataLength(), postscript.getStripeStatisticsLength(), postscript.getFooterLength()}) {
+      Footer.requireShort(claimed);
+      size += claimed;
+    }
+    if (size > length) throw new EOFException("its end of " + size + " bytes does not fit into " + length + " bytes");
+    byte[] end = new byte[(int) size];
+    in.readFully(begin + length - size, end);
+    return end;
   }
 
   /** Before its footer is read; `length` is the file's. */

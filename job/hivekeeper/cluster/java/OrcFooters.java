@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.Text;
 import org.apache.orc.BooleanColumnStatistics;
@@ -31,11 +32,11 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    if (footer.begin != 0) throw new IllegalStateException("it lies in another file");
     Path path = new Path(footer.path);
-    if (footer.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(conf, path, footer.length));
+    FileSystem fs = PartFileSystem.of(path.getFileSystem(conf), footer.begin, footer.length);
+    if (footer.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(fs, path, footer.length));
     // With its length, as listed: without one the library asks the NameNode for each file again.
-    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).maxLength(footer.length));
+    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(fs).maxLength(footer.length));
     try {
       describe(reader, footer);
     } finally {
@@ -44,8 +45,8 @@ class OrcFooters {
   }
 
   /** The length of footer and statistics. */
-  private static long tailBytes(Configuration conf, Path path, long length) throws Exception {
-    OrcProto.PostScript tail = OrcClaims.postscript(path.getFileSystem(conf), path, length);
+  private static long tailBytes(FileSystem fs, Path path, long length) throws Exception {
+    OrcProto.PostScript tail = OrcClaims.postscript(fs, path, length);
     return Math.max(tail.getFooterLength(), tail.getMetadataLength());
   }
 
@@ -70,6 +71,7 @@ class OrcFooters {
     footer.form.put("blooms", blooms(footer, schema, meaning));
     footer.form.put("undecodable", meaning.undecodable());
     footer.form.put("identity", meaning.identity());
+    footer.form.put("layout", OrcLayout.of(reader.getFileTail()));
   }
 
   /** Some readers believe the rows of the file, others those of its stripes. */

@@ -11,39 +11,71 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** What goes behind a file that is to be joined with others, and where in a joined file one ends and another begins. Only for Parquet. */
-public class ConcatEnds {
-  private static final byte[] MAGIC = {'P', 'A', 'R', '1'};
-
+/** What goes behind a file that is to be joined with others, and where in a joined file one ends and another begins. */
+public abstract class ConcatEnds {
   private final Configuration conf;
 
-  public ConcatEnds(Configuration conf) {
+  ConcatEnds(Configuration conf) {
     this.conf = conf;
   }
 
+  /** The first bytes of a file. */
+  abstract byte[] magic();
+
+  /** Whether a file may end with these bytes, which are one more than the magic has. */
+  abstract boolean endsWith(byte[] last);
+
+  /** Footer and what follows it, of a file that lies in this one from `begin` on. */
+  abstract byte[] end(FSDataInputStream in, long begin, long length) throws IOException;
+
+  /** Of such a file, for `JoinedFooters`. */
+  abstract Object footer(FileSystem fs, Path path, long begin, long length) throws Exception;
+
+  abstract JoinedFooters noFooters();
+
   /** New files: the end of one without rows with this one's schema, this one's own end, and unless its name is empty a whole one without rows. */
-  public void write(String text, long length, String withoutRows, String own, String alone) throws IOException {
+  public void write(String text, long length, String withoutRows, String own, String alone) throws Exception {
     Path path = new Path(text);
-    byte[] footer = ParquetTail.footer(path.getFileSystem(conf), path, length);
-    byte[] end = new ConcatFooters().withoutRows(footer);
+    byte[] ownEnd = endOfWhole(path, length);
+    JoinedFooters footers = noFooters();
+    footers.add(footer(path.getFileSystem(conf), path, 0L, length), 0L);
+    byte[] end = footers.withoutRows();
     TextFiles files = new TextFiles(conf);
     files.writeBytes(withoutRows, end);
-    files.writeBytes(own, ConcatFooters.end(footer));
-    if (!alone.isEmpty()) files.writeBytes(alone, both(MAGIC, end));
+    files.writeBytes(own, ownEnd);
+    if (!alone.isEmpty()) files.writeBytes(alone, both(magic(), end));
+  }
+
+  /** Fails if the file has become longer than it was when it was listed. */
+  private byte[] endOfWhole(Path path, long length) throws IOException {
+    FSDataInputStream in = path.getFileSystem(conf).open(path);
+    try {
+      ParquetTail.requireEnd(in, length);
+      return end(in, 0L, length);
+    } finally {
+      in.close();
+    }
   }
 
   /** Fails if these files, [[path, length], …], could not be restored as one: their footers differ in more than their rows. */
   public void requireAlike(String listed) throws Exception {
-    ConcatFooters all = new ConcatFooters();
-    List<Object> footers = WorkerPool.map(Json.readList(listed), new WorkerPool.Task() {
+    JoinedFooters all = noFooters();
+    List<Object> files = new ArrayList<Object>();
+    for (Object file : Json.readList(listed)) files.add(Arrays.asList(new Object[] {((List) file).get(0), 0L, ((List) file).get(1)}));
+    for (Object footer : footers(files)) all.add(footer, 0L);
+  }
+
+  /** Of files, [[path, begin, length], …], that may lie in another one, which is at the path then. */
+  private List<Object> footers(List<Object> files) throws Exception {
+    return WorkerPool.map(files, new WorkerPool.Task() {
       public Object of(Object file) throws Exception {
         Path path = new Path((String) ((List) file).get(0));
-        return ParquetTail.footer(path.getFileSystem(conf), path, ((Number) ((List) file).get(1)).longValue());
+        return footer(path.getFileSystem(conf), path, ((Number) ((List) file).get(1)).longValue(), ((Number) ((List) file).get(2)).longValue());
       }
     });
-    for (Object footer : footers) all.add((byte[]) footer, 0L);
   }
 
   /**
@@ -51,30 +83,30 @@ public class ConcatEnds {
    * copies and as large blocks as that, because it is to take that one in.
    */
   public void restore(String text, long fileId, long begin, String lengths, String target) throws Exception {
-    Path path = new Path(text);
-    ConcatFooters all = new ConcatFooters();
+    List<Object> files = new ArrayList<Object>();
+    List<Long> starts = new ArrayList<Long>();
     long bytes = 0;
-    FSDataInputStream in = path.getFileSystem(conf).open(path);
-    try {
-      for (Object each : Json.readList(lengths)) {
-        long length = ((Number) each).longValue();
-        all.add(ParquetTail.footer(in, begin + bytes, length), bytes);
-        bytes += length;
-      }
-    } finally {
-      in.close();
+    for (Object each : Json.readList(lengths)) {
+      long length = ((Number) each).longValue();
+      files.add(Arrays.asList(new Object[] {text, begin + bytes, length}));
+      starts.add(bytes);
+      bytes += length;
     }
+    JoinedFooters all = noFooters();
+    List<Object> found = footers(files);
+    for (int i = 0; i < found.size(); i++) all.add(found.get(i), ((Long) starts.get(i)).longValue());
+    Path path = new Path(text);
     FileStatus status = path.getFileSystem(conf).getFileStatus(path);
     new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, all.over(), status.getReplication(), status.getBlockSize());
   }
 
-  /** Whether a file of this length would have the same footer without what lies behind the first bytes. */
+  /** Whether a file of this length would have the same end without what lies behind the first bytes. */
   public boolean endsLikeWhole(String text, long length, long first) throws IOException {
     Path path = new Path(text);
+    byte[] whole = endOfWhole(path, length);
     FSDataInputStream in = path.getFileSystem(conf).open(path);
     try {
-      byte[] whole = ParquetTail.footer(in, length);
-      return Arrays.equals(whole, ParquetTail.footer(in, 0L, first));
+      return Arrays.equals(whole, end(in, 0L, first));
     } finally {
       in.close();
     }
@@ -92,12 +124,13 @@ public class ConcatEnds {
     List<Object> found = new ArrayList<Object>();
     FSDataInputStream in = path.getFileSystem(conf).open(path);
     try {
-      byte[] around = new byte[2 * MAGIC.length];
+      byte[] last = new byte[magic().length + 1];
+      byte[] first = new byte[magic().length];
       for (Object each : Json.readList(offsets)) {
         long offset = ((Number) each).longValue();
-        in.readFully(offset - MAGIC.length, around);
-        boolean ends = Arrays.equals(Arrays.copyOf(around, MAGIC.length), MAGIC);
-        if (ends && Arrays.equals(Arrays.copyOfRange(around, MAGIC.length, around.length), MAGIC)) found.add(Long.valueOf(offset));
+        in.readFully(offset - last.length, last);
+        in.readFully(offset, first);
+        if (endsWith(last) && Arrays.equals(first, magic())) found.add(Long.valueOf(offset));
       }
     } finally {
       in.close();

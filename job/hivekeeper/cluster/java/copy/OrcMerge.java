@@ -52,8 +52,7 @@ class OrcMerge extends FileMerge {
   }
 
   void add(String path, long begin, long length, byte[] content) throws Exception {
-    if (begin != 0) throw new IOException("it lies in another file");
-    OrcSource source = OrcSource.open(conf, memory, path, length, content);
+    OrcSource source = OrcSource.open(conf, memory, path, begin, length, content);
     try {
       source.requireRoom(memory);
       begin(source);

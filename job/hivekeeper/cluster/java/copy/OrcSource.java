@@ -2,6 +2,7 @@ package hivekeeper.copy;
 
 import hivekeeper.OrcClaims;
 import hivekeeper.OrcMeaning;
+import hivekeeper.PartFileSystem;
 import java.io.IOException;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -44,11 +45,11 @@ class OrcSource {
     schema = reader.getSchema();
   }
 
-  /** `content` is null for a file that is streamed. Fails for what cannot be decoded. */
-  static OrcSource open(Configuration conf, TaskMemory memory, String path, long length, byte[] content) throws Exception {
+  /** `begin` is 0, or where the file lies in another one. `content` is null for a file that is streamed. Fails for what cannot be decoded. */
+  static OrcSource open(Configuration conf, TaskMemory memory, String path, long begin, long length, byte[] content) throws Exception {
     Path place = new Path(path);
     FileSystem fs = place.getFileSystem(conf);
-    if (content != null) fs = new ContentFileSystem(fs, content);
+    fs = content != null ? new ContentFileSystem(fs, content) : PartFileSystem.of(fs, begin, length);
     requireRoom(OrcClaims.postscript(fs, place, length), memory);
     Reader declared = OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
     try {

@@ -16,7 +16,7 @@ import java.util.Map;
  *
  * Footers are changed as raw bytes (parquet-format, `FileMetaData`), so that what is newer than this Parquet library stays.
  */
-public class ConcatFooters {
+public class JoinedParquetFooters implements JoinedFooters {
   private static final int ROWS = 3;
   private static final int ROW_GROUPS = 4;
   // Of a row group.
@@ -39,29 +39,20 @@ public class ConcatFooters {
   private RawFooter first;
   private long rows;
 
-  /** The end of a file that has this one's schema and no rows, whatever lies before. */
-  public byte[] withoutRows(byte[] footer) {
-    return end(withRows(raw(footer), 0, NONE));
+  public byte[] withoutRows() {
+    return end(withRows(first, 0, NONE));
   }
 
-  /**
-   * From now on the rows of the file with this footer, which begins at `start`, belong to `over`. Fails if it differs from the others in
-   * anything but its rows.
-   */
-  public void add(byte[] footer, long start) {
-    RawFooter next = raw(footer);
+  /** `footer`: its bytes. */
+  public void add(Object footer, long start) {
+    RawFooter next = raw((byte[]) footer);
     if (first == null) first = next;
-    if (!Arrays.equals(withRows(first, 0, NONE), withRows(next, 0, NONE))) {
-      throw new IllegalStateException("their footers differ in more than their rows");
-    }
+    if (!Arrays.equals(withRows(first, 0, NONE), withRows(next, 0, NONE))) throw new IllegalStateException(UNLIKE);
     rows = Math.addExact(rows, next.fields.integer(ROWS));
     for (ThriftStruct group : ThriftStruct.list(next.fields.body(ROW_GROUPS))) groups.add(moved((ThriftStruct) group, start, groups.size()));
   }
 
-  /**
-   * The end of a file that has the rows of all that were added. Page indexes are left out: an offset index holds the places of pages, and
-   * is no part of the footer.
-   */
+  /** Page indexes are left out: an offset index holds the places of pages, and is no part of the footer. */
   public byte[] over() {
     return end(withRows(first, rows, groups));
   }

@@ -1,0 +1,110 @@
+package hivekeeper.concat;
+
+import hivekeeper.OrcLayout;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.orc.OrcProto;
+import org.apache.orc.OrcUtils;
+
+/**
+ * Ends of ORC files (ORC specification v1, "File Tail"): statistics of the stripes, footer, postscript, and its length. A footer has the
+ * places of the stripes in the file, and a stripe has no places but within itself.
+ */
+class JoinedOrcFooters implements JoinedFooters {
+  /** Of a chunk: 23 bits. */
+  private static final long MOST_CHUNK = (1L << 23) - 1;
+  private static final int MOST_POSTSCRIPT = 255;
+  /** Of a file without stripes: its magic. */
+  private static final long HEADER_BYTES = 3L;
+
+  /** What the library reads of a file's end. */
+  static class Tail {
+    final OrcProto.FileTail file;
+    final List<OrcProto.StripeStatistics> stripes;
+
+    Tail(OrcProto.FileTail file, List<OrcProto.StripeStatistics> stripes) {
+      this.file = file;
+      this.stripes = stripes;
+    }
+  }
+
+  private final List<OrcProto.Footer> footers = new ArrayList<OrcProto.Footer>();
+  private final OrcProto.Metadata.Builder metadata = OrcProto.Metadata.newBuilder();
+  private OrcProto.FileTail first;
+  private OrcProto.Footer.Builder footer;
+  private boolean knowsStripes = true;
+
+  public void add(Object end, long start) {
+    Tail tail = (Tail) end;
+    OrcProto.Footer next = tail.file.getFooter();
+    if (next.hasEncryption()) throw new IllegalStateException("its columns are encrypted");
+    if (first == null) {
+      first = tail.file;
+      footer = OrcLayout.footer(first).toBuilder();
+    }
+    boolean alike = OrcLayout.footer(first).equals(OrcLayout.footer(tail.file));
+    if (!alike || !OrcLayout.postscript(first).equals(OrcLayout.postscript(tail.file))) throw new IllegalStateException(UNLIKE);
+    footer.setNumberOfRows(Math.addExact(footer.getNumberOfRows(), next.getNumberOfRows()));
+    for (int i = 0; i < next.getStripesCount(); i++) {
+      OrcProto.StripeInformation stripe = next.getStripes(i);
+      footer.addStripes(stripe.toBuilder().setOffset(Math.addExact(stripe.getOffset(), start)));
+    }
+    footer.setContentLength(Math.addExact(start, next.getContentLength()));
+    footers.add(next);
+    // Readers find those of a stripe by its number.
+    knowsStripes = knowsStripes && tail.stripes.size() == next.getStripesCount();
+    for (Object stripe : tail.stripes) metadata.addStripeStats((OrcProto.StripeStatistics) stripe);
+  }
+
+  public byte[] over() throws IOException {
+    boolean corrected = footer.getCalendar() == OrcProto.CalendarKind.PROLEPTIC_GREGORIAN;
+    for (int column = 0; column < footer.getTypesCount(); column++) {
+      JoinedOrcStatistics statistics = new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), column), corrected);
+      for (Object one : footers) statistics.add((OrcProto.Footer) one, column);
+      footer.addStatistics(statistics.ofAll());
+    }
+    return end(knowsStripes ? metadata.build() : OrcProto.Metadata.getDefaultInstance(), footer.build());
+  }
+
+  public byte[] withoutRows() throws IOException {
+    OrcProto.Footer.Builder none = OrcLayout.footer(first).toBuilder().setNumberOfRows(0L).setContentLength(HEADER_BYTES);
+    for (int i = 0; i < first.getFooter().getStatisticsCount(); i++) {
+      none.addStatistics(JoinedOrcStatistics.ofNoValues(first.getFooter().getStatistics(i)));
+    }
+    return end(OrcProto.Metadata.getDefaultInstance(), none.build());
+  }
+
+  private byte[] end(OrcProto.Metadata stripes, OrcProto.Footer footer) throws IOException {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    writeChunks(stripes.toByteArray(), out);
+    int metadataBytes = out.size();
+    writeChunks(footer.toByteArray(), out);
+    OrcProto.PostScript.Builder last = OrcLayout.postscript(first).toBuilder();
+    byte[] postscript = last.setMetadataLength(metadataBytes).setFooterLength(out.size() - metadataBytes).build().toByteArray();
+    if (postscript.length > MOST_POSTSCRIPT) throw new IllegalStateException("a postscript of " + postscript.length + " bytes is too long");
+    out.write(postscript, 0, postscript.length);
+    out.write(postscript.length);
+    return out.toByteArray();
+  }
+
+  /** A chunk of a compressed file may be as it is (the lowest bit of its header), and is no longer than the file's buffers. */
+  private void writeChunks(byte[] content, ByteArrayOutputStream out) {
+    if (first.getPostscript().getCompression() == OrcProto.CompressionKind.NONE) {
+      out.write(content, 0, content.length);
+      return;
+    }
+    long buffer = first.getPostscript().getCompressionBlockSize();
+    if (buffer <= 0) throw new IllegalStateException("its buffers have " + buffer + " bytes");
+    int most = (int) Math.min(buffer, MOST_CHUNK);
+    for (int from = 0; from < content.length; from += most) {
+      int size = Math.min(most, content.length - from);
+      int header = size << 1 | 1;
+      out.write(header & 255);
+      out.write(header >> 8 & 255);
+      out.write(header >> 16 & 255);
+      out.write(content, from, size);
+    }
+  }
+}

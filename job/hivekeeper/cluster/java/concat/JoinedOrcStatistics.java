@@ -1,0 +1,84 @@
+package hivekeeper.concat;
+
+import org.apache.orc.OrcProto;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.ColumnStatisticsImpl;
+
+/** What footers of ORC say of one column in several files together; nothing that one of them does not say of its own values. */
+class JoinedOrcStatistics {
+  private final TypeDescription type;
+  private final boolean corrected;
+  private final OrcProto.ColumnStatistics.Builder kinds = OrcProto.ColumnStatistics.newBuilder();
+  /** Null before the first values. */
+  private ColumnStatisticsImpl bounds;
+  /** The library's merge takes the bounds of one side if the other has none. */
+  private boolean isBounded = true;
+  private boolean isCounted = true;
+  private boolean hasNull;
+  private long values;
+  private long textBytes;
+
+  /** `corrected`: their calendar is the proleptic Gregorian one. */
+  JoinedOrcStatistics(TypeDescription type, boolean corrected) {
+    this.type = type;
+    this.corrected = corrected;
+  }
+
+  void add(OrcProto.Footer file, int column) {
+    boolean isTold = column < file.getStatisticsCount();
+    OrcProto.ColumnStatistics said = isTold ? file.getStatistics(column) : OrcProto.ColumnStatistics.getDefaultInstance();
+    // A writer without indexes says 0 of every column.
+    boolean counts = isTold && said.hasNumberOfValues() && file.getStatistics(0).getNumberOfValues() == file.getNumberOfRows();
+    isCounted = isCounted && counts;
+    hasNull = hasNull || !said.hasHasNull() || said.getHasNull();
+    values = Math.addExact(values, said.getNumberOfValues());
+    textBytes = Math.addExact(textBytes, Math.max(0L, said.getStringStatistics().getSum()));
+    kinds.mergeFrom(said);
+    if (counts && said.getNumberOfValues() == 0) return;
+    isBounded = isBounded && counts && hasBounds(said);
+    if (!isBounded) return;
+    ColumnStatisticsImpl next = ColumnStatisticsImpl.deserialize(type, said, corrected, corrected);
+    if (bounds == null) bounds = next;
+    else bounds.merge(next);
+  }
+
+  OrcProto.ColumnStatistics ofAll() {
+    boolean isKnown = isBounded && bounds != null;
+    OrcProto.ColumnStatistics.Builder told = isKnown ? bounds.serialize() : withoutBounds(kinds.build(), textBytes);
+    if (isCounted) told.setNumberOfValues(values);
+    else told.clearNumberOfValues();
+    return told.setHasNull(hasNull).clearBytesOnDisk().build();
+  }
+
+  static OrcProto.ColumnStatistics ofNoValues(OrcProto.ColumnStatistics like) {
+    return withoutBounds(like, 0L).setNumberOfValues(0L).setHasNull(false).build();
+  }
+
+  private static boolean hasBounds(OrcProto.ColumnStatistics said) {
+    if (said.hasIntStatistics()) return said.getIntStatistics().hasMinimum() && said.getIntStatistics().hasMaximum();
+    if (said.hasDateStatistics()) return said.getDateStatistics().hasMinimum() && said.getDateStatistics().hasMaximum();
+    if (said.hasStringStatistics()) return said.getStringStatistics().hasMinimum() && said.getStringStatistics().hasMaximum();
+    if (said.hasDecimalStatistics()) return said.getDecimalStatistics().hasMinimum() && said.getDecimalStatistics().hasMaximum();
+    if (said.hasTimestampStatistics()) {
+      return said.getTimestampStatistics().hasMinimumUtc() && said.getTimestampStatistics().hasMaximumUtc();
+    }
+    if (!said.hasDoubleStatistics()) return true;
+    OrcProto.DoubleStatistics numbers = said.getDoubleStatistics();
+    return numbers.hasMinimum() && numbers.hasMaximum() && !Double.isNaN(numbers.getSum());
+  }
+
+  /** Of the same kind, which readers expect of a column's type. */
+  private static OrcProto.ColumnStatistics.Builder withoutBounds(OrcProto.ColumnStatistics said, long textBytes) {
+    OrcProto.ColumnStatistics.Builder kept = OrcProto.ColumnStatistics.newBuilder();
+    if (said.hasIntStatistics()) kept.setIntStatistics(OrcProto.IntegerStatistics.getDefaultInstance());
+    if (said.hasDoubleStatistics()) kept.setDoubleStatistics(OrcProto.DoubleStatistics.getDefaultInstance());
+    if (said.hasStringStatistics()) kept.setStringStatistics(OrcProto.StringStatistics.newBuilder().setSum(textBytes));
+    if (said.hasBucketStatistics()) kept.setBucketStatistics(OrcProto.BucketStatistics.newBuilder().addCount(0L));
+    if (said.hasDecimalStatistics()) kept.setDecimalStatistics(OrcProto.DecimalStatistics.getDefaultInstance());
+    if (said.hasDateStatistics()) kept.setDateStatistics(OrcProto.DateStatistics.getDefaultInstance());
+    if (said.hasBinaryStatistics()) kept.setBinaryStatistics(OrcProto.BinaryStatistics.newBuilder().setSum(0L));
+    if (said.hasTimestampStatistics()) kept.setTimestampStatistics(OrcProto.TimestampStatistics.getDefaultInstance());
+    if (said.hasCollectionStatistics()) kept.setCollectionStatistics(OrcProto.CollectionStatistics.getDefaultInstance());
+    return kept;
+  }
+}

@@ -1,0 +1,51 @@
+package hivekeeper.concat;
+
+import hivekeeper.OrcClaims;
+import hivekeeper.PartFileSystem;
+import java.io.IOException;
+import java.util.Arrays;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+
+/** `ConcatEnds` of ORC. */
+public class OrcEnds extends ConcatEnds {
+  private static final byte[] MAGIC = {'O', 'R', 'C'};
+
+  private final Configuration conf;
+
+  public OrcEnds(Configuration conf) {
+    super(conf);
+    this.conf = conf;
+  }
+
+  byte[] magic() {
+    return MAGIC;
+  }
+
+  /** The magic is the last field of the postscript, behind which is its length. */
+  boolean endsWith(byte[] last) {
+    return Arrays.equals(Arrays.copyOf(last, MAGIC.length), MAGIC);
+  }
+
+  byte[] end(FSDataInputStream in, long begin, long length) throws IOException {
+    return OrcClaims.end(in, begin, length);
+  }
+
+  Object footer(FileSystem fs, Path path, long begin, long length) throws Exception {
+    FileSystem part = PartFileSystem.of(fs, begin, length);
+    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(part).maxLength(length));
+    try {
+      return new JoinedOrcFooters.Tail(reader.getFileTail(), reader.getOrcProtoStripeStatistics());
+    } finally {
+      reader.close();
+    }
+  }
+
+  JoinedFooters noFooters() {
+    return new JoinedOrcFooters();
+  }
+}
