@@ -66,9 +66,9 @@ bench-log: venv ## measure the memory and time that a log of ENTRIES=150 entries
 bench-scale: venv ## measure the memory and time until a table of FILES=1000000 files in UNITS=100000 partitions is planned
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/scale.py --files $(or $(FILES),1000000) --units $(or $(UNITS),100000)
 
-bench: dist ## measure whole commands beside other programs on a cluster: SHAPES="quick …", PEERS="lakekeeper iceberg delta floor", TURNS=3
+bench: dist ## measure whole commands beside other programs on a cluster: SHAPES="quick …", PEERS="joins lakekeeper iceberg delta floor", TURNS=3
 	@HKTEST_CLUSTER_DIR=$(CURDIR)/.cluster/bench BENCH=yes $(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python -m bench.whole \
-	  --shapes $(or $(SHAPES),quick) --peers $(or $(PEERS),lakekeeper iceberg delta floor) --turns $(or $(TURNS),3)
+	  --shapes $(or $(SHAPES),quick) --peers $(or $(PEERS),joins lakekeeper iceberg delta floor) --turns $(or $(TURNS),3)
 
 bench-callers: dist ## list which code makes a COMMAND=compact-swap's calls to the NameNode, on a cluster, for a table of SHAPE=quick
 	@HKTEST_CLUSTER_DIR=$(CURDIR)/.cluster/bench BENCH=yes $(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python -m bench.whole.callers \

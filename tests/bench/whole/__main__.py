@@ -1,6 +1,6 @@
 """Measure whole commands, beside other programs on copies of the same table, on a real HDFS.
 
-  make bench [SHAPES="quick partitions"] [PEERS="lakekeeper iceberg delta floor"] [TURNS=3]
+  make bench [SHAPES="quick partitions"] [PEERS="joins lakekeeper iceberg delta floor"] [TURNS=3]
 
 Needs a cluster for measuring (`BENCH=yes tests/cluster/with`). Writes docs/evidence/bench.json, to which each run adds its shapes, and
 from it docs/evidence/bench.md; with `--shapes` and no name only the page.
@@ -92,11 +92,13 @@ class Bench:
     def __init__(self, layout: Layout, tables: Tables, name: str, programs: Dict[str, Program]) -> None:
         self.layout, self.tables, self.shape = layout, tables, SHAPES[name]
         self.database = f"bench_{name}"
-        self.programs = {name: each for name, each in programs.items() if self.shape.seeds.format in each.formats}
+        fitting = {name: each for name, each in programs.items() if self.shape.seeds.format in each.formats}
+        self.programs = {name: each for name, each in fitting.items() if self.shape.large or not each.leaves_large}
 
     def measure(self, turns: int) -> Iterator[Json]:
         """What is known after each program. Each turn begins with another one, so that none is always the first."""
-        self.tables.make_seeds(self.shape.seeds)
+        for seeds in filter(None, [self.shape.seeds, self.shape.large]):
+            self.tables.make_seeds(seeds)
         names = list(self.programs)
         hive = [self._table(name, turn) for turn in range(turns) for name in names if self.programs[name].in_metastore]
         self.tables.define(self.database, hive)

@@ -75,9 +75,9 @@ class Tables:
         self.run_sql(statements, hive=True)
 
     def fill(self, table: BenchTable) -> None:
-        seeds = self.make_seeds(table.shape.seeds)
+        stored = {seeds: self.make_seeds(seeds) for seeds in filter(None, [table.shape.seeds, table.shape.large])}
         plan = self.edge.home / "plan"
-        plan.write_text("".join(f"{seeds[seed]}\t{table.root}/{path}\n" for seed, path in table.shape.copies()))
+        plan.write_text("".join(f"{stored[seeds][number]}\t{table.root}/{path}\n" for seeds, number, path in table.shape.copies()))
         self.run_files("put", str(plan))
 
     def empty(self, table: BenchTable) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, FrozenSet, List, NamedTuple
+from typing import Callable, Dict, FrozenSet, List, NamedTuple, Sequence
 
 from bench.whole.bench_table import COLUMNS, DRIVER_MEMORY, HERE, BenchTable, Tables, spark_submit
 from bench.whole.peers import fetch_lakekeeper, fetch_library
@@ -10,7 +10,6 @@ from bench.whole.processes import Run, run
 from cluster.edge import Edge
 from cluster.servers.layout import CHECKOUT
 
-BLOCK_BYTES = 128 << 20
 HIVEKEEPER = CHECKOUT / "bin" / "hivekeeper"
 
 
@@ -23,7 +22,9 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """`fetch` raises Missing. `result`: the directory in which the compacted files are. `in_metastore`: it needs a Hive table."""
+    """`fetch` raises Missing. `result`: the directory in which the compacted files are. `in_metastore`: it needs a Hive table.
+    `leaves_large`: it is compared only where there are well-sized files to be left.
+    """
 
     about: str
     steps: Callable[[Tables, BenchTable], List[Step]]
@@ -31,20 +32,31 @@ class Program(NamedTuple):
     fetch: Callable[[], object] = lambda: None
     formats: FrozenSet[str] = frozenset({"parquet", "orc"})
     in_metastore: bool = False
+    leaves_large: bool = False
 
 
 def hivekeeper(tables: Tables, table: BenchTable) -> List[Step]:
+    return _steps(tables, table, [])
+
+
+def joins(tables: Tables, table: BenchTable) -> List[Step]:
+    return _steps(tables, table, ["exchange=files", "read_by_llap=false"])
+
+
+def _steps(tables: Tables, table: BenchTable, settings: List[str]) -> List[Step]:
     edge = tables.edge
     edge.configure(None, {"driver_memory": DRIVER_MEMORY})
 
     def step(command: str, is_main: bool = False) -> Step:
-        return Step(command, lambda: run_hivekeeper(edge, table, command), is_main)
+        return Step(command, lambda: run_hivekeeper(edge, table, command, settings), is_main)
 
     return [step("compact-swap", is_main=True), step("verify"), step("rollback")]
 
 
-def run_hivekeeper(edge: Edge, table: BenchTable, command: str) -> Run:
+def run_hivekeeper(edge: Edge, table: BenchTable, command: str, settings: Sequence[str] = ()) -> Run:
     words = [command, "--table", table.full_name, "--json", *(["--yes"] if command == "rollback" else [])]
+    for setting in (f"block_size={table.shape.block_bytes >> 20}m", *settings):
+        words += ["--set", setting]
     return run([str(HIVEKEEPER), *words], edge.environ, edge.home)
 
 
@@ -76,7 +88,7 @@ def iceberg(tables: Tables, table: BenchTable) -> List[Step]:
         f"CREATE TABLE ice.db.t ({columns}{by}) USING iceberg {days} TBLPROPERTIES ('write.format.default'='{table.shape.seeds.format}')",
         f"CALL ice.system.add_files(table => 'db.t', source_table => '{source}')",
     ]
-    rewrite = f"CALL ice.system.rewrite_data_files(table => 'db.t', options => map('target-file-size-bytes', '{BLOCK_BYTES}'))"
+    rewrite = f"CALL ice.system.rewrite_data_files(table => 'db.t', options => map('target-file-size-bytes', '{table.shape.block_bytes}'))"
     return [sql_step(tables, "add_files", add, options), sql_step(tables, "rewrite_data_files", [rewrite], options, is_main=True)]
 
 
@@ -90,6 +102,7 @@ def delta(tables: Tables, table: BenchTable) -> List[Step]:
     for name, value in {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **_delta_sizes(table),
     }.items():
         options += ["--conf", f"{name}={value}"]
     place, by = f"`{tables.edge.layout.namenode}{table.root}`", "" if table.shape.flat else " PARTITIONED BY (dt STRING)"
@@ -97,6 +110,14 @@ def delta(tables: Tables, table: BenchTable) -> List[Step]:
         sql_step(tables, "convert", [f"CONVERT TO DELTA parquet.{place}{by}"], options),
         sql_step(tables, "optimize", [f"OPTIMIZE delta.{place}"], options, is_main=True),
     ]
+
+
+def _delta_sizes(table: BenchTable) -> Dict[str, str]:
+    """What it leaves, and how large new files become; without them it takes a GiB for both."""
+    if not table.shape.large:
+        return {}
+    sizes = {"minFileSize": table.shape.block_bytes * 3 // 4, "maxFileSize": table.shape.block_bytes}
+    return {f"spark.databricks.delta.optimize.{name}": str(size) for name, size in sizes.items()}
 
 
 def sql_step(tables: Tables, name: str, statements: List[str], options: List[str], is_main: bool = False) -> Step:
@@ -113,6 +134,7 @@ def at_root(table: BenchTable) -> str:
 
 PROGRAMS: Dict[str, Program] = {
     "hivekeeper": Program("this", hivekeeper, at_root, in_metastore=True),
+    "joins": Program("this, with `exchange: files`", joins, at_root, in_metastore=True, leaves_large=True),
     "lakekeeper": Program("Lakekeeper 0.0.6, analyze + backup + compact", lakekeeper, at_root, fetch_lakekeeper, in_metastore=True),
     "iceberg": Program(
         "Iceberg 1.10.0, rewrite_data_files", iceberg, lambda table: f"{iceberg_place(table)}/db/t/data", lambda: fetch_library("iceberg")
