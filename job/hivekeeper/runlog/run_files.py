@@ -155,7 +155,8 @@ class Certificate:
 
     @property
     def total_bytes(self) -> int:
-        return sum(self.files.values())
+        """Of the output; of a joined file without the old ones inside."""
+        return self.join.copy_bytes if self.join else sum(self.files.values())
 
 
 def is_inside(path: str, root: str) -> bool:

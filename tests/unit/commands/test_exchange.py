@@ -431,7 +431,9 @@ def test_the_catalogue_learns_the_files_of_a_joined_unit_from_the_next_look(worl
     assert {name: (unit.files, unit.status.code) for name, unit in seen.items()} == {"dt=1": (23, "compact"), "dt=2": (1, "fine")}
 
 
-def test_a_unit_of_json_says_its_exchange(world):
+def test_a_unit_of_json_says_its_exchange_and_the_size_of_its_copy(world):
     (table,) = document.build(a_desk(world, "auto").compact())["tables"]
     told = {unit["partition"]: (unit["exchange"], unit["exchange_code"]) for unit in table["units"]}
     assert told == {"dt=1": ("files", "mostly-well-sized"), "dt=2": ("directory", "mostly-small")}
+    # Without the old files inside; a copy of these files is as large as they are.
+    assert {unit["bytes_after"] - unit["bytes_before"] for unit in table["units"]} == {0}
