@@ -99,7 +99,8 @@ def test_another_failure_to_log_in_is_no_missing_right_either():
     assert type(files_error([Cause(DENIED, "Authentication required")])) is FilesUnavailable
 
 
-TELLING = ["authenticated=true", "GSS initiate failed", "No valid credentials provided", "Client cannot authenticate via:", "No space left on device"]
+NO_TICKET = ["authenticated=true", "GSS initiate failed", "No valid credentials provided", "Client cannot authenticate via:"]
+TELLING = [*NO_TICKET, "No space left on device"]
 RANGER = "org.apache.ranger.authorization.hadoop.exceptions.RangerAccessControlException"
 DENIAL = 'Permission denied: user=etl, access=EXECUTE, inode="/user/mallory/{}":mallory:users:drwx------\n\tat x'
 OF_PATHS = {
@@ -129,8 +130,9 @@ def test_nor_what_the_metastore_says_of_a_directory(name):
 
 
 def test_a_metastore_that_cannot_be_logged_in_to_or_connected_to_is_known_by_what_the_client_says_first():
-    client = "Could not connect to meta store using any of the URIs provided. Most recent failure: o.a.thrift.transport.TTransportException: "
+    client = "Could not connect to meta store using any of the URIs provided. Most recent failure: "
+    transport = "org.apache.thrift.transport.TTransportException"
     answer = "org.apache.hadoop.hive.metastore.api.MetaException"
-    assert type(metastore_error([Cause(answer, f"{client}GSS initiate failed")])) is MetastoreNoTicket
-    assert type(metastore_error([Cause(answer, f"{client}Connection refused")])) is MetastoreUnavailable
-    assert type(metastore_error([Cause("org.apache.thrift.transport.TTransportException", "GSS initiate failed"), Cause(*GSS)])) is MetastoreNoTicket
+    assert type(metastore_error([Cause(answer, f"{client}{transport}: GSS initiate failed")])) is MetastoreNoTicket
+    assert type(metastore_error([Cause(answer, f"{client}{transport}: Connection refused")])) is MetastoreUnavailable
+    assert type(metastore_error([Cause(transport, "GSS initiate failed"), Cause(*GSS)])) is MetastoreNoTicket

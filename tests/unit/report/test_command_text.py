@@ -331,10 +331,10 @@ def test_files_whose_names_look_alike_are_all_shown():
 def test_what_is_added_to_names_that_look_alike_does_not_grow_with_their_number():
     """A name of n characters has two to the power of n such others, which history would show for hours."""
     alike = ["".join(one) for one in product(["\x07", "\\x07"], repeat=9)]
-    names = [line.split()[1] for line in shown("history", log=(a_logged_run(),), files=FileSet(dict.fromkeys(alike, 1), {})).split("\n")[1:]]
+    known = FileSet(dict.fromkeys(alike, 1), {})
+    names = [line.split()[1] for line in shown("history", log=(a_logged_run(),), files=known).split("\n")[1:]]
     assert len({*names}) == len(alike)
     assert max(map(len, names)) <= len("\\x07" * 9 + "'511")
-
 
 
 # ---- pin, and all of them
