@@ -57,7 +57,7 @@ def require_writable(files: Files, path: str) -> None:
         raise
     except FilesError as error:
         raise _cannot_write(path, str(error)) from None
-    files.delete_tree(aside)
+    files.delete_file(aside)
 
 
 def _refuse_directory(files: Files, path: str) -> None:
@@ -114,7 +114,7 @@ def forget_remote(files: Files, path: str) -> None:
     target = files.qualify(path)
     found = files.stat(target)
     if found is not None and not found.is_dir:
-        confine_files(files, target).delete_tree(target)
+        confine_files(files, target).delete_file(target)
 
 
 def forget_local(path: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
+from hivekeeper.ports import FilesUnavailable
 from support.fakes.files import FakeFiles
 
 PLACE = "hdfs://nn/reports/out.json"
@@ -58,6 +60,25 @@ def test_a_directory_is_refused_before_the_run_and_left_alone_after_it(files, ca
     output_files.write(files, "hdfs:///sales/events", "{}")
     assert "step=report-file failed" in caplog.text
     assert files.contents() == {"hdfs://nn/sales/events/part-0": "rows"}
+
+
+@pytest.mark.parametrize("change", [output_files.require_writable, output_files.forget_remote, output_files.write], ids=lambda one: one.__name__)
+def test_another_directory_that_somebody_puts_at_the_place_of_a_file_that_goes_is_not_deleted(files, monkeypatch, change):
+    """Whoever may write to the directory of a report, and rename that of a table, whose rows they may not read."""
+    files.writer.add("/reports/out.json", "old")
+    files.writer.add("/sales/events/part-0", "rows")
+    for delete in ("delete_tree", "delete_file"):
+        real = getattr(files, delete)
+
+        def exchange_first(path, real=real):
+            files.writer.delete(path)
+            files.another_client().rename_exact("/sales/events", path)
+            real(path)
+
+        monkeypatch.setattr(files, delete, exchange_first)
+    with suppress(FilesUnavailable):
+        change(files, PLACE, *(["{}"] if change is output_files.write else []))
+    assert "rows" in files.contents().values()
 
 
 @pytest.mark.parametrize(
