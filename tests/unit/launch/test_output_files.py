@@ -62,7 +62,9 @@ def test_a_directory_is_refused_before_the_run_and_left_alone_after_it(files, ca
     assert files.contents() == {"hdfs://nn/sales/events/part-0": "rows"}
 
 
-@pytest.mark.parametrize("change", [output_files.require_writable, output_files.forget_remote, output_files.write], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "change", [output_files.require_writable, output_files.forget_remote, output_files.write], ids=lambda one: one.__name__
+)
 def test_another_directory_that_somebody_puts_at_the_place_of_a_file_that_goes_is_not_deleted(files, monkeypatch, change):
     """Whoever may write to the directory of a report, and rename that of a table, whose rows they may not read."""
     files.writer.add("/reports/out.json", "old")
