@@ -16,9 +16,9 @@ from typing import Dict, Iterator, List, Tuple
 
 import pytest
 
-from hivekeeper.config.sources import RELEASE_OWNERS
 from hivekeeper.cli import command_line, main, parser
 from hivekeeper.codes import Exit
+from hivekeeper.config.sources import RELEASE_OWNERS
 from hivekeeper.launch import spark_submit
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import properties

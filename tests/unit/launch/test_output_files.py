@@ -66,7 +66,7 @@ def test_a_directory_is_refused_before_the_run_and_left_alone_after_it(files, ca
     "change", [output_files.require_writable, output_files.forget_remote, output_files.write], ids=lambda one: one.__name__
 )
 def test_another_directory_that_somebody_puts_at_the_place_of_a_file_that_goes_is_not_deleted(files, monkeypatch, change):
-    """Whoever may write to the directory of a report, and rename that of a table, whose rows they may not read."""
+    """Whoever may write to the directory of a report can rename that of a table there, whose rows they may not read."""
     files.writer.add("/reports/out.json", "old")
     files.writer.add("/sales/events/part-0", "rows")
     for delete in ("delete_tree", "delete_file"):
