@@ -20,7 +20,8 @@ def own_name(capfdbinary):
     return os.path.basename(word.decode())
 
 
-def test_a_driver_removes_old_documents_of_drivers_and_nothing_else_that_is_there(driver, tmp_path, own_name):
+@pytest.mark.usefixtures("driver")
+def test_a_driver_removes_old_documents_of_drivers_and_nothing_else_that_is_there(tmp_path, own_name):
     """The directory may be any of the user's: other programs write JSON files, too."""
     theirs = ["report.json", "2026-01-01.json", "20260101t020304z-1f0c.json", f"{own_name}.bak", f"x{own_name}"]
     killed = f"{own_name}.0123abcd"

@@ -108,10 +108,23 @@ def test_a_file_that_somebody_else_has_put_into_a_shared_directory_is_refused_be
         theirs.chmod(0o666)
         os.seteuid(65534)
         try:
-            with pytest.raises(UsageError, match="another user"):
-                output_files.require_writable_here(str(theirs))
-            own = Path(shared, "own.properties")
-            own.write_text("old")
-            output_files.require_writable_here(str(own))
+            for group_only in (False, True):
+                os.seteuid(0)
+                os.chown(shared, 0, os.getegid())
+                os.chmod(shared, (0o770 if group_only else 0o777) | stat.S_ISVTX)
+                os.seteuid(65534)
+                with pytest.raises(UsageError, match="belongs to another user" if group_only else "everybody may"):
+                    output_files.require_writable_here(str(theirs))
         finally:
             os.seteuid(0)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_nor_is_a_file_written_where_everybody_may_put_one_while_the_run_is_at_work(tmp_path, mode):
+    """The file of an earlier run is removed first: another user can take its name before this run is done."""
+    tmp_path.chmod(mode)
+    with pytest.raises(UsageError, match="everybody may put files into its directory"):
+        output_files.require_writable_here(str(tmp_path / "out.properties"))
+    assert list(tmp_path.iterdir()) == []
+    tmp_path.chmod(0o1775)
+    output_files.require_writable_here(str(tmp_path / "out.properties"))
