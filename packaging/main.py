@@ -25,7 +25,9 @@ def refuse_old_python():
 
 def choose_root():
     """The directory to unpack into: the user's own below the temporary directory, else one for this run only."""
-    for parent in (os.environ.get("TMPDIR"), "/tmp", os.getcwd()):
+    for place in (os.environ.get("TMPDIR"), "/tmp", os.getcwd()):
+        # Links lead elsewhere once somebody has exchanged them.
+        parent = os.path.realpath(place) if place else ""
         if not parent or others_may_exchange(parent):
             continue
         shared = os.path.join(parent, "hivekeeper-%d" % os.getuid())
@@ -45,12 +47,33 @@ def choose_root():
 
 
 def others_may_exchange(directory):
-    """Whether another user could put something else in the place of what we make there. A missing directory is left to its user."""
-    try:
-        seen = os.stat(directory)
-    except OSError:
-        return False
-    return seen.st_uid not in (0, os.getuid()) or (seen.st_mode & 0o022 and not seen.st_mode & stat.S_ISVTX)
+    """Whether another user could put something else in the place of what we make there, or of a directory above, by the rule of
+    bin/lib/trust.bash. A missing directory is left to its user.
+    """
+    above, writers, trusted = os.path.dirname(directory), 0o022, trusted_users()
+    while True:
+        try:
+            seen = os.stat(directory)
+        except OSError:
+            return False
+        if seen.st_uid not in trusted or (seen.st_mode & writers and not seen.st_mode & stat.S_ISVTX):
+            return True
+        if directory == above:
+            return False
+        directory, above, writers = above, os.path.dirname(above), 0o002
+
+
+def trusted_users():
+    """Those who may exchange files of ours. In a YARN container the NodeManager's user is one."""
+    import contextlib
+    import pwd
+
+    users = {0, os.getuid()}
+    for name in os.environ.get("HIVEKEEPER_RELEASE_OWNERS", "").split():
+        # If there is no such user, the program says so.
+        with contextlib.suppress(KeyError):
+            users.add(pwd.getpwnam(name).pw_uid)
+    return users
 
 
 def is_private(path):

@@ -11,21 +11,21 @@ require_trusted() {
     TRUSTED+="$(id -u -- "$file" 2>/dev/null) " || die 2 "HIVEKEEPER_RELEASE_OWNERS names $file, which is not a user of this machine" "correct or unset it"
   done
   for file in "$@"; do
-    require_trusted_file "$file"
+    walk_path judge_path "$file" "$file"
   done
 }
 
-# Check each directory from the root down; a link is checked, then followed. # FILE
-require_trusted_file() {
-  local file="$1" at='' rest="$1" part target links=0
+# Let JUDGE check each directory from the root down; a link is checked, then followed. # JUDGE PATH ABOUT
+walk_path() {
+  local judge="$1" at='' rest="$2" about="$3" part target links=0
   while [[ -n $rest ]]; do
     rest="${rest#/}" part="${rest%%/*}"
     # The directory that contains part.
     if [[ $rest == */* ]]; then
-      judge_path "${at:-/}" "$file" ''
+      "$judge" "${at:-/}" "$about" above
       rest="${rest#*/}"
     else
-      judge_path "${at:-/}" "$file" last
+      "$judge" "${at:-/}" "$about" last
       rest=''
     fi
     case "$part" in
@@ -33,7 +33,7 @@ require_trusted_file() {
       ..) at="${at%/*}"; continue ;;
     esac
     if [[ -L $at/$part ]]; then
-      judge_path "$at/$part" "$file" ''
+      "$judge" "$at/$part" "$about" link
       links=$((links + 1))
       [[ $links -lt 40 ]] || return 0
       target="$(readlink -- "$at/$part")"
@@ -43,52 +43,62 @@ require_trusted_file() {
       at="$at/$part"
     fi
   done
-  judge_path "$at" "$file" ''
+  "$judge" "${at:-/}" "$about" itself
 }
 
-# Check one path, with a single stat; a missing path is left to its reader. # PATH FILE [last]
+# Remember user, group, mode and the names of both, from a single stat; fails if there is nothing. # PATH
+look_at_path() {
+  [[ -n ${LOOKED[$1]:-} ]] || LOOKED[$1]="$(stat -c '%u %g %a %U %G' -- "$1" 2>/dev/null)"
+}
+
+# Check one path on the way to a file; a missing path is left to its reader. # PATH FILE above|last|link|itself
 judge_path() {
-  local path="$1" about="$2" last="$3" found uid gid mode owner group
-  found="${LOOKED[$path]:-}"
-  if [[ -z $found ]]; then
-    found="$(stat -c '%u %g %a %U %G' -- "$path" 2>/dev/null)" || return 0
-    LOOKED[$path]="$found"
-  fi
-  read -r uid gid mode owner group <<<"$found"
+  local path="$1" about="$2" uid gid mode owner group
+  look_at_path "$path" || return 0
+  read -r uid gid mode owner group <<<"${LOOKED[$path]}"
   [[ $TRUSTED == *" $uid "* ]] ||
     refuse_path "$about" "$path belongs to $owner" "have it owned by root or $(id -un), or set HIVEKEEPER_RELEASE_OWNERS=$owner"
   [[ ! -L $path ]] || return 0
   if ((8#$mode & 8#2)); then
     [[ -d $path && -k $path ]] || refuse_path "$about" "everybody may write to $path (mode $mode)" "chmod o-w $path"
-    [[ -z $last ]] || refuse_path "$about" "everybody may put files into $path (mode $mode)" "use a directory that only you can write to"
+    [[ $3 != last ]] || refuse_path "$about" "everybody may put files into $path (mode $mode)" "use a directory that only you can write to"
   elif ((8#$mode & 8#20)); then
-    is_private_group "$gid" "$owner" "$group" && [[ $(ls -ld -- "$path") != ??????????+* ]] ||
+    is_private_group "$gid" "$owner" "$group" "$path" ||
       refuse_path "$about" "the group $group, or users of its ACL, may write to $path (mode $mode)" "chmod g-w $path"
   fi
 }
 
-# Exit if somebody else could put another file in the place of ours in this directory; a missing one is left to its user. With the sticky bit
-# only the owner of a directory can. # DIRECTORY WHAT-IT-IS
+# Exit if somebody else could put another file in the place of ours in this directory, or another directory in its place or that of one above;
+# a missing one is left to its user. # DIRECTORY WHAT-IT-IS
 require_sole_use() {
-  local found uid gid mode owner group who=''
-  found="$(stat -L -c '%u %g %a %U %G' -- "$1" 2>/dev/null)" || return 0
-  read -r uid gid mode owner group <<<"$found"
+  local path="$1"
+  [[ $path == /* ]] || path="$PWD/$path"
+  walk_path judge_exchange "$path" "$2 $1"
+}
+
+# Check one path on the way to such a directory. With the sticky bit only the owner of a directory can. A group that may write above it is
+# left to the administrator: Debian lets one do so in /var/log. # PATH ABOUT above|last|link|itself
+judge_exchange() {
+  local path="$1" about="$2" uid gid mode owner group who='' its=the where="$1"
+  look_at_path "$path" || return 0
+  read -r uid gid mode owner group <<<"${LOOKED[$path]}"
+  [[ $about != *" $path" ]] || its=its where=it
   if [[ $TRUSTED != *" $uid "* ]]; then
-    die 2 "$2 $1: its owner $owner may exchange files in it" "have it owned by root or $(id -un), or set HIVEKEEPER_RELEASE_OWNERS=$owner"
-  elif ((8#$mode & 8#1000)); then
+    die 2 "$about: $its owner $owner may exchange files in $where" "have it owned by root or $(id -un), or set HIVEKEEPER_RELEASE_OWNERS=$owner"
+  elif [[ -L $path ]] || ((8#$mode & 8#1000)); then
     return 0
   elif ((8#$mode & 8#2)); then
     who=everyone
-  elif ((8#$mode & 8#20)) && ! is_private_group "$gid" "$owner" "$group"; then
-    who="the group $group"
+  elif [[ $3 == itself ]] && ((8#$mode & 8#20)) && ! is_private_group "$gid" "$owner" "$group" "$path"; then
+    who="the group $group, or users of its ACL,"
   fi
-  [[ -z $who ]] || die 2 "$2 $1: $who may exchange files in it" "take that right away, or: chmod +t -- $(printf '%q' "$1")"
+  [[ -z $who ]] || die 2 "$about: $who may exchange files in $where" "take that right away, or: chmod +t -- $(printf '%q' "$path")"
 }
 
-# Whether the group has the owner's name and no other member. # GID OWNER GROUP
+# Whether the group has the owner's name and no other member, and no ACL lets others write. # GID OWNER GROUP PATH
 is_private_group() {
   local members
-  [[ $3 == "$2" ]] || return 1
+  [[ $3 == "$2" && $(ls -ld -- "$4") != ??????????+* ]] || return 1
   members="$(getent group "$1")" || return 1
   members="${members##*:}"
   [[ -z $members || $members == "$2" ]]

@@ -80,6 +80,30 @@ find_old_python() {
   [ -d "$MINE" ]
 }
 
+@test "unpacking: nor below a directory in which others could exchange it; behind a link it goes to where that leads now" {
+  mkdir -p "$WORLD/shared/mine"
+  chmod 777 "$WORLD/shared"
+  TMPDIR="$WORLD/shared/mine" run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -z "$(ls "$WORLD/shared/mine")" ]
+  ln -s "$WORLD/tmp" "$WORLD/shared/link"
+  run "$PYTHON" -c 'import sys; sys.path.insert(0, sys.argv[1]); import main; print(main.choose_root())' "$CHECKOUT/packaging"
+  [ "$output" = "$MINE" ]
+  TMPDIR="$WORLD/shared/link" run "$PYTHON" -c 'import sys; sys.path.insert(0, sys.argv[1]); import main; print(main.choose_root())' "$CHECKOUT/packaging"
+  [ "$output" = "$MINE" ]
+}
+
+@test "unpacking: where somebody else could exchange it only if that user is trusted, as in a container of YARN" {
+  [ "$(id -u)" -eq 0 ] || skip "NOT TESTED: only root can give a directory away"
+  mkdir -p "$WORLD/yarn/container"
+  PATH="$ORIGINAL_PATH" chown daemon "$WORLD/yarn"
+  TMPDIR="$WORLD/yarn/container" run "$PYTHON" "$ARCHIVE" --version
+  [ "$status" -eq 0 ]
+  [ -z "$(ls "$WORLD/yarn/container")" ]
+  HIVEKEEPER_RELEASE_OWNERS="no-such-user daemon" TMPDIR="$WORLD/yarn/container" run "$PYTHON" "$ARCHIVE" --version
+  [ -d "$WORLD/yarn/container/hivekeeper-0" ]
+}
+
 @test "unpacking: a directory of somebody else that is gone when it is looked at" {
   run "$PYTHON" -c 'import sys; sys.path.insert(0, sys.argv[1]); import main; print(main.is_private(sys.argv[2]))' "$CHECKOUT/packaging" "$WORLD/gone"
   [ "$output" = False ]

@@ -60,12 +60,22 @@ EOF
 }
 
 @test "build: setup runs nothing of the current directory" {
-  sed -i '/^[A-Za-z]/d' "$SOURCE"/packaging/{runtime,dev}.txt
+  sed -i '/^[A-Za-z]/d' "$SOURCE"/packaging/{build,runtime,dev}.txt
   run "$SOURCE/packaging/setup"
   printf '%s\n' "$output"
   nothing_ran
   [ "$status" -eq 0 ]
   [ -x "$SOURCE/.venv/bin/python" ]
+}
+
+@test "build: a tool of this version with other bytes does not come into the environment that builds" {
+  sed -i '/^[A-Za-z]/d' "$SOURCE"/packaging/{runtime,dev}.txt
+  sed -i '/^shiv/!d; s/sha256:a/sha256:b/' "$SOURCE/packaging/build.txt"
+  run "$SOURCE/packaging/setup"
+  printf '%s\n' "$output"
+  [ "$status" -eq 2 ]
+  [ ! -e "$SOURCE/.venv/bin/shiv" ]
+  [ ! -e "$SOURCE/.venv/pins" ]
 }
 
 @test "build: packing a Python runs nothing of the current directory" {

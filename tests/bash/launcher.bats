@@ -102,6 +102,16 @@ setup() {
   [ "$status" -eq 0 ]
 }
 
+@test "launcher: nor one below a directory in which others could exchange it" {
+  stub_spark
+  mkdir -m 777 "$WORLD/shared"
+  mkdir -m 700 "$WORLD/shared/mine"
+  TMPDIR="$WORLD/shared/mine" run "$RUN" analyze --database sales
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: TMPDIR $WORLD/shared/mine: everyone may exchange files in $WORLD/shared" ]]
+  [ ! -e "$ARGV" ]
+}
+
 @test "launcher: a link to it works" {
   stub_spark
   ln -s "$RUN" "$WORLD/stubs/hk"

@@ -76,10 +76,64 @@ setup() {
   stub getent 'printf "%s:x:%s:bob\n" "$(id -gn)" "$2"'
   run "$RUN" analyze --database sales "${LOGGED[@]}"
   [ "$status" -eq 2 ]
-  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: the group $(id -gn) may exchange files in it" ]]
+  [[ ${lines[0]} == "hivekeeper: log_dir $LOGS: the group $(id -gn), or users of its ACL, may exchange files in it" ]]
   [ ! -e "$ARGV" ]
   chmod +t "$LOGS"
   run "$RUN" analyze --database sales "${LOGGED[@]}"
+  [ "$status" -eq 0 ]
+}
+
+@test "log: what others may exchange above the directory is refused, too, unless it has the sticky bit" {
+  stub_spark
+  mkdir -m 777 "$WORLD/shared"
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/shared/own/logs"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $WORLD/shared/own/logs: everyone may exchange files in $WORLD/shared" ]]
+  [ ! -e "$ARGV" ]
+  cd "$WORLD/shared"
+  run "$RUN" analyze --database sales --set log_dir=own/logs
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir own/logs: everyone may exchange files in $WORLD/shared" ]]
+  ln -s shared/own "$WORLD/link"
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/link"
+  [ "$status" -eq 2 ]
+  chmod +t "$WORLD/shared"
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/shared/own/logs"
+  [ "$status" -eq 0 ]
+}
+
+@test "log: a directory, or a link, that somebody else has made on the way is refused" {
+  [[ $EUID -eq 0 ]] || skip "only root can give a directory away"
+  local chown
+  chown="$(PATH=$ORIGINAL_PATH type -P chown)"
+  stub_spark
+  mkdir -m 1777 "$WORLD/shared"
+  mkdir "$WORLD/shared/theirs" "$WORLD/own"
+  ln -s "$WORLD/own" "$WORLD/shared/link"
+  "$chown" -h daemon "$WORLD/shared/theirs" "$WORLD/shared/link"
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/shared/theirs/logs"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == "hivekeeper: log_dir $WORLD/shared/theirs/logs: the owner daemon may exchange files in $WORLD/shared/theirs" ]]
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/shared/link"
+  [ "$status" -eq 2 ]
+  [ ! -e "$ARGV" ]
+  [ -z "$(ls -A "$WORLD/own")" ]
+}
+
+@test "log: an ACL that lets others write is refused, also where the group is private; a group above is not" {
+  stub_spark
+  mkdir -m 775 "$WORLD/team" "$WORLD/team/logs"
+  stub getent 'printf "%s:x:%s:\n" "$(id -gn)" "$2"'
+  stub stat '"$WORLD/tools/stat" "$@" | sed "s/ [^ ]*\$/ $(id -un)/"'
+  export WORLD
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/team/logs"
+  [ "$status" -eq 0 ]
+  stub ls '"$WORLD/tools/ls" "$@" | sed "s/^\(..........\)/\1+/"'
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/team/logs"
+  [ "$status" -eq 2 ]
+  [[ ${lines[0]} == *" users of its ACL, may exchange files in it" ]]
+  chmod 755 "$WORLD/team/logs"
+  run "$RUN" analyze --database sales --set "log_dir=$WORLD/team/logs"
   [ "$status" -eq 0 ]
 }
 

@@ -56,6 +56,17 @@ refused_with() {
   [ "$(<dist/hivekeeper-0.1.0.notes.md)" = $'### Added\n- `one`: thing' ]
 }
 
+@test "release: a section that is longer than a pipe holds is no empty one" {
+  local line
+  for line in {1..20000}; do echo "- line $line"; done >lines
+  sed -i -e '/^- `one`/r lines' CHANGELOG.md
+  rm lines
+  git commit --quiet --all --message more
+  run packaging/release
+  printf '%s\n' "$output"
+  [ "$status" -eq 0 ]
+}
+
 @test "release: nothing is committed, tagged or pushed unless it was wanted" {
   packaging/release
   [ "$(git rev-list --count HEAD)" -eq 1 ]

@@ -18,6 +18,7 @@ import pytest
 
 from hivekeeper.cli import command_line, main, parser
 from hivekeeper.codes import Exit
+from hivekeeper.config.sources import RELEASE_OWNERS
 from hivekeeper.launch import spark_submit
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report import properties
@@ -243,6 +244,13 @@ def test_the_spark_action_is_started_as_the_wrapper_would_but_without_a_login():
     assert not {"--principal", "--keytab", "--proxy-user"} & set(words)
     assert f"spark.pyspark.python=./{spark_submit.ENV_ALIAS}/bin/python" in given
     assert SPARK_WORKFLOW.find(f"{WORKFLOW}action").get("cred") == SPARK_WORKFLOW.find(f".//{WORKFLOW}credential").get("name")
+
+
+def test_the_spark_action_trusts_the_user_of_the_nodemanager_which_the_directories_of_a_container_belong_to():
+    """`tests/unit/launch/test_trusted_files.py` has the directories; without this the driver refuses its site.yaml."""
+    action = SPARK_WORKFLOW.find(f".//{SPARK}spark")
+    assert "--config-file" in [argument.text for argument in action.iter(f"{SPARK}arg")]
+    assert f"spark.yarn.appMasterEnv.{RELEASE_OWNERS}=yarn" in action.find(f"{SPARK}spark-opts").text.split()
 
 
 def test_the_coordinator_never_lets_two_runs_meet_and_makes_up_for_no_old_night():

@@ -1,6 +1,17 @@
 import pytest
 
-from hivekeeper.cluster.java_errors import Cause, explain_job, explain_unusable
+from hivekeeper.cluster.java_errors import Cause, explain_job, explain_unusable, files_error, metastore_error
+from hivekeeper.ports import (
+    FilesUnavailable,
+    MetastoreNoTicket,
+    MetastoreRefused,
+    MetastoreUnavailable,
+    NoPermission,
+    NoSpace,
+    NoTicket,
+    SourceMissing,
+    TargetExists,
+)
 
 ABORTED = Cause("org.apache.spark.SparkException", "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times\nat x")
 
@@ -63,3 +74,65 @@ def test_what_is_not_known_is_quoted_and_may_pass():
 
 def test_a_java_process_that_went_away_has_no_exception():
     assert explain_unusable(()).what == "Spark's Java process went away"
+
+
+RPC = "java.io.IOException"
+SASL = "javax.security.sasl.SaslException"
+GSS = ("org.ietf.jgss.GSSException", "No valid credentials provided (Mechanism level: Failed to find any Kerberos tgt)")
+FAILED = "DestHost:destPort nn:8020 , LocalHost:localPort h:0. Failed on local exception: "
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        [(RPC, f"{FAILED}{RPC}: {DENIED}: Client cannot authenticate via:[TOKEN]"), (DENIED, "Client cannot authenticate via:[TOKEN]")],
+        [(DENIED, "SIMPLE authentication is not enabled.  Available:[TOKEN, KERBEROS]")],
+        [(RPC, f"{FAILED}{SASL}: GSS initiate failed"), (SASL, "GSS initiate failed"), GSS],
+    ],
+    ids=["client", "server", "gss"],
+)
+def test_a_missing_ticket_is_told_from_a_missing_right_by_what_hadoop_says_first(causes):
+    assert type(files_error([Cause(*cause) for cause in causes])) is NoTicket
+
+
+def test_another_failure_to_log_in_is_no_missing_right_either():
+    assert type(files_error([Cause(DENIED, "Authentication required")])) is FilesUnavailable
+
+
+NO_TICKET = ["authenticated=true", "GSS initiate failed", "No valid credentials provided", "Client cannot authenticate via:"]
+TELLING = [*NO_TICKET, "No space left on device"]
+RANGER = "org.apache.ranger.authorization.hadoop.exceptions.RangerAccessControlException"
+DENIAL = 'Permission denied: user=etl, access=EXECUTE, inode="/user/mallory/{}":mallory:users:drwx------\n\tat x'
+OF_PATHS = {
+    "denied": (DENIED, DENIAL, NoPermission),
+    "denied by Ranger": (RANGER, 'Permission denied: user=etl, access=READ, inode="/user/mallory/{}"', NoPermission),
+    "missing": ("java.io.FileNotFoundException", "File does not exist: /user/mallory/{}", SourceMissing),
+    "there": ("org.apache.hadoop.fs.FileAlreadyExistsException", "rename destination /user/mallory/{} already exists", TargetExists),
+    "full": ("org.apache.hadoop.hdfs.protocol.NSQuotaExceededException", "The NameSpace quota of /user/mallory/{} is exceeded", NoSpace),
+}
+
+
+@pytest.mark.parametrize("name", [*TELLING, "plain"])
+@pytest.mark.parametrize("kind", OF_PATHS)
+def test_the_name_of_a_directory_does_not_decide_what_an_error_about_it_means(kind, name):
+    """Whoever named it so could have every command end for want of a ticket."""
+    error, message, meaning = OF_PATHS[kind]
+    said = Cause(error, message.format(name))
+    wrapped = Cause("java.util.concurrent.ExecutionException", f"{error}: {said.message}")
+    assert type(files_error([wrapped, said])) is meaning
+
+
+@pytest.mark.parametrize("name", [*TELLING, "plain"])
+def test_nor_what_the_metastore_says_of_a_directory(name):
+    """As an answer: a metastore with storage-based authorization quotes HDFS."""
+    answer = Cause("org.apache.hadoop.hive.metastore.api.MetaException", f"{DENIED}: {DENIAL.format(name)}")
+    assert type(metastore_error([answer])) is MetastoreRefused
+
+
+def test_a_metastore_that_cannot_be_logged_in_to_or_connected_to_is_known_by_what_the_client_says_first():
+    client = "Could not connect to meta store using any of the URIs provided. Most recent failure: "
+    transport = "org.apache.thrift.transport.TTransportException"
+    answer = "org.apache.hadoop.hive.metastore.api.MetaException"
+    assert type(metastore_error([Cause(answer, f"{client}{transport}: GSS initiate failed")])) is MetastoreNoTicket
+    assert type(metastore_error([Cause(answer, f"{client}{transport}: Connection refused")])) is MetastoreUnavailable
+    assert type(metastore_error([Cause(transport, "GSS initiate failed"), Cause(*GSS)])) is MetastoreNoTicket

@@ -230,7 +230,7 @@ class Store:
             self._discard_directory(directory)
             raise
         if not rows or told is None:
-            files.delete_tree(directory)
+            self._discard_directory(directory)
             return None
         return DataFile(part.name, f"data/{name}", told.length, rows, told.mtime_ms)
 
@@ -273,7 +273,7 @@ class Store:
         try:
             files.rename_exact(own, target)
         except TargetExists:
-            files.delete_tree(own)
+            files.delete_file(own)
             return False
         except (FilesUnavailable, SourceMissing):
             # It may have been done although its answer was lost, also if the client has asked twice.
@@ -300,8 +300,13 @@ class Store:
             self._discard_directory(names.join(self.top, file.place))
 
     def _discard_directory(self, directory: str) -> None:
+        """Remove a directory of rows with the one file that it has, never as a tree: whoever may write beside the catalogue may have put
+        another one in its place.
+        """
+        files = self.cluster.files
         try:
-            self.cluster.files.delete_tree(directory)
+            files.delete_file(names.join(directory, f"{names.base(directory)}.parquet"))
+            files.delete_file(directory)
         except FilesError as error:
             log.warning("step=catalogue component=%s left=%r reason=%r", self.component.name, directory, str(error))
 
@@ -341,7 +346,7 @@ class Store:
                 if commits.UNFINISHED.fullmatch(entry.name) and self._is_abandoned(entry, now_ms):
                     expired.append(entry)
             for entry in expired:
-                files.delete_tree(entry.path)
+                (self._discard_directory if entry.is_dir else files.delete_file)(entry.path)
         except FilesError as error:
             log.warning("step=expire-catalogue failed component=%s reason=%r", self.component.name, str(error))
 

@@ -89,6 +89,8 @@ def _read_tables_file(path: str) -> List[str]:
             lines = [line.partition("#")[0].strip() for line in file]
     except OSError as error:
         raise UsageError(f"--tables-file {path}: {error.strerror}", next="correct the path") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--tables-file {path}: not a text in UTF-8", next="correct it") from error
     return [line for line in lines if line]
 
 

@@ -14,7 +14,8 @@ from hivekeeper.errors import Unusable
 # A later driver deletes older files that nobody fetched (because the launcher was stopped).
 KEPT_MS = 7 * 86_400_000
 
-OWN = re.compile(r"[0-9a-z-]+\.json(\.[0-9a-f]{8})?")
+# As bin/hivekeeper has them named, and the same while it is written: the directory may hold other files of the user, too.
+OWN = re.compile(r"[0-9]{8}t[0-9]{6}z-[0-9a-f]{16}\.json(\.[0-9a-f]{8})?")
 
 
 def send(path: str, text: str) -> None:

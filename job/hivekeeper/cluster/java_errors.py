@@ -116,6 +116,8 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
     "InvalidPathHandleException": SourceReplaced,
     "UnsupportedOperationException": NotPossible,
     "AccessControlException": NoPermission,
+    # Of Ranger's plugin in the NameNode, for a path that a policy denies.
+    "RangerAccessControlException": NoPermission,
     "AccessDeniedException": NoPermission,
     # A KMS that does not let this user use a key.
     "AuthorizationException": NoPermission,
@@ -130,22 +132,30 @@ HELD_BY_ANOTHER = frozenset(["AlreadyBeingCreatedException", BEING_RECOVERED])
 
 
 def files_error(causes: Sequence[Cause]) -> FilesError:
-    """The error for the outermost exception with a known name. With any other exception the effect is unknown."""
+    """The error for the outermost exception with a known name. With any other exception the effect is unknown.
+
+    The name comes first: a message quotes a path, and whoever may make directories chooses what that says.
+    """
     message = first_line(causes)
+    for cause in causes:
+        meaning = _OF_FILES.get(cause.short_name)
+        if meaning is not None and not _is_about_login(cause):
+            return meaning(message)
     if lacks_ticket(causes):
         return NoTicket(f"there is no valid Kerberos ticket: {KEEP_TICKET} ({message})")
     if any("No space left on device" in cause.message for cause in causes):
         return NoSpace(message)
-    for cause in causes:
-        meaning = _OF_FILES.get(cause.short_name)
-        # Hadoop's RPC reports a missing ticket with the same class as missing permission.
-        if meaning is NoPermission and "authenticat" in cause.message.lower():
-            return FilesUnavailable(message)
-        if meaning is not None:
-            return meaning(message)
+    if any(_is_about_login(cause) for cause in causes):
+        return FilesUnavailable(message)
     # Our threads and Hadoop's wrap the original exception in their own.
     said = next((cause for cause in reversed(causes) if cause.message.strip()), causes[0])
     return FilesUnavailable(f"{said.short_name}: {message}")
+
+
+def _is_about_login(cause: Cause) -> bool:
+    """Hadoop's RPC reports a missing ticket with the same class as a missing permission, of which HDFS says so in its first words."""
+    same = cause.short_name == "AccessControlException" and not cause.message.startswith("Permission denied")
+    return same and "authenticat" in cause.message.lower()
 
 
 # ---- the metastore
@@ -168,6 +178,8 @@ _NO_METASTORE = frozenset(
 _FAILED_INSIDE = "Internal error processing"
 # Hive's client puts the failure of all its tries into the text of one exception.
 _NO_CONNECTION = "Could not connect to meta store"
+# What its answers are: they may quote HDFS, and so a path, which says whatever the one who made it has chosen.
+_ANSWERS = "org.apache.hadoop.hive.metastore.api."
 _REFUSED_PACKAGES = ("org.apache.hadoop.hive.", "org.apache.thrift.", "org.apache.spark.", "org.apache.hadoop.security.")
 
 
@@ -178,6 +190,8 @@ def metastore_error(causes: Sequence[Cause]) -> Optional[MetastoreUnavailable]:
         return MetastoreUnavailable(f"the metastore failed at a request, its own log says why ({message})")
     if any(cause.short_name == "TApplicationException" for cause in causes):
         return MetastoreUnavailable(f"the metastore speaks another protocol version than this Spark's Hive client ({message})")
+    if any(cause.name.startswith(_ANSWERS) and not cause.message.startswith(_NO_CONNECTION) for cause in causes):
+        return MetastoreRefused(message)
     if lacks_ticket(causes):
         return MetastoreNoTicket(f"the metastore got no valid Kerberos ticket: {KEEP_TICKET} ({message})")
     if any(cause.short_name in _NO_METASTORE or _NO_CONNECTION in cause.message for cause in causes):

@@ -30,20 +30,26 @@ def require_writable_here(path: str) -> None:
     """Raise UsageError if a local file cannot be written; the test is to create a file beside it, which is removed again."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise _cannot_write(path, "it is not a file")
-    if os.path.lexists(path) and not _may_replace(path):
-        raise _cannot_write(path, "it belongs to another user, and in this directory only that one may replace it")
     aside = _aside(path)
     try:
         with open(aside, "x", encoding="utf-8"):
             os.unlink(aside)
     except OSError as error:
         raise _cannot_write(path, error.strerror or str(error)) from None
+    why = _why_not_ours(path)
+    if why:
+        raise _cannot_write(path, why)
 
 
-def _may_replace(path: str) -> bool:
-    """Whether this user may remove a file where many may add some (the sticky bit, as in /tmp)."""
+def _why_not_ours(path: str) -> str:
+    """Why a file there may be another user's when this run is done, and would be read for this run's; "" if it cannot."""
     directory = os.stat(os.path.dirname(path) or ".")
-    return not directory.st_mode & stat.S_ISVTX or os.geteuid() in (0, os.lstat(path).st_uid, directory.st_uid)
+    if directory.st_mode & stat.S_IWOTH:
+        return "everybody may put files into its directory, also under this name while the run is at work"
+    may_replace = not directory.st_mode & stat.S_ISVTX or os.geteuid() in (0, directory.st_uid)
+    if may_replace or not os.path.lexists(path) or os.lstat(path).st_uid == os.geteuid():
+        return ""
+    return "it belongs to another user, and in this directory only that one may replace it"
 
 
 def require_writable(files: Files, path: str) -> None:
@@ -57,7 +63,7 @@ def require_writable(files: Files, path: str) -> None:
         raise
     except FilesError as error:
         raise _cannot_write(path, str(error)) from None
-    files.delete_tree(aside)
+    files.delete_file(aside)
 
 
 def _refuse_directory(files: Files, path: str) -> None:
@@ -114,7 +120,7 @@ def forget_remote(files: Files, path: str) -> None:
     target = files.qualify(path)
     found = files.stat(target)
     if found is not None and not found.is_dir:
-        confine_files(files, target).delete_tree(target)
+        confine_files(files, target).delete_file(target)
 
 
 def forget_local(path: str) -> None:

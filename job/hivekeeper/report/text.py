@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from types import MappingProxyType
@@ -118,12 +119,13 @@ def clean_names(value: Any) -> Any:
         same = all(new is old for new, old in zip(parts, value))
         return value if same else type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, (dict, MappingProxyType)):
-        pairs = {}
+        pairs, alike = {}, Counter[str]()
         for key, each in value.items():
-            shown = clean_names(key)
-            # Two names may look alike: neither takes the place of the other.
+            shown = cleaned = clean_names(key)
+            # Names may look alike, perhaps a million of them: none takes the place of another one.
             while isinstance(shown, str) and shown != key and (shown in value or shown in pairs):
-                shown += "'"
+                alike[cleaned] += 1
+                shown = f"{cleaned}'{alike[cleaned] if alike[cleaned] > 1 else ''}"
             pairs[shown] = clean_names(each)
         same = all(pairs.get(key) is each for key, each in value.items())
         return value if same else pairs

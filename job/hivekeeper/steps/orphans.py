@@ -8,7 +8,7 @@ from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping
 from hivekeeper import names, quoting
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Refused
-from hivekeeper.model import FileInfo, Table
+from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records
@@ -46,9 +46,9 @@ def find_records(
     """
     found, removed = _look_through(cluster, home, tables)
     homeless = sorted(found.keys() - _find_at_home(cluster, tables, found))
-    seen = cluster.files.look([found[place].top for place in homeless], 0)
+    seen = _look_where_allowed(lambda some: cluster.files.look(some, 0), [found[place].top for place in homeless])
     removed += _removed_inside(cluster, [place for place in homeless if found[place].is_inside])
-    there = [_describe(cluster, place, found[place], database, tables, settings_for) for place in homeless if seen[found[place].top].exists]
+    there = [_describe(cluster, place, found[place], database, tables, settings_for) for place in homeless if found[place].top in seen]
     return there + [_explain_removed(path, database) for path in sorted(set(removed))]
 
 
@@ -103,12 +103,30 @@ def _find_at_home(cluster: Cluster, tables: Sequence[Table], places: Collection[
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
-    try:
-        seen = look_in_portions(lambda some: cluster.files.look_hidden(some, MOST_LISTED), places)
-    except NoPermission as error:
-        log.warning("step=find-orphans reason=%r", f"removals that were interrupted are not looked for: {error}")
-        return []
+    seen = _look_where_allowed(lambda some: cluster.files.look_hidden(some, MOST_LISTED), places)
     return [path for snapshot in seen.values() for path in _removed_among(snapshot.entries)]
+
+
+def _look_where_allowed(look: Callable[[Sequence[str]], Mapping[str, Snapshot]], places: Sequence[str]) -> Dict[str, Snapshot]:
+    """Those of these directories that exist and may be looked at. A refusal does not say which one it is about: they are halved until it is
+    alone. Whoever owns a directory beside tables may close it, so it must not hide the others.
+    """
+    seen: Dict[str, Snapshot] = {}
+    closed: List[str] = []
+    waiting = [places] if places else []
+    while waiting:
+        some = waiting.pop()
+        try:
+            seen.update(look_in_portions(look, some))
+        except NoPermission as error:
+            middle = len(some) // 2
+            if middle:
+                waiting += [some[middle:], some[:middle]]
+            else:
+                closed.append(f"{some[0]} is left out: {error}")
+    if closed:
+        log.warning("step=find-orphans reason=%r", f"{closed[0]}, and {len(closed) - 1} more")
+    return {place: snapshot for place, snapshot in seen.items() if snapshot.exists}
 
 
 def _removed_among(entries: Iterable[FileInfo]) -> List[str]:

@@ -91,7 +91,7 @@ class Namespace:
         self.space_bytes: Optional[int] = None
         # Directories with a quota: names, and disk bytes including replicas; None if not limited.
         self.quotas: Dict[str, Tuple[Optional[int], Optional[int]]] = {}
-        # Paths at and below which changes are denied, and directories that cannot be read.
+        # Paths at and below which changes are denied, and directories at and below which nothing can be read.
         self.denied: Set[str] = set()
         self.unreadable: Set[str] = set()
         # What an administrator has set on a directory, by its path, and the names of its snapshots.
@@ -586,8 +586,9 @@ class FakeFiles:
         return dataclasses.replace(known, denied=f"{path}: permission denied") if self._is_denied(names.parent(path)) else known
 
     def _snapshot(self, path: str) -> Snapshot:
-        if path in self.namespace.unreadable:
-            raise NoPermission(f"{path}: permission denied")
+        for closed in self.namespace.unreadable:
+            if path == closed or path.startswith(closed + "/"):
+                raise NoPermission(f"{closed}: permission denied")
         node, made = self.namespace.find(path), self.namespace.snapshots.get(names.parent(path))
         if made is not None and names.base(path) == ".snapshot":
             return Snapshot(True, entries=tuple(FileInfo(names.join(path, name), 0, 0, is_dir=True, file_id=0) for name in made))

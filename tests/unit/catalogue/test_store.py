@@ -165,6 +165,35 @@ def test_only_directories_of_rows_are_ever_removed(world):
     assert list(world.picture().values()).count("somebody's") == 3
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["expiry", "discard"])
+def test_another_directory_that_somebody_puts_at_the_place_of_one_that_goes_is_not_deleted(world, monkeypatch, fails):
+    """Whoever may write beside the catalogue, and rename a table's directory, whose rows they may not read."""
+    store, files, victim = a_store(world.cluster, 1), world.files, "hdfs://nn/warehouse/sales/events"
+    put(store, "01", "a", x=1)
+    files.writer.add(f"{victim}/part-0", "rows")
+    put(store, "01", "a", x=2)
+    files.namespace.advance(9 * DAY)
+    if fails:
+        files.fail_next("write_new", NoSpace("no space left"))
+
+    def exchange_before(delete):
+        def exchanged(path):
+            if path.startswith(f"{store.data}/") and files.namespace.find(victim):
+                directory = names.join(store.data, path[len(store.data) + 1 :].partition("/")[0])
+                files.writer.delete(directory)
+                files.another_client().rename_exact(victim, directory)
+            delete(path)
+
+        return exchanged
+
+    for name in ("delete_tree", "delete_file"):
+        monkeypatch.setattr(files, name, exchange_before(getattr(files, name)))
+    with pytest.raises(NoSpace) if fails else nullcontext():
+        put(store, "02", "b", x=3)
+    assert not files.namespace.find(victim)
+    assert "rows" in world.picture().values()
+
+
 def test_files_of_a_killed_writer_go_a_day_later(world):
     store = a_store(world.cluster, 1)
     put(store, "01", "a", x=1)

@@ -272,6 +272,13 @@ def test_a_tables_file_has_one_table_a_line(tmp_path):
     assert command_line.read_selection(parsed).tables == ("x.y", "a.b", "a.c", "sales.events", "sales.orders")
 
 
+def test_a_tables_file_that_is_no_text_is_wrong_usage_not_a_bug(run, tmp_path):
+    listed = tmp_path / "tables"
+    listed.write_bytes("sales.événements\n".encode("latin-1"))
+    code, _, err = run("analyze", "--tables-file", str(listed))
+    assert (code, err.splitlines()[0]) == (2, f"hivekeeper: --tables-file {listed}: not a text in UTF-8 [wrong-usage]")
+
+
 def test_several_databases_are_all_selected():
     parsed = parser.build_parser().parse_args(["analyze", "--database", "a", "--database", "b", "--database", "a"])
     assert command_line.read_selection(parsed).databases == ("a", "b")

@@ -245,6 +245,20 @@ def test_what_is_listed_is_bounded_for_all_directories_together(desk, monkeypatc
     assert caplog.text.count("is left out") == 9
 
 
+@pytest.mark.parametrize("closed", ["closed", "closed/.hivekeeper", ".hivekeeper-closed"])
+def test_a_directory_that_is_closed_to_the_user_costs_only_itself(desk, caplog, closed):
+    """Whoever may alter one table points it beside such a directory of their own."""
+    world = desk.world
+    world.files.writer.make_directory(f"hdfs://nn/user/mallory/{closed}")
+    world.catalog.add_table(a_table(name="far", location="hdfs://nn/user/mallory/far"), [])
+    drop(desk)
+    before = find(desk)
+    assert OrphanKind.RECORDS in {one.kind for one in before}
+    world.files.namespace.unreadable.add(f"hdfs://nn/user/mallory/{closed}")
+    assert [one for one in find(desk) if "mallory" not in one.place] == [one for one in before if "mallory" not in one.place]
+    assert f"hdfs://nn/user/mallory/{closed}" in caplog.text
+
+
 def test_a_directory_of_tables_that_cannot_be_looked_through_costs_only_itself(desk, monkeypatch, caplog):
     desk.world.add_table(a_table(["dt"], name="far", location="hdfs://nn/raw/far"), {"dt=1": [1000]})
     for nth in range(6):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from hivekeeper.errors import UsageError
 from hivekeeper.launch import output_files
+from hivekeeper.ports import FilesUnavailable
 from support.fakes.files import FakeFiles
 
 PLACE = "hdfs://nn/reports/out.json"
@@ -61,6 +63,27 @@ def test_a_directory_is_refused_before_the_run_and_left_alone_after_it(files, ca
 
 
 @pytest.mark.parametrize(
+    "change", [output_files.require_writable, output_files.forget_remote, output_files.write], ids=lambda one: one.__name__
+)
+def test_another_directory_that_somebody_puts_at_the_place_of_a_file_that_goes_is_not_deleted(files, monkeypatch, change):
+    """Whoever may write to the directory of a report can rename that of a table there, whose rows they may not read."""
+    files.writer.add("/reports/out.json", "old")
+    files.writer.add("/sales/events/part-0", "rows")
+    for delete in ("delete_tree", "delete_file"):
+        real = getattr(files, delete)
+
+        def exchange_first(path, real=real):
+            files.writer.delete(path)
+            files.another_client().rename_exact("/sales/events", path)
+            real(path)
+
+        monkeypatch.setattr(files, delete, exchange_first)
+    with suppress(FilesUnavailable):
+        change(files, PLACE, *(["{}"] if change is output_files.write else []))
+    assert "rows" in files.contents().values()
+
+
+@pytest.mark.parametrize(
     ("path", "why"), [("nowhere/out.json", "No such file or directory"), ("taken", "it is not a file"), ("file/out", "Not a directory")]
 )
 def test_a_file_that_cannot_be_written_here_is_refused_before_the_work(tmp_path, path, why):
@@ -85,10 +108,23 @@ def test_a_file_that_somebody_else_has_put_into_a_shared_directory_is_refused_be
         theirs.chmod(0o666)
         os.seteuid(65534)
         try:
-            with pytest.raises(UsageError, match="another user"):
-                output_files.require_writable_here(str(theirs))
-            own = Path(shared, "own.properties")
-            own.write_text("old")
-            output_files.require_writable_here(str(own))
+            for group_only in (False, True):
+                os.seteuid(0)
+                os.chown(shared, 0, os.getegid())
+                os.chmod(shared, (0o770 if group_only else 0o777) | stat.S_ISVTX)
+                os.seteuid(65534)
+                with pytest.raises(UsageError, match="belongs to another user" if group_only else "everybody may"):
+                    output_files.require_writable_here(str(theirs))
         finally:
             os.seteuid(0)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_nor_is_a_file_written_where_everybody_may_put_one_while_the_run_is_at_work(tmp_path, mode):
+    """The file of an earlier run is removed first: another user can take its name before this run is done."""
+    tmp_path.chmod(mode)
+    with pytest.raises(UsageError, match="everybody may put files into its directory"):
+        output_files.require_writable_here(str(tmp_path / "out.properties"))
+    assert list(tmp_path.iterdir()) == []
+    tmp_path.chmod(0o1775)
+    output_files.require_writable_here(str(tmp_path / "out.properties"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Dict, Optional, Tuple
 
 import pytest
@@ -13,7 +14,7 @@ from hivekeeper.launch import trusted_files
 from hivekeeper.launch.trusted_files import Trust, find_danger, find_owners, is_private_group, require_trusted
 from hivekeeper.reasons import Code
 
-ME, MALLORY, RELEASE = os.geteuid(), 4242, 4343
+ME, MALLORY, NODE_MANAGER = os.geteuid(), 4242, 4343
 PRIVATE, TEAM = 600, 700
 
 
@@ -111,6 +112,20 @@ def test_what_is_above_a_link_is_where_the_system_says_not_where_the_path_does(p
     path = f"{place.parent}/link/../site.yaml" if by == "path" else tmp_path / "second.yaml"
     assert os.path.samefile(path, shared / "site.yaml")
     assert Machine().danger(path) == f"everybody may write to {shared} (mode 0777)"
+
+
+def test_a_file_beside_a_driver_in_a_container_is_trusted_if_the_user_of_the_nodemanager_is(tmp_path):
+    """YARN makes `usercache` as the NodeManager's user, and below it a directory of the application's user, for which it makes the rest."""
+    user = tmp_path / "local" / "usercache" / "etl"
+    (user / "filecache" / "10").mkdir(parents=True)
+    (user / "filecache" / "10" / "site.yaml").write_text("")
+    container = user / "appcache" / "application_1_1" / "container_1_1_01_000001"
+    container.mkdir(parents=True)
+    (container / "site.yaml").symlink_to(user / "filecache" / "10" / "site.yaml")
+    machine = Machine(usercache=(NODE_MANAGER, TEAM))
+    assert machine.danger(container / "site.yaml") == f"{tmp_path}/local/usercache belongs to {NODE_MANAGER}"
+    machine.trust = replace(machine.trust, owners=machine.trust.owners | {NODE_MANAGER})
+    assert machine.danger(container / "site.yaml") is None
 
 
 def test_links_that_lead_nowhere_and_files_that_are_missing_are_left_to_the_reader(tmp_path):

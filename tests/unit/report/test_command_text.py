@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from hivekeeper.model import Differences
@@ -322,8 +324,17 @@ def test_files_whose_names_look_alike_are_all_shown():
         "sales.events: 3 files, 0 tombstones (writers' own files are not in the log)",
         "  file       a\\x07  2 B",
         "  file       a\\x07'  3 B",
-        "  file       a\\x07''  1 B",
+        "  file       a\\x07'2  1 B",
     ]
+
+
+def test_what_is_added_to_names_that_look_alike_does_not_grow_with_their_number():
+    """A name of n characters has two to the power of n such others, which history would show for hours."""
+    alike = ["".join(one) for one in product(["\x07", "\\x07"], repeat=9)]
+    known = FileSet(dict.fromkeys(alike, 1), {})
+    names = [line.split()[1] for line in shown("history", log=(a_logged_run(),), files=known).split("\n")[1:]]
+    assert len({*names}) == len(alike)
+    assert max(map(len, names)) <= len("\\x07" * 9 + "'511")
 
 
 # ---- pin, and all of them
