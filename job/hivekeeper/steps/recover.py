@@ -140,10 +140,14 @@ def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan, by: RunId)
 def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
     the same definition, and no unit whose live holds files of which the plan knows none.
+
+    A cleanup needs no such files: it moves some to live, or cuts one there, only where live holds just what the log says.
     """
     if not identity.is_same(run.cluster, run.table, plan.table.full_name, plan.table.create_time):
         return False
-    return plan.table.full_name == run.table.full_name or (identity.is_alike(run.table, plan.table) and _knows_live(run, plan))
+    if plan.table.full_name == run.table.full_name:
+        return True
+    return identity.is_alike(run.table, plan.table) and (plan.operation not in EXCHANGES or _knows_live(run, plan))
 
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:

@@ -253,3 +253,22 @@ def test_a_put_back_is_finished_after_its_table_was_renamed(words):
     rename_table(desk)
     desk.recover()
     assert rows(desk) == sorted([SMALL[0], "new", SMALL[2], "large"])
+
+
+@pytest.mark.parametrize("words", [["cut ", "/dt=1/"], ["entry.json"]])
+@pytest.mark.parametrize("others", [False, True])
+def test_a_cleanup_that_is_killed_cuts_what_it_calls_discarded_after_its_table_was_renamed(words, others):
+    """`others`: the files of another partition of it were replaced since they were joined."""
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    if others:
+        desk.world.files.writer.overwrite(desk.live("dt=2"), {"part-00000.parquet": DataFile(("new",))})
+    desk.kill_before(words, desk.cleanup)
+    rename_table(desk)
+    desk.recover()
+    assert desk.log().standing == ()
+    (length,) = (length for name, (length, _) in files_of(desk).items() if name != "large.parquet")
+    assert length == 3000
+    assert outcomes(desk.verify())["dt=1"] == "verified"
