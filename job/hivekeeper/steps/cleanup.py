@@ -18,6 +18,7 @@ from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
 from hivekeeper.steps.cut import cut_off
@@ -80,7 +81,13 @@ def _rest(run: Run, pause_ms: int) -> None:
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, gone: Optional[TableGone] = None) -> Act:
     """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
     ask = gone.ask_lives if gone else partial(find_lives, run.cluster, run.table)
-    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask, gone is not None), {})
+    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask, gone is not None), _find_holders(plan), {})
+
+
+def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
+    """The units whose backups hold files that runs have joined, by the names of these files."""
+    whole = (unit for unit in plan.units if unit.backup and not unit.inside)
+    return {file.name: unit for unit in whole for file in unit.manifest if names.may_be_joined(file.name)}
 
 
 class _Shown:
@@ -110,12 +117,20 @@ class _Shown:
         return why_shown(self.shown[place]) if place in self.shown else None
 
 
-def _discard_one(run: Run, plan: RunPlan, begun: bool, shown: _Shown, kept: Dict[str, RunId], unit: PlannedUnit) -> UnitResult:
+def _discard_one(
+    run: Run,
+    plan: RunPlan,
+    begun: bool,
+    shown: _Shown,
+    holders: Mapping[str, PlannedUnit],
+    kept: Dict[str, RunId],
+    unit: PlannedUnit,
+) -> UnitResult:
     """`kept`: by partition, the oldest run so far whose backup could not be discarded."""
     backup = unit.backup.place if unit.backup else ""
     why = shown.why_kept(backup) or _why_needed(run, unit, kept)
     if unit.inside:
-        why = why or _why_held(run, plan, unit)
+        why = why or _why_held(run, unit, unit.inside, holders.get(unit.inside.file))
         result = UnitResult(unit, Outcome.KEPT, why=why) if why else _discard_inside(run, unit, plan.discard == TRASH, shown.is_gone)
     else:
         result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH, begun)
@@ -138,22 +153,16 @@ def _discard_inside(run: Run, unit: PlannedUnit, to_trash: bool, is_gone: bool, 
         return _discard_inside(run, unit, to_trash, is_gone, tries + 1)
 
 
-def _why_held(run: Run, plan: RunPlan, unit: PlannedUnit) -> Optional[Reason]:
+def _why_held(run: Run, unit: PlannedUnit, inside: Inside, holder: Optional[PlannedUnit]) -> Optional[Reason]:
     """Why old files inside a file stay: it lies in another backup, which this cleanup was to discard before and could not."""
-    assert unit.inside is not None
-    others = [other for other in plan.units if other.name == unit.name and other.backup and not other.inside]
-    inside = unit.inside
 
     def is_in(directory: str) -> bool:
         found = run.files.stat(names.join(directory, inside.file))
         return found is not None and found.file_id == inside.file_id
 
-    if not others or is_in(unit.live):
+    if holder is None or holder.backup is None or is_in(unit.live) or not is_in(run.backup_path(holder)):
         return None
-    for other in others:
-        if other.backup and is_in(run.backup_path(other)):
-            return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {other.backup.run}")
-    return None
+    return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {holder.backup.run}")
 
 
 def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:

@@ -272,3 +272,47 @@ def test_a_cleanup_that_is_killed_cuts_what_it_calls_discarded_after_its_table_w
     (length,) = (length for name, (length, _) in files_of(desk).items() if name != "large.parquet")
     assert length == 3000
     assert outcomes(desk.verify())["dt=1"] == "verified"
+
+
+def swap_after_rename(desk):
+    """Join the files of a partition, rename it, and swap its directory: the backup of the swap holds the joined file. Returns that run."""
+    manage(desk)
+    desk.compact()
+    rename_partition(desk)
+    desk.append("dt=9", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    assert outcomes(desk.compact(where="dt = '9'"))["dt=9"] == "swapped"
+    return desk.runs[-1]
+
+
+def test_a_pinned_backup_stays_whole_that_a_partition_shows_and_that_holds_a_file_of_a_partition_of_another_name():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    desk.pin(run)
+    (held,) = (effect for effect in desk.log().standing if effect.run == run)
+    place = names.join(desk.control.top, held.place)
+    shown = replace(desk.world.partitions(desk.table)["dt=9"], name="dt=5", values=("5",), location=place)
+    desk.world.catalog.add_partition(desk.table, shown)
+    desk.cleanup()
+    desk.world.catalog.drop_partition(desk.table, "dt=5")
+    assert outcomes(desk.rollback(run, where="dt = '9'"))["dt=9"] == "rolled-back"
+
+
+def test_old_files_in_a_backup_of_a_partition_that_was_renamed_are_cut_off_when_that_is_rolled_back():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    desk.pin(run)
+    desk.cleanup()
+    desk.rollback(run)
+    desk.world.files.namespace.advance(3_600_000)
+    desk.cleanup()
+    assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
+
+
+def test_old_files_in_a_backup_of_a_partition_that_was_renamed_stay_with_it_if_it_cannot_be_discarded():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    (held,) = (effect for effect in desk.log().standing if effect.run == run)
+    desk.world.files.writer.open(names.join(desk.control.top, held.place, "late.parquet"))
+    desk.cleanup()
+    assert [effect.partition for effect in desk.log().standing] == ["dt=1", "dt=9"]
