@@ -316,3 +316,25 @@ def test_old_files_in_a_backup_of_a_partition_that_was_renamed_stay_with_it_if_i
     desk.world.files.writer.open(names.join(desk.control.top, held.place, "late.parquet"))
     desk.cleanup()
     assert [effect.partition for effect in desk.log().standing] == ["dt=1", "dt=9"]
+
+
+def test_a_record_of_a_renamed_partition_is_still_the_same_after_old_files_were_cut_off_there():
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    rename_partition(desk)
+    desk.backup(where="dt = '9'")
+    record = desk.runs[-1]
+    desk.pin(record)
+    desk.cleanup()
+    assert outcomes(desk.verify(record)) == {"dt=9": "verified"}
+
+
+def test_a_swap_of_a_renamed_partition_can_be_done_again_after_old_files_were_cut_off_there():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    desk.rollback(run)
+    undo = desk.runs[-1]
+    desk.pin(undo)
+    desk.cleanup()
+    assert outcomes(desk.rollback(undo))["dt=9"] == "rolled-back"
