@@ -338,3 +338,20 @@ def test_a_swap_of_a_renamed_partition_can_be_done_again_after_old_files_were_cu
     desk.pin(undo)
     desk.cleanup()
     assert outcomes(desk.rollback(undo))["dt=9"] == "rolled-back"
+
+
+def trash_files(desk, unit):
+    """INSERT OVERWRITE of a table without `auto.purge`: the former files go to the trash, and still exist."""
+    desk.world.files.writer.make_directory("hdfs://nn/trash")
+    for path in desk.world.files.contents(desk.live(unit)):
+        desk.world.files.writer.rename_into(path, f"hdfs://nn/trash/{unit}.{names.base(path)}")
+    desk.world.add_file(f"{desk.live(unit)}/new.parquet", [f"new of {unit}"])
+
+
+def test_a_killed_join_whose_file_went_to_the_trash_is_settled_beside_a_partition_that_is_closed():
+    desk = a_desk()
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    trash_files(desk, "dt=1")
+    desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.run_directories() == []
