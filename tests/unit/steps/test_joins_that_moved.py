@@ -19,6 +19,7 @@ from support.joined_desk import (
     at,
     drop_partition,
     files_of,
+    joined_path,
     kill_in_put_back,
     manage,
     move_partition,
@@ -355,3 +356,73 @@ def test_a_killed_join_whose_file_went_to_the_trash_is_settled_beside_a_partitio
     desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
     assert desk.recover().code is Exit.DONE
     assert desk.run_directories() == []
+
+
+def drop_to_trash(desk, unit):
+    """DROP PARTITION of a managed table: its directory goes to the trash."""
+    desk.world.files.writer.make_directory("hdfs://nn/trash")
+    desk.world.files.writer.rename_into(desk.live(unit), f"hdfs://nn/trash/{unit}")
+    desk.world.catalog.drop_partition(desk.table, unit)
+
+
+@pytest.mark.parametrize("lose", [trash_files, drop_to_trash])
+def test_a_cleanup_after_many_partitions_went_to_the_trash_does_not_look_for_each_file_in_each_partition(lose, monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    units = [f"dt={number}" for number in range(100, 140)]
+    for unit in units:
+        desk.world.files.writer.make_directory(desk.live(unit))
+        desk.world.catalog.add_partition(desk.table, replace(partition, name=unit, values=(unit[3:],), location=desk.live(unit)))
+        desk.append(unit, f"{unit}.a", f"{unit}.b")
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    for unit in units[1:]:
+        lose(desk, unit)
+    calls = []
+    for port, method in ((type(desk.world.files), "stat"), (type(desk.world.metastore), "partitions")):
+        count_calls(monkeypatch, port, method, calls)
+    desk.cleanup()
+    monkeypatch.undo()
+    assert desk.log().standing == ()
+    assert len(calls) < 10 * len(units)
+    assert calls.count("partitions") < 10
+
+
+def test_a_partition_that_is_renamed_after_a_cleanup_had_listed_all_is_still_found(monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    trash_files(desk, "dt=2")
+    joined, stat, waiting = joined_path(desk), type(desk.world.files).stat, [rename_partition]
+
+    def rename_then_stat(self, path):
+        if path == joined and waiting:
+            waiting.pop()(desk)
+        return stat(self, path)
+
+    monkeypatch.setattr(type(desk.world.files), "stat", rename_then_stat)
+    desk.cleanup()
+    monkeypatch.undo()
+    assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
+
+
+def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+    desk.world.files.namespace.advance(3_600_000)
+    desk.world.files.writer.rename_into(joined_path(desk), f"{desk.live('dt=1')}/other.parquet")
+    desk.cleanup()
+    assert desk.log().standing == ()
+    assert files_of(desk)["other.parquet"][1] == tuple(SMALL)
+
+
+def count_calls(monkeypatch, port, method, calls):
+    inner = getattr(port, method)
+
+    def counted(self, *arguments):
+        calls.append(method)
+        return inner(self, *arguments)
+
+    monkeypatch.setattr(port, method, counted)
