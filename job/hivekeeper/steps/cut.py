@@ -88,8 +88,6 @@ class Whereabouts:
 def cut_off(run: Run, unit: PlannedUnit, whereabouts: Whereabouts, to_trash: bool) -> UnitResult:
     """Discard the backup of a joined unit. Can be repeated: a file that is cut already, or gone with its backup, is discarded."""
     assert unit.inside is not None
-    if to_trash:
-        return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     require_lock(run)
     found = whereabouts.find(unit, unit.inside)
     if found is None and whereabouts.is_on_the_way(unit, unit.inside):
@@ -98,6 +96,8 @@ def cut_off(run: Run, unit: PlannedUnit, whereabouts: Whereabouts, to_trash: boo
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
+    if to_trash:
+        return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     blocks = find_blocks(run, found, unit.inside)
     if blocks is None:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
