@@ -18,7 +18,7 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.joined_parts import Part, find_parts
-from hivekeeper.ports import TargetExists
+from hivekeeper.ports import SourceMissing, TargetExists
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -63,6 +63,9 @@ class PutBack:
             files.copy_part(joined, part.begin, part.length, names.join(ready, names.copy(number)))
         dress(files, {ready: like(files, joined)}, "try")
         seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies(ready)
+        if all(entry.file_id != joined.file_id for entry in seen.entries):
+            # It may have left with its directory, and another one have come to its place.
+            raise SourceMissing(joined.path)
         others = [entry.file_id for entry in eligibility.data_files(seen) if entry.file_id != joined.file_id]
         witness = min(others) if others else copies[min(copies)].file_id if copies else 0
         files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)

@@ -24,6 +24,7 @@ from support.joined_desk import (
     manage,
     move_partition,
     rename_partition,
+    replace_one,
     rows,
     rows_by_file,
 )
@@ -42,6 +43,28 @@ def rows_aside(desk):
         for content in desk.world.files.contents(names.join(desk.control.top, effect.place)).values():
             found.update(content.rows)
     return found
+
+
+@pytest.mark.parametrize("words", [["copy_part"], ["dress", "/ready/"], [".back-"], ["rename_exact", "/taken/u00001.file"]])
+def test_a_partition_that_is_renamed_and_whose_name_is_given_again_while_copies_are_made_hides_no_row(words):
+    """Nobody is killed."""
+    desk = a_desk()
+    manage(desk)
+
+    def rename_then_add():
+        rename_partition(desk)
+        add_again(desk)
+
+    def replace_source():
+        replace_one(desk)
+        at(desk, words, rename_then_add)
+
+    at(desk, ["concat", "/dt=1/part"], replace_source)
+    desk.compact(where="dt = '1'")
+    desk.world.files.before_step = None
+    desk.recover()
+    assert "new" in set(rows(desk, "dt=9")) | rows_aside(desk)
+    assert SMALL[1] not in rows(desk, "dt=9")
 
 
 @pytest.mark.parametrize("words", [["concat", "/dt=1/part"], ["rename_exact", "/ready/u00001/part"]])
