@@ -312,6 +312,8 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
     aside = {unit.number: run.paths.unit("retired", unit.number) for unit in units}
     there = find_existing(run.files, [*(unit.live for unit in units), *aside.values()])
     nowhere = {unit.number for unit in units if there.isdisjoint([unit.live, aside[unit.number]])}
+    # A join changes nothing in a directory that is not there, nor makes one.
+    units = tuple(unit for unit in units if unit.join is None or unit.number not in nowhere)
     foreign = recover.find_foreign(units, lives, nowhere)
     if foreign:
         field, live = f"units[{plan.units.index(foreign[0])}].live", foreign[0].live
