@@ -87,9 +87,11 @@ class ConcatExchange:
         """Whether what the run had put into live is not there, but exists. Perhaps in a trash. Mostly one call tells: T is there."""
         if self.certificate is None or self._is_in(self.unit.live) or self._is_all_aside():
             return False
-        waits = self.run.files.stat(names.join(self._ready, self._join.file)) is not None
-        known = self._put_back.directory_id or (self._made.tail_id if waits else self._made.file_id)
-        return self.run.files.is_anywhere(self.run.table.location, known)
+        files, directory = self.run.files, self._put_back.directory_id
+        # The file itself exists in any case while it waits to go to live.
+        waits = files.stat(names.join(self._ready, self._join.file)) is not None
+        parts = [self._made.tail_id] if waits else [self._made.file_id, self._made.tail_id]
+        return any(files.is_anywhere(self.run.table.location, known) for known in ([directory] if directory else parts))
 
     def _is_all_aside(self) -> bool:
         """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""

@@ -11,6 +11,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
 from support.desk import outcomes
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
     ALL,
@@ -27,6 +28,7 @@ from support.joined_desk import (
     replace_one,
     rows,
     rows_by_file,
+    survive,
 )
 
 
@@ -146,6 +148,25 @@ def test_a_join_of_a_partition_with_a_place_of_its_own_is_settled_after_that_was
     desk.recover()
     assert desk.recover().code is Exit.DONE
     assert rows(desk, "again") == ALL
+
+
+def test_a_tail_is_found_where_its_partition_was_renamed_although_the_file_that_it_waited_for_is_gone():
+    """The name was given again between two renames, and that directory was overwritten."""
+    desk = a_desk()
+    manage(desk)
+
+    def rename_then_add():
+        rename_partition(desk)
+        add_again(desk)
+        at(desk, ["rename_exact", "/taken/"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["rename_exact", "/ready/u00001/part"], rename_then_add)
+    with suppress(Killed):
+        desk.compact(where="dt = '1'")
+    survive(desk)
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {"newer.parquet": DataFile(("newer",))})
+    desk.recover()
+    assert [name for name in rows_by_file(desk, "dt=9") if names.is_hidden(name)] == []
 
 
 def test_a_record_is_still_the_same_after_a_join_on_it_was_rolled_back():
