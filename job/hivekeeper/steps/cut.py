@@ -109,8 +109,9 @@ def cut_off(run: Run, unit: PlannedUnit, whereabouts: Whereabouts, to_trash: boo
     except SourceReplaced:
         return UnitResult(unit, Outcome.DISCARDED)
     except SourceMissing as error:
-        if run.files.stat(found.path) is None:
+        if not run.files.is_anywhere(run.table.location, unit.inside.file_id):
             return UnitResult(unit, Outcome.DISCARDED)
+        # It was renamed or moved just now. The next cleanup looks for it.
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
     except NotPossible as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, str(error)))

@@ -477,6 +477,26 @@ def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
     assert files_of(desk)["other.parquet"][1] == tuple(SMALL)
 
 
+@pytest.mark.parametrize("then", [add_again, lambda _: None])
+def test_a_partition_that_is_renamed_just_before_its_file_is_cut_keeps_its_backup_until_the_next_cleanup(then):
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    desk.world.files.namespace.advance(3_600_000)
+
+    def rename():
+        rename_partition(desk)
+        then(desk)
+
+    at(desk, ["cut ", "/dt=1/"], rename)
+    desk.cleanup()
+    desk.world.files.before_step = None
+    assert [effect.partition for effect in desk.log().standing] == ["dt=1"]
+    desk.cleanup()
+    assert desk.log().standing == ()
+    assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
+
+
 def count_calls(monkeypatch, port, method, calls):
     inner = getattr(port, method)
 
