@@ -78,9 +78,19 @@ class PutBack:
         for number, copy in sorted(self._find_copies(self._ready).items()):
             if number >= len(self._names) or not self._is_live_known():
                 break
+            path = names.join(self.unit.live, self._name_of(number))
             with suppress(TargetExists):
-                self.run.files.rename_exact(copy.path, names.join(self.unit.live, self._name_of(number)))
+                self.run.files.rename_exact(copy.path, path)
+            if not self._is_live_known():
+                self._take_back(copy, path)
+                break
         return self.set_aside()
+
+    def _take_back(self, copy: FileInfo, path: str) -> None:
+        """Live was overwritten, or another directory came to its place, just before a copy went there: it does not belong there."""
+        found = self.run.files.stat(path)
+        if found is not None and found.file_id == copy.file_id:
+            self.run.files.rename_exact(path, copy.path)
 
     def set_aside(self) -> Tuple[ManifestFile, ...]:
         """Make a backup of the run of the copies that are left, if there are any; returns its files."""

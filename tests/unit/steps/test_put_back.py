@@ -286,6 +286,36 @@ def test_setting_aside_is_finished_by_the_next_and_never_turned_round(words):
     assert sorted(set_aside(desk)) == [f"part-0000{n}.parquet" for n in range(3)]
 
 
+def overwrite(desk):
+    for name in rows_by_file(desk):
+        desk.world.files.writer.delete(names.join(desk.live("dt=1"), name))
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/newest.parquet", DataFile(("newest",)))
+
+
+def rename_and_give_the_name_again(desk):
+    """ALTER TABLE … RENAME of a partition such as `dt=current`, and the next load."""
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    rename_partition(desk)
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/newest.parquet", DataFile(("newest",)))
+    desk.world.catalog.add_partition(desk.table, partition)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("act", [overwrite, rename_and_give_the_name_again])
+def test_a_copy_that_goes_back_just_after_live_became_another_does_not_stay_beside_its_rows(desk, act, nth):
+    manage(desk)
+
+    def replace_source():
+        replace_one(desk)
+        at(desk, ["rename_exact", f".hivekeeper.copy-{nth} ", "/dt=1/"], lambda: act(desk))
+
+    at(desk, ["concat", "/dt=1/part"], replace_source)
+    assert outcomes(desk.compact())["dt=1"] == "misplaced"
+    assert rows(desk) == ["newest"]
+    left = {f"part-0000{n}.parquet": ("new",) if n == 1 else (SMALL[n],) for n in range(nth - 1, 3)}
+    assert set_aside(desk) == left
+
+
 def replace_joined(desk, killed):
     """As who rewrites each file that he has listed, and puts the new one in its place. `killed`: the run ends just after the next step."""
     replace_one(desk, JOINED, "newest")
