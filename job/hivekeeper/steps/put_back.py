@@ -81,7 +81,7 @@ class PutBack:
             path = names.join(self.unit.live, self._name_of(number))
             with suppress(TargetExists):
                 self.run.files.rename_exact(copy.path, path)
-            if not self._is_live_known():
+            if not self._is_live_known(just_moved=copy.file_id):
                 self._take_back(copy, path)
                 break
         return self.set_aside()
@@ -129,7 +129,7 @@ class PutBack:
         found = [(names.COPY.fullmatch(entry.name), entry) for entry in self._look(directory)]
         return {int(match["nth"]): entry for match, entry in found if match}
 
-    def _is_live_known(self) -> bool:
+    def _is_live_known(self, just_moved: int = 0) -> bool:
         """Whether live is the directory that T left, and nobody has replaced what was beside T there, or the copies that are back.
 
         If nothing was beside T, the first copy is the witness: until it is there itself, whatever else is in live has come since.
@@ -139,7 +139,7 @@ class PutBack:
         if not directory or not witness or seen.file_id != directory:
             return False
         if any(entry.file_id == witness for entry in seen.entries):
-            return True
+            return witness != just_moved or len(eligibility.data_files(seen)) == 1
         waits = any(copy.file_id == witness for copy in self._find_copies(self._ready).values())
         return waits and not eligibility.data_files(seen)
 

@@ -316,6 +316,21 @@ def test_a_copy_that_goes_back_just_after_live_became_another_does_not_stay_besi
     assert set_aside(desk) == left
 
 
+def test_a_first_copy_that_goes_back_to_an_empty_directory_just_after_that_was_overwritten_is_taken_out_again(desk):
+    def overwrite_two():
+        desk.world.files.writer.add(f"{desk.live('dt=2')}/newest.parquet", DataFile(("newest",)))
+
+    def replace_source():
+        desk.world.files.writer.delete(f"{desk.live('dt=2')}/part-00001.parquet")
+        desk.world.files.writer.add(f"{desk.live('dt=2')}/part-00001.parquet", DataFile(("new",)), 777)
+        at(desk, ["rename_exact", ".hivekeeper.copy-1 ", "/dt=2/"], overwrite_two)
+
+    at(desk, ["concat", "/dt=2/part"], replace_source)
+    assert outcomes(desk.compact())["dt=2"] == "misplaced"
+    assert rows(desk, "dt=2") == ["newest"]
+    assert len(set_aside(desk)) == 4
+
+
 def replace_joined(desk, killed):
     """As who rewrites each file that he has listed, and puts the new one in its place. `killed`: the run ends just after the next step."""
     replace_one(desk, JOINED, "newest")
