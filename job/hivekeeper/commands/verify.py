@@ -135,7 +135,7 @@ def compare(
     subjects: List[Subject],
     units: Mapping[str, Unit],
     level: str,
-    cut: Mapping[str, Mapping[FileKey, Inside]],
+    cut: Mapping[FileKey, Inside],
 ) -> Tuple[List[UnitOutcome], List[Subject]]:
     """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
     were themselves compared. `cut`: the log's, `History.cut`.
@@ -145,7 +145,7 @@ def compare(
 
     def prove(one: Subject) -> Proof:
         live = seen[units[one.partition].live]
-        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, cut.get(one.partition, {}))
+        return plan_proof(one.manifest, one.effects, live, seen, places.__getitem__, cut)
 
     proofs = {one.partition: prove(one) for one in subjects}
     compared = Prover(cluster.rows, eligibility.format_of(table.storage) or "", level).compare(proofs)

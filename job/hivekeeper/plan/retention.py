@@ -241,12 +241,15 @@ def _newest(versions: int) -> str:
 
 
 def find_holders(history: History) -> Mapping[UnitKey, Effect]:
-    """The effects whose old files are inside a file that is in the backup of another effect now, each with that one."""
+    """The effects whose old files are inside a file that is in the backup of another effect now, each with that one.
+
+    Perhaps under another name of the partition. No two files that a run joined have one name.
+    """
     joined = [effect for effects in history.joined.values() for effect in effects]
     if not joined:
         return {}
-    at = {(effect.partition, file.name, file.length): effect for effect in history.standing for file in effect.before}
-    found = {effect.key: at.get((effect.partition, effect.inside.file, effect.inside.length)) for effect in joined if effect.inside}
+    at = {(file.name, file.length): effect for effect in history.standing for file in effect.before if names.may_be_joined(file.name)}
+    found = {effect.key: at.get((effect.inside.file, effect.inside.length)) for effect in joined if effect.inside}
     return {key: holder for key, holder in found.items() if holder}
 
 

@@ -117,7 +117,7 @@ class Surroundings:
     seen: Mapping[str, Snapshot]
     place_path: Callable[[str], str]
     blocks: Mapping[str, Tuple[Block, ...]] = field(default_factory=dict)
-    cut: Mapping[str, Mapping[FileKey, Inside]] = field(default_factory=dict)
+    cut: Mapping[FileKey, Inside] = field(default_factory=dict)
 
 
 def plan_undoing(chains: Mapping[str, Sequence[Effect]], units: Mapping[str, Unit], around: Surroundings) -> Undoing:
@@ -148,7 +148,7 @@ def plan_unit(chain: Sequence[Effect], unit: Optional[Unit], around: Surrounding
     steps: List[PlannedUnit] = []
     for effect in chain:
         backup = seen[around.place_path(effect.place)]
-        written, changed = manifests.find_present(effect.after, live, around.cut.get(effect.partition, {}))
+        written, changed = manifests.find_present(effect.after, live, around.cut)
         refusal = _overwritten(effect, changed) if changed else _filled_again(effect, live) or why_not_restorable(effect, backup)
         if refusal:
             return refusal
@@ -179,7 +179,7 @@ def _plan_rejoining(
 def _plan_rejoined(
     effect: Effect, inside: Inside, unit: Unit, live: Sequence[ManifestFile], around: Surroundings, number: UnitNumber
 ) -> Union[Reason, PlannedUnit]:
-    written, changed = manifests.find_present(effect.after, live, around.cut.get(effect.partition, {}))
+    written, changed = manifests.find_present(effect.after, live, around.cut)
     if changed:
         return _overwritten(effect, changed)
     if not effect.whole:

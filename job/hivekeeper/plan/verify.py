@@ -77,8 +77,8 @@ def plan_proof(
     place_path: Callable[[str], str],
     cut: Mapping[FileKey, Cut],
 ) -> Proof:
-    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the unit's
-    in `History.cut`.
+    """Plan the proof. `manifest` is what the backup holds, `effects` are the later effects on the unit, oldest first; `cut` is the
+    log's, `History.cut`.
     """
     holders = _find_holders(effects, live, seen, place_path)
     first = holders[0]

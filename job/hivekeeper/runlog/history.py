@@ -182,13 +182,10 @@ class History:
         return {partition: tuple(effects) for partition, effects in found.items()}
 
     @cached_property
-    def cut(self) -> Mapping[str, Mapping[FileKey, Inside]]:
-        """By partition, the files whose old ones were cut off, as lists from before that name them."""
-        found: Dict[str, Dict[FileKey, Inside]] = {}
-        for effect in self.effects:
-            if effect.inside and effect.place in self.discarded:
-                found.setdefault(effect.partition, {})[effect.inside.file, effect.inside.length] = effect.inside
-        return found
+    def cut(self) -> Mapping[FileKey, Inside]:
+        """The files whose old ones were cut off, as lists from before that name them; perhaps in a partition of another name now."""
+        of_joins = (effect.inside for effect in self.effects if effect.inside and effect.place in self.discarded)
+        return {(inside.file, inside.length): inside for inside in of_joins}
 
     @cached_property
     def records(self) -> Tuple[LoggedRun, ...]:

@@ -18,9 +18,10 @@ from hivekeeper.ports import FilesError, MetastoreUnavailable, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
+from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
-from hivekeeper.steps.cut import cut_off
+from hivekeeper.steps.cut import Whereabouts, cut_off
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
@@ -80,7 +81,13 @@ def _rest(run: Run, pause_ms: int) -> None:
 def discarder(run: Run, plan: RunPlan, lives: Mapping[str, str], begun: bool = True, gone: Optional[TableGone] = None) -> Act:
     """The function that discards one unit; of an interrupted cleanup (`begun`), in which it may already be gone. Call it oldest first."""
     ask = gone.ask_lives if gone else partial(find_lives, run.cluster, run.table)
-    return partial(_discard_one, run, plan, begun, _Shown(run, plan, lives, ask, gone is not None), {})
+    return _Discarder(run, plan, begun, _Shown(run, plan, lives, ask, gone is not None)).discard
+
+
+def _find_holders(plan: RunPlan) -> Mapping[str, PlannedUnit]:
+    """The units whose backups hold files that runs have joined, by the names of these files."""
+    whole = (unit for unit in plan.units if unit.backup and not unit.inside)
+    return {file.name: unit for unit in whole for file in unit.manifest if names.may_be_joined(file.name)}
 
 
 class _Shown:
@@ -110,50 +117,56 @@ class _Shown:
         return why_shown(self.shown[place]) if place in self.shown else None
 
 
-def _discard_one(run: Run, plan: RunPlan, begun: bool, shown: _Shown, kept: Dict[str, RunId], unit: PlannedUnit) -> UnitResult:
-    """`kept`: by partition, the oldest run so far whose backup could not be discarded."""
-    backup = unit.backup.place if unit.backup else ""
-    why = shown.why_kept(backup) or _why_needed(run, unit, kept)
-    if unit.inside:
-        why = why or _why_held(run, plan, unit)
-        result = UnitResult(unit, Outcome.KEPT, why=why) if why else _discard_inside(run, unit, plan.discard == TRASH, shown.is_gone)
-    else:
-        result = _give_back(run, unit, why) if why else discard_unit(run, unit, plan.discard == TRASH, begun)
-    if unit.backup and result.outcome is Outcome.KEPT:
-        kept.setdefault(unit.name, unit.backup.run)
-    log.info("run=%s unit=%s step=discard done backup=%s %s", plan.run, unit.log_field, backup, result.for_log)
-    return result
+class _Discarder:
+    """Discards the units of a cleanup, one after the other.
+
+    `holders` are the units whose backups hold joined files; `kept` has, by partition, the oldest run so far whose backup could not be
+    discarded.
+    """
+
+    def __init__(self, run: Run, plan: RunPlan, begun: bool, shown: _Shown) -> None:
+        self.run, self.plan, self.begun, self.shown = run, plan, begun, shown
+        self.holders, self.whereabouts = _find_holders(plan), Whereabouts(run, plan.units)
+        self.kept: Dict[str, RunId] = {}
+
+    def discard(self, unit: PlannedUnit) -> UnitResult:
+        backup = unit.backup.place if unit.backup else ""
+        why = self.shown.why_kept(backup) or _why_needed(self.run, unit, self.kept)
+        if unit.inside:
+            why = why or _why_held(self.run, unit, unit.inside, self.holders.get(unit.inside.file))
+            result = UnitResult(unit, Outcome.KEPT, why=why) if why else self._discard_inside(unit)
+        elif why:
+            result = _give_back(self.run, unit, why)
+        else:
+            result = discard_unit(self.run, unit, self.plan.discard == TRASH, self.begun)
+        if unit.backup and result.outcome is Outcome.KEPT:
+            self.kept.setdefault(unit.name, unit.backup.run)
+        log.info("run=%s unit=%s step=discard done backup=%s %s", self.plan.run, unit.log_field, backup, result.for_log)
+        return result
+
+    def _discard_inside(self, unit: PlannedUnit, tries: int = 0) -> UnitResult:
+        """Discard a backup that lies in a file of live. If the table is gone, its files are not ours to change: they keep the old bytes."""
+        if self.shown.is_gone:
+            return UnitResult(unit, Outcome.DISCARDED)
+        try:
+            return cut_off(self.run, unit, self.whereabouts, self.plan.discard == TRASH)
+        except FilesError as error:
+            require_answers(error, tries + 1)
+            if tries + 1 >= MOST_TRIES:
+                return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
+            return self._discard_inside(unit, tries + 1)
 
 
-def _discard_inside(run: Run, unit: PlannedUnit, to_trash: bool, is_gone: bool, tries: int = 0) -> UnitResult:
-    """Discard a backup that lies in a file of live. If the table is gone, its files are not ours to change: they keep the old bytes."""
-    if is_gone:
-        return UnitResult(unit, Outcome.DISCARDED)
-    try:
-        return cut_off(run, unit, to_trash)
-    except FilesError as error:
-        require_answers(error, tries + 1)
-        if tries + 1 >= MOST_TRIES:
-            return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
-        return _discard_inside(run, unit, to_trash, is_gone, tries + 1)
-
-
-def _why_held(run: Run, plan: RunPlan, unit: PlannedUnit) -> Optional[Reason]:
+def _why_held(run: Run, unit: PlannedUnit, inside: Inside, holder: Optional[PlannedUnit]) -> Optional[Reason]:
     """Why old files inside a file stay: it lies in another backup, which this cleanup was to discard before and could not."""
-    assert unit.inside is not None
-    others = [other for other in plan.units if other.name == unit.name and other.backup and not other.inside]
-    inside = unit.inside
 
     def is_in(directory: str) -> bool:
         found = run.files.stat(names.join(directory, inside.file))
         return found is not None and found.file_id == inside.file_id
 
-    if not others or is_in(unit.live):
+    if holder is None or holder.backup is None or is_in(unit.live) or not is_in(run.backup_path(holder)):
         return None
-    for other in others:
-        if other.backup and is_in(run.backup_path(other)):
-            return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {other.backup.run}")
-    return None
+    return Reason(Code.IN_OTHER_BACKUP, f"the file that has it inside is in the backup of run {holder.backup.run}")
 
 
 def _why_needed(run: Run, unit: PlannedUnit, kept: Mapping[str, RunId]) -> Optional[Reason]:

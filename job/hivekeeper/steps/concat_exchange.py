@@ -23,6 +23,7 @@ from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
 from hivekeeper.steps.checks import Checked, check_often
+from hivekeeper.steps.directory_exchange import move_file
 from hivekeeper.steps.exchange import Exchanged, Picture
 from hivekeeper.steps.places import ask, find_moved
 from hivekeeper.steps.put_back import PutBack
@@ -86,9 +87,11 @@ class ConcatExchange:
         """Whether what the run had put into live is not there, but exists. Perhaps in a trash. Mostly one call tells: T is there."""
         if self.certificate is None or self._is_in(self.unit.live) or self._is_all_aside():
             return False
-        waits = self.run.files.stat(names.join(self._ready, self._join.file)) is not None
-        known = self._put_back.directory_id or (self._made.tail_id if waits else self._made.file_id)
-        return self.run.files.is_anywhere(self.run.table.location, known)
+        files, directory = self.run.files, self._put_back.directory_id
+        # The file itself exists in any case while it waits to go to live.
+        waits = files.stat(names.join(self._ready, self._join.file)) is not None
+        parts = [self._made.tail_id] if waits else [self._made.file_id, self._made.tail_id]
+        return any(files.is_anywhere(self.run.table.location, known) for known in ([directory] if directory else parts))
 
     def _is_all_aside(self) -> bool:
         """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""
@@ -157,19 +160,22 @@ class ConcatExchange:
         For a few milliseconds their rows are absent: whoever replaced them does not do that in one step either.
         """
         back = self._put_back
-        if back.is_set_aside():
-            return back.set_aside()
-        joined = self._find_own()
-        if joined is not None:
-            back.copy_out(joined)
-            has_left = self._take(joined.path, "file")
-        else:
-            has_left = self.run.files.stat(self._taken("file")) is not None
-        if has_left:
-            return back.give_back()
-        # Whoever removed T has removed what it took, unless it went with its directory.
-        self._require_not_moved()
-        return () if self.run.files.stat(self.unit.live) else back.set_aside()
+        if not back.is_set_aside():
+            joined = self._find_own()
+            if joined is not None:
+                back.copy_out(joined)
+                self._take(joined.path, "file")
+            taken = self._find_taken()
+            if taken is not None and self._is_own(taken):
+                return back.give_back()
+            if taken is None:
+                # Whoever removed T has removed what it took, unless it went with its directory.
+                self._require_not_moved()
+                if self.run.files.stat(self.unit.live):
+                    return ()
+        aside = back.set_aside()
+        self._return_strange()
+        return aside
 
     def keep_departed(self) -> Tuple[ManifestFile, ...]:
         """The files that T took become a backup of the run; T, if it is in live, stays there."""
@@ -185,8 +191,19 @@ class ConcatExchange:
     def _find_own(self) -> Optional[FileInfo]:
         """T, if it is in live, or the file that has what was joined, because somebody had put it in T's place before."""
         found = self.run.files.stat(self._in_live(self._join.file))
-        is_own = found is not None and (found.file_id == self._made.file_id or self._has_taken(self._blocks()))
-        return found if is_own else None
+        return found if found is not None and self._is_own(found) else None
+
+    def _is_own(self, found: FileInfo) -> bool:
+        return found.file_id == self._made.file_id or self._has_taken(self.run.files.blocks(found.path).get(found.name, ()))
+
+    def _find_taken(self) -> Optional[FileInfo]:
+        return self.run.files.stat(self._taken("file"))
+
+    def _return_strange(self) -> None:
+        """Return to live what somebody put in T's place just before it was taken out of there: nothing else shows its rows."""
+        found = self._find_taken()
+        if found is not None and not self._is_own(found):
+            move_file(self.run.files, found.path, self.unit.live, self._join.file)
 
     def _has_taken(self, blocks: Iterable[Block]) -> bool:
         ours = {block.id for part in (*self._join.blocks, self._made.end) for block in part}
@@ -210,6 +227,7 @@ class ConcatExchange:
             self._take(self._in_live(self._join.beside), "beside")
         if found is not None and (found.file_id, found.length) == (made.file_id, made.head_bytes):
             self._take(found.path, "file")
+        self._return_strange()
         self._require_not_moved()
         self.run.files.delete_tree(self._ready)
 
@@ -264,7 +282,7 @@ class ConcatExchange:
         """Whether T is not what was planned. Concat goes by names, and somebody may have replaced a file since the check; and readers must
         find the copy's rows. A file that somebody has written to since is not ours any more.
         """
-        if self.run.files.stat(self._taken("file")) is not None:
+        if self._find_taken() is not None:
             return True
         found = self._find_own()
         if found is None:

@@ -5,10 +5,11 @@ Cuts only a file that a run joined, and that nobody has written to since; no rea
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Container, Dict, Iterable, Optional, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
+from hivekeeper.names import UnitNumber
 from hivekeeper.plan import eligibility
 from hivekeeper.ports import NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
@@ -16,7 +17,8 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.places import ask, find_moved
+from hivekeeper.steps.observe import LOOK_AT_ONCE, look_where_allowed
+from hivekeeper.steps.places import ask, find_directories
 from hivekeeper.steps.run_directory import Run, require_lock
 
 NOT_TO_TRASH = Reason(
@@ -24,19 +26,78 @@ NOT_TO_TRASH = Reason(
 )
 
 
-def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
+# Of what was found out about all partitions.
+MOST_AGE_MS = 60_000
+
+
+class Whereabouts:
+    """Where the files that have old ones inside are now, if they are not in live: a partition may have been renamed or moved.
+
+    The metastore is asked, and all partitions are listed, once for all of these files, and again a minute later. Who overwrites a table or
+    drops partitions may have moved thousands of them to a trash.
+    """
+
+    def __init__(self, run: Run, units: Iterable[PlannedUnit]) -> None:
+        self._run, self._units = run, [unit for unit in units if unit.inside]
+        self._names = {unit.inside.file_id: unit.inside.file for unit in self._units if unit.inside}
+        self._asked_ms: Optional[float] = None
+        self._places: Dict[int, str] = {}
+        self._changed: Container[UnitNumber] = frozenset()
+
+    def find(self, unit: PlannedUnit, inside: Inside) -> Optional[FileInfo]:
+        """The file, in live or in the partition that its directory is now; None if it is in neither."""
+        found = self._look_in(unit.live, inside)
+        if found is not None or not self._run.files.is_anywhere(self._run.table.location, inside.file_id):
+            return found
+        self._ask()
+        if inside.file_id not in self._places:
+            return None
+        found = self._look_in(self._places[inside.file_id], inside)
+        if found is not None:
+            return found
+        # It has left that place since the listing.
+        self._asked_ms = None
+        return self.find(unit, inside)
+
+    def is_on_the_way(self, unit: PlannedUnit, inside: Inside) -> bool:
+        """Whether the unit's directory is gone, but not deleted, and the metastore does not know that."""
+        files = self._run.files
+        if files.stat(unit.live) is not None or not files.is_anywhere(self._run.table.location, inside.file_id):
+            return False
+        self._ask()
+        return unit.number not in self._changed
+
+    def _look_in(self, place: str, inside: Inside) -> Optional[FileInfo]:
+        found = self._run.files.stat(names.join(place, inside.file))
+        return found if found is not None and found.file_id == inside.file_id else None
+
+    def _ask(self) -> None:
+        clock = self._run.cluster.clock
+        if self._asked_ms is not None and clock.monotonic_ms() - self._asked_ms <= MOST_AGE_MS:
+            return
+        self._changed = ask(self._run, self._units).changed
+        directories = find_directories(self._run)
+        self._places = {}
+        for start in range(0, len(directories), LOOK_AT_ONCE):
+            seen, _ = look_where_allowed(self._run.files, directories[start : start + LOOK_AT_ONCE])
+            found = ((entry, place) for place, snapshot in seen.items() for entry in snapshot.entries)
+            self._places.update((entry.file_id, place) for entry, place in found if self._names.get(entry.file_id) == entry.name)
+        self._asked_ms = clock.monotonic_ms()
+
+
+def cut_off(run: Run, unit: PlannedUnit, whereabouts: Whereabouts, to_trash: bool) -> UnitResult:
     """Discard the backup of a joined unit. Can be repeated: a file that is cut already, or gone with its backup, is discarded."""
     assert unit.inside is not None
-    if to_trash:
-        return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     require_lock(run)
-    found = _find(run, unit, unit.inside)
-    if found is None and _is_on_the_way(run, unit, unit.inside):
+    found = whereabouts.find(unit, unit.inside)
+    if found is None and whereabouts.is_on_the_way(unit, unit.inside):
         what = f"{unit.live} is gone, but the file of it that has the old ones inside is somewhere: moved, or in a trash"
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, what))
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.length == unit.inside.copy_bytes:
         return UnitResult(unit, Outcome.DISCARDED)
+    if to_trash:
+        return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
     blocks = find_blocks(run, found, unit.inside)
     if blocks is None:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
@@ -48,34 +109,15 @@ def cut_off(run: Run, unit: PlannedUnit, to_trash: bool) -> UnitResult:
     except SourceReplaced:
         return UnitResult(unit, Outcome.DISCARDED)
     except SourceMissing as error:
-        if run.files.stat(found.path) is None:
+        if not run.files.is_anywhere(run.table.location, unit.inside.file_id):
             return UnitResult(unit, Outcome.DISCARDED)
+        # It was renamed or moved just now. The next cleanup looks for it.
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.CALL_FAILED, str(error)))
     except NotPossible as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, str(error)))
     except NoPermission as error:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.NO_PERMISSION, str(error)))
     return UnitResult(unit, Outcome.DISCARDED)
-
-
-def _find(run: Run, unit: PlannedUnit, inside: Inside) -> Optional[FileInfo]:
-    """The file that a run joined, in live, or in the partition that its directory is now."""
-
-    def look_in(place: str) -> Optional[FileInfo]:
-        found = run.files.stat(names.join(place, inside.file))
-        return found if found is not None and found.file_id == inside.file_id else None
-
-    found = look_in(unit.live)
-    if found is None and run.files.is_anywhere(run.table.location, inside.file_id):
-        moved = find_moved(run, unit, lambda place: look_in(place) is not None)
-        found = look_in(moved.live) if moved else None
-    return found
-
-
-def _is_on_the_way(run: Run, unit: PlannedUnit, inside: Inside) -> bool:
-    """Whether the unit's directory is gone, but not deleted, and the metastore does not know that."""
-    is_gone = run.files.stat(unit.live) is None
-    return is_gone and run.files.is_anywhere(run.table.location, inside.file_id) and not ask(run, [unit]).changed
 
 
 def _shows_same_rows(run: Run, found: FileInfo, inside: Inside) -> bool:

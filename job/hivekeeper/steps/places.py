@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import MetastoreUnavailable, require_readable
+from hivekeeper.ports import MetastoreUnavailable, NoPermission, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -102,14 +102,36 @@ def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool], outsid
 
     Takes a call for each partition of the table, unless it still has its name.
     """
+    table, by_place = _find_partitions(run)
+    if table is None:
+        return None
+    places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
+    own_first = sorted(places, key=lambda place: by_place[place].name != unit.name)
+    found = next((place for place in own_first if _holds(is_in, place)), None)
+    return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
+
+
+def find_directories(run: Run) -> List[str]:
+    """Those of all partitions inside the table's directory; none if the table is gone or was created again."""
+    _, by_place = _find_partitions(run)
+    return [place for place in by_place if is_below(place, run.table.location)]
+
+
+def _find_partitions(run: Run) -> Tuple[Optional[Table], Mapping[str, Partition]]:
+    """The run's table as it is now, and its partitions by their directories; none if it is gone or was created again."""
     table, why = _find_table(run)
     if table is None or why or not table.partitioned:
-        return None
+        return None, {}
     every = run.cluster.metastore.partitions(table)
-    by_place = dict(zip(qualify_all(run.files, table, every), every))
-    places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
-    found = next(filter(is_in, sorted(places, key=lambda place: by_place[place].name != unit.name)), None)
-    return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
+    return table, dict(zip(qualify_all(run.files, table, every), every))
+
+
+def _holds(is_in: Callable[[str], bool], place: str) -> bool:
+    """In a directory that this user may not enter nothing could be changed either."""
+    try:
+        return is_in(place)
+    except NoPermission:
+        return False
 
 
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:

@@ -18,7 +18,7 @@ from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.joined_parts import Part, find_parts
-from hivekeeper.ports import TargetExists
+from hivekeeper.ports import SourceMissing, TargetExists
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -63,6 +63,9 @@ class PutBack:
             files.copy_part(joined, part.begin, part.length, names.join(ready, names.copy(number)))
         dress(files, {ready: like(files, joined)}, "try")
         seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies(ready)
+        if all(entry.file_id != joined.file_id for entry in seen.entries):
+            # It may have left with its directory, and another one have come to its place.
+            raise SourceMissing(joined.path)
         others = [entry.file_id for entry in eligibility.data_files(seen) if entry.file_id != joined.file_id]
         witness = min(others) if others else copies[min(copies)].file_id if copies else 0
         files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)
@@ -75,9 +78,19 @@ class PutBack:
         for number, copy in sorted(self._find_copies(self._ready).items()):
             if number >= len(self._names) or not self._is_live_known():
                 break
+            path = names.join(self.unit.live, self._name_of(number))
             with suppress(TargetExists):
-                self.run.files.rename_exact(copy.path, names.join(self.unit.live, self._name_of(number)))
+                self.run.files.rename_exact(copy.path, path)
+            if not self._is_live_known(just_moved=copy.file_id):
+                self._take_back(copy, path)
+                break
         return self.set_aside()
+
+    def _take_back(self, copy: FileInfo, path: str) -> None:
+        """Live was overwritten, or another directory came to its place, just before a copy went there: it does not belong there."""
+        found = self.run.files.stat(path)
+        if found is not None and found.file_id == copy.file_id:
+            self.run.files.rename_exact(path, copy.path)
 
     def set_aside(self) -> Tuple[ManifestFile, ...]:
         """Make a backup of the run of the copies that are left, if there are any; returns its files."""
@@ -116,7 +129,7 @@ class PutBack:
         found = [(names.COPY.fullmatch(entry.name), entry) for entry in self._look(directory)]
         return {int(match["nth"]): entry for match, entry in found if match}
 
-    def _is_live_known(self) -> bool:
+    def _is_live_known(self, just_moved: int = 0) -> bool:
         """Whether live is the directory that T left, and nobody has replaced what was beside T there, or the copies that are back.
 
         If nothing was beside T, the first copy is the witness: until it is there itself, whatever else is in live has come since.
@@ -126,7 +139,7 @@ class PutBack:
         if not directory or not witness or seen.file_id != directory:
             return False
         if any(entry.file_id == witness for entry in seen.entries):
-            return True
+            return witness != just_moved or len(eligibility.data_files(seen)) == 1
         waits = any(copy.file_id == witness for copy in self._find_copies(self._ready).values())
         return waits and not eligibility.data_files(seen)
 

@@ -140,10 +140,14 @@ def settle_orphaned(gone: cleanup.TableGone, run: Run, plan: RunPlan, by: RunId)
 def _is_of_this_table(run: Run, plan: RunPlan) -> bool:
     """Whether the plan is about this table. Two tables can be created in one second, so under another name there must be more evidence:
     the same definition, and no unit whose live holds files of which the plan knows none.
+
+    A cleanup needs no such files: it moves some to live, or cuts one there, only where live holds just what the log says.
     """
     if not identity.is_same(run.cluster, run.table, plan.table.full_name, plan.table.create_time):
         return False
-    return plan.table.full_name == run.table.full_name or (identity.is_alike(run.table, plan.table) and _knows_live(run, plan))
+    if plan.table.full_name == run.table.full_name:
+        return True
+    return identity.is_alike(run.table, plan.table) and (plan.operation not in EXCHANGES or _knows_live(run, plan))
 
 
 def _knows_live(run: Run, plan: RunPlan) -> bool:
@@ -308,6 +312,8 @@ def refuse_foreign_places(run: Run, plan: RunPlan) -> None:
     aside = {unit.number: run.paths.unit("retired", unit.number) for unit in units}
     there = find_existing(run.files, [*(unit.live for unit in units), *aside.values()])
     nowhere = {unit.number for unit in units if there.isdisjoint([unit.live, aside[unit.number]])}
+    # A join changes nothing in a directory that is not there, nor makes one.
+    units = tuple(unit for unit in units if unit.join is None or unit.number not in nowhere)
     foreign = recover.find_foreign(units, lives, nowhere)
     if foreign:
         field, live = f"units[{plan.units.index(foreign[0])}].live", foreign[0].live

@@ -373,8 +373,11 @@ class FakeFiles:
 
     def stat(self, path: str) -> Optional[FileInfo]:
         self._require_alive()
-        node = self.namespace.find(self.qualify(path))
-        return info(self.qualify(path), node) if node else None
+        path = self.qualify(path)
+        if not self.namespace.unreadable.isdisjoint(names.with_above(names.parent(path))):
+            raise NoPermission(f"{path}: permission denied")
+        node = self.namespace.find(path)
+        return info(path, node) if node else None
 
     def make_directory(self, path: str) -> None:
         path = self.qualify(path)

@@ -166,6 +166,17 @@ def test_a_file_that_a_cut_did_not_find_although_it_is_there_keeps_its_backup():
     assert [effect.partition for effect in desk.log().standing] == ["dt=1"]
 
 
+def test_old_files_that_are_gone_with_the_file_around_them_are_not_kept_for_not_going_to_the_trash():
+    """Overwritten in one partition; in the other one in the backup of a swap, which this cleanup moves to the trash."""
+    desk = a_joined_desk()
+    desk.world.files.writer.overwrite(desk.live("dt=2"), {"new.parquet": DataFile(("new",))})
+    desk.append("dt=1", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    assert outcomes(desk.compact(where="dt = '1'"))["dt=1"] == "swapped"
+    assert desk.cleanup(how="trash").code is Exit.DONE
+    assert desk.log().standing == ()
+
+
 # ---- verify
 
 

@@ -11,6 +11,7 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
 from support.desk import outcomes
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
     ALL,
@@ -19,12 +20,15 @@ from support.joined_desk import (
     at,
     drop_partition,
     files_of,
+    joined_path,
     kill_in_put_back,
     manage,
     move_partition,
     rename_partition,
+    replace_one,
     rows,
     rows_by_file,
+    survive,
 )
 
 
@@ -41,6 +45,28 @@ def rows_aside(desk):
         for content in desk.world.files.contents(names.join(desk.control.top, effect.place)).values():
             found.update(content.rows)
     return found
+
+
+@pytest.mark.parametrize("words", [["copy_part"], ["dress", "/ready/"], [".back-"], ["rename_exact", "/taken/u00001.file"]])
+def test_a_partition_that_is_renamed_and_whose_name_is_given_again_while_copies_are_made_hides_no_row(words):
+    """Nobody is killed."""
+    desk = a_desk()
+    manage(desk)
+
+    def rename_then_add():
+        rename_partition(desk)
+        add_again(desk)
+
+    def replace_source():
+        replace_one(desk)
+        at(desk, words, rename_then_add)
+
+    at(desk, ["concat", "/dt=1/part"], replace_source)
+    desk.compact(where="dt = '1'")
+    desk.world.files.before_step = None
+    desk.recover()
+    assert "new" in set(rows(desk, "dt=9")) | rows_aside(desk)
+    assert SMALL[1] not in rows(desk, "dt=9")
 
 
 @pytest.mark.parametrize("words", [["concat", "/dt=1/part"], ["rename_exact", "/ready/u00001/part"]])
@@ -107,6 +133,40 @@ def test_a_join_of_a_partition_with_a_place_of_its_own_is_settled_where_it_was_m
     desk.recover()
     assert desk.recover().code is Exit.DONE
     assert rows(desk, "again") == ALL
+
+
+@pytest.mark.parametrize("words", [["__hivekeeper_unit=1"], ["rename_exact", ".tail-"]])
+def test_a_join_of_a_partition_with_a_place_of_its_own_is_settled_after_that_was_moved_before_anything_was_in_it(words):
+    desk = a_desk()
+    manage(desk)
+    move_partition(desk)
+    desk.world.files.namespace.advance(3_600_000)
+    desk.kill_before(words, lambda: desk.compact(where="dt = '1'"))
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    desk.world.files.writer.rename_into(desk.live("moved"), desk.live("again"))
+    desk.world.catalog.put_partition(desk.table, replace(partition, location=desk.live("again")))
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk, "again") == ALL
+
+
+def test_a_tail_is_found_where_its_partition_was_renamed_although_the_file_that_it_waited_for_is_gone():
+    """The name was given again between two renames, and that directory was overwritten."""
+    desk = a_desk()
+    manage(desk)
+
+    def rename_then_add():
+        rename_partition(desk)
+        add_again(desk)
+        at(desk, ["rename_exact", "/taken/"], lambda: desk.world.files.die_after(0))
+
+    at(desk, ["rename_exact", "/ready/u00001/part"], rename_then_add)
+    with suppress(Killed):
+        desk.compact(where="dt = '1'")
+    survive(desk)
+    desk.world.files.writer.overwrite(desk.live("dt=1"), {"newer.parquet": DataFile(("newer",))})
+    desk.recover()
+    assert [name for name in rows_by_file(desk, "dt=9") if names.is_hidden(name)] == []
 
 
 def test_a_record_is_still_the_same_after_a_join_on_it_was_rolled_back():
@@ -253,3 +313,195 @@ def test_a_put_back_is_finished_after_its_table_was_renamed(words):
     rename_table(desk)
     desk.recover()
     assert rows(desk) == sorted([SMALL[0], "new", SMALL[2], "large"])
+
+
+@pytest.mark.parametrize("words", [["cut ", "/dt=1/"], ["entry.json"]])
+@pytest.mark.parametrize("others", [False, True])
+def test_a_cleanup_that_is_killed_cuts_what_it_calls_discarded_after_its_table_was_renamed(words, others):
+    """`others`: the files of another partition of it were replaced since they were joined."""
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    if others:
+        desk.world.files.writer.overwrite(desk.live("dt=2"), {"part-00000.parquet": DataFile(("new",))})
+    desk.kill_before(words, desk.cleanup)
+    rename_table(desk)
+    desk.recover()
+    assert desk.log().standing == ()
+    (length,) = (length for name, (length, _) in files_of(desk).items() if name != "large.parquet")
+    assert length == 3000
+    assert outcomes(desk.verify())["dt=1"] == "verified"
+
+
+def swap_after_rename(desk):
+    """Join the files of a partition, rename it, and swap its directory: the backup of the swap holds the joined file. Returns that run."""
+    manage(desk)
+    desk.compact()
+    rename_partition(desk)
+    desk.append("dt=9", "a", "b", "c")
+    desk.settings = replace(desk.settings, exchange="directory")
+    assert outcomes(desk.compact(where="dt = '9'"))["dt=9"] == "swapped"
+    return desk.runs[-1]
+
+
+def test_a_pinned_backup_stays_whole_that_a_partition_shows_and_that_holds_a_file_of_a_partition_of_another_name():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    desk.pin(run)
+    (held,) = (effect for effect in desk.log().standing if effect.run == run)
+    place = names.join(desk.control.top, held.place)
+    shown = replace(desk.world.partitions(desk.table)["dt=9"], name="dt=5", values=("5",), location=place)
+    desk.world.catalog.add_partition(desk.table, shown)
+    desk.cleanup()
+    desk.world.catalog.drop_partition(desk.table, "dt=5")
+    assert outcomes(desk.rollback(run, where="dt = '9'"))["dt=9"] == "rolled-back"
+
+
+def test_old_files_in_a_backup_of_a_partition_that_was_renamed_are_cut_off_when_that_is_rolled_back():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    desk.pin(run)
+    desk.cleanup()
+    desk.rollback(run)
+    desk.world.files.namespace.advance(3_600_000)
+    desk.cleanup()
+    assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
+
+
+def test_old_files_in_a_backup_of_a_partition_that_was_renamed_stay_with_it_if_it_cannot_be_discarded():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    (held,) = (effect for effect in desk.log().standing if effect.run == run)
+    desk.world.files.writer.open(names.join(desk.control.top, held.place, "late.parquet"))
+    desk.cleanup()
+    assert [effect.partition for effect in desk.log().standing] == ["dt=1", "dt=9"]
+
+
+def test_a_record_of_a_renamed_partition_is_still_the_same_after_old_files_were_cut_off_there():
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    rename_partition(desk)
+    desk.backup(where="dt = '9'")
+    record = desk.runs[-1]
+    desk.pin(record)
+    desk.cleanup()
+    assert outcomes(desk.verify(record)) == {"dt=9": "verified"}
+
+
+def test_a_swap_of_a_renamed_partition_can_be_done_again_after_old_files_were_cut_off_there():
+    desk = a_desk()
+    run = swap_after_rename(desk)
+    desk.rollback(run)
+    undo = desk.runs[-1]
+    desk.pin(undo)
+    desk.cleanup()
+    assert outcomes(desk.rollback(undo))["dt=9"] == "rolled-back"
+
+
+def trash_files(desk, unit):
+    """INSERT OVERWRITE of a table without `auto.purge`: the former files go to the trash, and still exist."""
+    desk.world.files.writer.make_directory("hdfs://nn/trash")
+    for path in desk.world.files.contents(desk.live(unit)):
+        desk.world.files.writer.rename_into(path, f"hdfs://nn/trash/{unit}.{names.base(path)}")
+    desk.world.add_file(f"{desk.live(unit)}/new.parquet", [f"new of {unit}"])
+
+
+def test_a_killed_join_whose_file_went_to_the_trash_is_settled_beside_a_partition_that_is_closed():
+    desk = a_desk()
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    trash_files(desk, "dt=1")
+    desk.world.files.namespace.unreadable.add(desk.live("dt=2"))
+    assert desk.recover().code is Exit.DONE
+    assert desk.run_directories() == []
+
+
+def drop_to_trash(desk, unit):
+    """DROP PARTITION of a managed table: its directory goes to the trash."""
+    desk.world.files.writer.make_directory("hdfs://nn/trash")
+    desk.world.files.writer.rename_into(desk.live(unit), f"hdfs://nn/trash/{unit}")
+    desk.world.catalog.drop_partition(desk.table, unit)
+
+
+@pytest.mark.parametrize("lose", [trash_files, drop_to_trash])
+def test_a_cleanup_after_many_partitions_went_to_the_trash_does_not_look_for_each_file_in_each_partition(lose, monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    units = [f"dt={number}" for number in range(100, 140)]
+    for unit in units:
+        desk.world.files.writer.make_directory(desk.live(unit))
+        desk.world.catalog.add_partition(desk.table, replace(partition, name=unit, values=(unit[3:],), location=desk.live(unit)))
+        desk.append(unit, f"{unit}.a", f"{unit}.b")
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    for unit in units[1:]:
+        lose(desk, unit)
+    calls = []
+    for port, method in ((type(desk.world.files), "stat"), (type(desk.world.metastore), "partitions")):
+        count_calls(monkeypatch, port, method, calls)
+    desk.cleanup()
+    monkeypatch.undo()
+    assert desk.log().standing == ()
+    assert len(calls) < 10 * len(units)
+    assert calls.count("partitions") < 10
+
+
+def test_a_partition_that_is_renamed_after_a_cleanup_had_listed_all_is_still_found(monkeypatch):
+    desk = a_desk()
+    manage(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    trash_files(desk, "dt=2")
+    joined, stat, waiting = joined_path(desk), type(desk.world.files).stat, [rename_partition]
+
+    def rename_then_stat(self, path):
+        if path == joined and waiting:
+            waiting.pop()(desk)
+        return stat(self, path)
+
+    monkeypatch.setattr(type(desk.world.files), "stat", rename_then_stat)
+    desk.cleanup()
+    monkeypatch.undo()
+    assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
+
+
+def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+    desk.world.files.namespace.advance(3_600_000)
+    desk.world.files.writer.rename_into(joined_path(desk), f"{desk.live('dt=1')}/other.parquet")
+    desk.cleanup()
+    assert desk.log().standing == ()
+    assert files_of(desk)["other.parquet"][1] == tuple(SMALL)
+
+
+@pytest.mark.parametrize("then", [add_again, lambda _: None])
+def test_a_partition_that_is_renamed_just_before_its_file_is_cut_keeps_its_backup_until_the_next_cleanup(then):
+    desk = a_desk()
+    manage(desk)
+    desk.compact(where="dt = '1'")
+    desk.world.files.namespace.advance(3_600_000)
+
+    def rename():
+        rename_partition(desk)
+        then(desk)
+
+    at(desk, ["cut ", "/dt=1/"], rename)
+    desk.cleanup()
+    desk.world.files.before_step = None
+    assert [effect.partition for effect in desk.log().standing] == ["dt=1"]
+    desk.cleanup()
+    assert desk.log().standing == ()
+    assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
+
+
+def count_calls(monkeypatch, port, method, calls):
+    inner = getattr(port, method)
+
+    def counted(self, *arguments):
+        calls.append(method)
+        return inner(self, *arguments)
+
+    monkeypatch.setattr(port, method, counted)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.errors import HivekeeperError
 from support.desk import outcomes
+from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
     ALL,
@@ -24,6 +28,7 @@ from support.joined_desk import (
     rows,
     rows_anywhere,
     rows_by_file,
+    survive,
 )
 
 REPLACED = sorted([SMALL[0], "new", SMALL[2], "large"])
@@ -279,3 +284,82 @@ def test_setting_aside_is_finished_by_the_next_and_never_turned_round(words):
     desk.recover()
     assert rows(desk) == ["large"]
     assert sorted(set_aside(desk)) == [f"part-0000{n}.parquet" for n in range(3)]
+
+
+def overwrite(desk):
+    for name in rows_by_file(desk):
+        desk.world.files.writer.delete(names.join(desk.live("dt=1"), name))
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/newest.parquet", DataFile(("newest",)))
+
+
+def rename_and_give_the_name_again(desk):
+    """ALTER TABLE … RENAME of a partition such as `dt=current`, and the next load."""
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    rename_partition(desk)
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/newest.parquet", DataFile(("newest",)))
+    desk.world.catalog.add_partition(desk.table, partition)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("act", [overwrite, rename_and_give_the_name_again])
+def test_a_copy_that_goes_back_just_after_live_became_another_does_not_stay_beside_its_rows(desk, act, nth):
+    manage(desk)
+
+    def replace_source():
+        replace_one(desk)
+        at(desk, ["rename_exact", f".hivekeeper.copy-{nth} ", "/dt=1/"], lambda: act(desk))
+
+    at(desk, ["concat", "/dt=1/part"], replace_source)
+    assert outcomes(desk.compact())["dt=1"] == "misplaced"
+    assert rows(desk) == ["newest"]
+    left = {f"part-0000{n}.parquet": ("new",) if n == 1 else (SMALL[n],) for n in range(nth - 1, 3)}
+    assert set_aside(desk) == left
+
+
+def test_a_first_copy_that_goes_back_to_an_empty_directory_just_after_that_was_overwritten_is_taken_out_again(desk):
+    def overwrite_two():
+        desk.world.files.writer.add(f"{desk.live('dt=2')}/newest.parquet", DataFile(("newest",)))
+
+    def replace_source():
+        desk.world.files.writer.delete(f"{desk.live('dt=2')}/part-00001.parquet")
+        desk.world.files.writer.add(f"{desk.live('dt=2')}/part-00001.parquet", DataFile(("new",)), 777)
+        at(desk, ["rename_exact", ".hivekeeper.copy-1 ", "/dt=2/"], overwrite_two)
+
+    at(desk, ["concat", "/dt=2/part"], replace_source)
+    assert outcomes(desk.compact())["dt=2"] == "misplaced"
+    assert rows(desk, "dt=2") == ["newest"]
+    assert len(set_aside(desk)) == 4
+
+
+def replace_joined(desk, killed):
+    """As who rewrites each file that he has listed, and puts the new one in its place. `killed`: the run ends just after the next step."""
+    replace_one(desk, JOINED, "newest")
+    if killed:
+        desk.world.files.die_after(1)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_file_that_replaced_the_joined_one_while_it_was_put_back_stays_and_what_that_had_taken_is_a_backup(desk, killed):
+    def replace_source():
+        replace_one(desk)
+        at(desk, ["rename_exact", "/taken/u00002.file"], lambda: replace_joined(desk, killed))
+
+    at(desk, ["concat", "/dt=1/part"], replace_source)
+    with suppress(Killed):
+        desk.compact()
+    survive(desk)
+    with suppress(HivekeeperError):
+        desk.recover()
+    assert rows(desk) == ["large", "newest"]
+    assert set_aside(desk) == {f"part-0000{n}.parquet": ("new",) if n == 1 else (SMALL[n],) for n in range(3)}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_file_that_replaced_the_joined_one_just_before_that_was_given_up_stays(desk, killed):
+    desk.kill_before(["concat", "/dt=1/part"], desk.compact)
+    at(desk, ["rename_exact", "/taken/u00002.file"], lambda: replace_joined(desk, killed))
+    with suppress(Killed):
+        desk.recover()
+    survive(desk)
+    desk.recover()
+    assert rows(desk) == sorted([*ALL, "newest"])
