@@ -108,6 +108,8 @@ def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool], outsid
     every = run.cluster.metastore.partitions(table)
     by_place = dict(zip(qualify_all(run.files, table, every), every))
     places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
+    # A server that nobody configured may never answer.
+    places = [place for place in places if not run.files.is_foreign(place)]
     found = next(filter(is_in, sorted(places, key=lambda place: by_place[place].name != unit.name)), None)
     return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
 
