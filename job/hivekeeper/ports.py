@@ -129,7 +129,9 @@ class Files(Protocol):
     clock_grain_ms: int
 
     def qualify(self, path: str) -> str:
-        """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash."""
+        """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash. A text that is no location
+        stays none, and is foreign.
+        """
 
     def is_foreign(self, location: str) -> bool:
         """Whether a location, which is qualified, is on a server that no configuration names: no other method may be called for it, as

@@ -143,6 +143,14 @@ def test_a_server_that_nobody_configured_is_known_without_a_call(files_world, si
     assert refused.value.reason.code is Code.FOREIGN_SERVER
 
 
+@pytest.mark.parametrize("text", ["x:y", "x:.hivekeeper/y", "hdfs://[/x"])
+def test_a_text_that_is_no_location_is_nowhere_and_no_error(files_world, text):
+    """Hive's server stores whatever alter_partitions gives a partition for its location."""
+    found = files_world.files.qualify(text)
+    assert not found.startswith((files_world.root, files_world.files.qualify("/")))
+    assert files_world.files.is_foreign(found)
+
+
 def test_the_clusters_own_file_system_is_not_foreign(files_world):
     assert not files_world.files.is_foreign(files_world.root)
     assert not files_world.files.is_foreign(files_world.path("a", "b"))

@@ -83,6 +83,8 @@ class HadoopFiles:
 
     def is_foreign(self, location: str) -> bool:
         server = names.server_of(location)
+        if not server and not location.startswith("/"):
+            return True
         if server not in self._foreign:
             self._foreign[server] = bool(_ask(self._locations.isForeign, f"{server}/", self._trusted))
         return self._foreign[server]
