@@ -268,8 +268,8 @@ class Files(Protocol):
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         """Give each directory and the files in it these attributes, in bulk; raises NoPermission if that is not allowed.
 
-        This, guard and delete_tree act in the directory whose lock is held, if they act below it, also where another one is at its path by
-        now. Not on local files, behind a router or a mount table of ViewFs: there is only the path.
+        This, guard, delete_tree and move_to_trash act in the directory whose lock is held, if they act below it, also where another one is
+        at its path by now. Not on local files, behind a router or a mount table of ViewFs: there is only the path.
 
         Storage policy and erasure coding apply when a file is created, so call it before a write too. Not atomic.
         """

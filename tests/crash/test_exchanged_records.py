@@ -202,3 +202,27 @@ def test_another_tables_directory_in_an_exchanged_control_directory_is_not_chang
     assert world.files.namespace.find(done[0]) is victim
     assert rights_below(world, done[0]) == before
     assert rows <= set(world.rows_anywhere())
+
+
+def test_another_tables_directory_in_an_exchanged_control_directory_does_not_go_to_the_trash() -> None:
+    """From there it would be deleted some days later, whatever its owner allows."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
+    desk, done = Desk(world, backup_table=False), []  # type: Any, List[str]
+    desk.compact()
+    victim = world.files.namespace.find(SALARIES)
+
+    def exchange(step: str) -> None:
+        word, _, path = step.partition(" ")
+        if word == "move_to_trash" and not done:
+            done.append(path)
+            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
+            world.files.writer.make_directory(names.parent(path))
+            world.files.writer.rename_into(SALARIES, path)
+
+    world.files.before_step = exchange
+    desk.cleanup(how="trash")
+    world.files.before_step = None
+    assert done
+    assert world.files.namespace.find(done[0]) is victim
