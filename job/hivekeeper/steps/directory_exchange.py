@@ -178,7 +178,9 @@ def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expe
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand.
     """
     live, moved, sure_of = unit.live, [], 0
-    for file in manifests.find_late(unit.manifest, entries):
+    # None of another table's directory, which somebody may rename to that path, but not read.
+    late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
+    for file in late:
         if not sure_of:
             present = files.look([live])[live].entries
             if not manifests.holds(expected, present):
