@@ -34,6 +34,8 @@ CERTIFICATES = re.compile(r"certificates-[1-9][0-9]*\.jsonl")
 LOG_ENTRY = re.compile(r"(?P<version>[0-9]{20})\.json")
 CHECKPOINT = re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.json\.gz")
 TABLE = re.compile(r"(?P<database>[^.\x00-\x1f\x7f]+)\.(?P<table>[^.\x00-\x1f\x7f]+)")
+# A table's name and creation time in seconds, as the log has them.
+TABLE_ID = re.compile(rf"{TABLE.pattern}@-?[0-9]{{1,10}}")
 BACKUP_PLACE = re.compile(rf"runs/(?P<directory>{RUN_DIRECTORY.pattern})/retired/(?P<unit>u[0-9]{{5,}})")
 
 # A control directory that is being removed, with the end of its name: nothing, or that of the directory beside which it lay.

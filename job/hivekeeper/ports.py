@@ -129,7 +129,9 @@ class Files(Protocol):
     clock_grain_ms: int
 
     def qualify(self, path: str) -> str:
-        """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash."""
+        """The canonical spelling of a location: scheme and authority filled in, no trailing or double slash. A text that is no location
+        stays none, and is foreign.
+        """
 
     def is_foreign(self, location: str) -> bool:
         """Whether a location, which is qualified, is on a server that no configuration names: no other method may be called for it, as
@@ -266,8 +268,8 @@ class Files(Protocol):
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         """Give each directory and the files in it these attributes, in bulk; raises NoPermission if that is not allowed.
 
-        This, guard and delete_tree act in the directory whose lock is held, if they act below it, also where another one is at its path by
-        now. Not on local files, behind a router or a mount table of ViewFs: there is only the path.
+        This, guard, delete_tree and move_to_trash act in the directory whose lock is held, if they act below it, also where another one is
+        at its path by now. Not on local files, behind a router or a mount table of ViewFs: there is only the path.
 
         Storage policy and erasure coding apply when a file is created, so call it before a write too. Not atomic.
         """

@@ -307,7 +307,12 @@ class Code(Coded):
     )
     NOTHING_LEFT_TO_COMPARE = Topic.VERIFY, None, "the backup is discarded and the files were replaced since", "nothing"
 
-    CHANGED_MEANWHILE = Topic.RUN, None, "a file of the unit is gone or was changed since the plan", "run again when it is quiet"
+    CHANGED_MEANWHILE = (
+        Topic.RUN,
+        None,
+        "a file of the unit is gone, or was changed, since the plan, or who may read it",
+        "run again when it is quiet",
+    )
     KEEPS_CHANGING = Topic.RUN, None, "the unit keeps changing, or the file system is too slow for the check", "run again when it is quiet"
     REPLACED_AFTER = Topic.RUN, None, "done, and somebody replaced the files before the run ended: theirs are live", "nothing"
     RUN_ENDED = Topic.RUN, None, "the run was interrupted before this unit was exchanged", "run again"

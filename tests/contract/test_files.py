@@ -143,6 +143,14 @@ def test_a_server_that_nobody_configured_is_known_without_a_call(files_world, si
     assert refused.value.reason.code is Code.FOREIGN_SERVER
 
 
+@pytest.mark.parametrize("text", ["x:y", "x:.hivekeeper/y", "hdfs://[/x"])
+def test_a_text_that_is_no_location_is_nowhere_and_no_error(files_world, text):
+    """Hive's server stores whatever alter_partitions gives a partition for its location."""
+    found = files_world.files.qualify(text)
+    assert not found.startswith((files_world.root, files_world.files.qualify("/")))
+    assert files_world.files.is_foreign(found)
+
+
 def test_the_clusters_own_file_system_is_not_foreign(files_world):
     assert not files_world.files.is_foreign(files_world.root)
     assert not files_world.files.is_foreign(files_world.path("a", "b"))
@@ -613,6 +621,26 @@ def test_nothing_is_moved_where_the_trash_is_switched_off(files_world, trash):
 def test_a_missing_directory_cannot_be_moved_to_the_trash(files_world, trash, enabled):
     with pytest.raises(SourceMissing):
         trash.client(enabled).move_to_trash(files_world.path("missing"))
+
+
+def test_what_goes_to_the_trash_is_what_lies_in_the_directory_whose_lock_is_held(files_world, trash):
+    files_world.skip_on("local", "paths only")
+    client, writer, top = trash.client(True), files_world.writer, files_world.path("top")
+    lock = client.hold(f"{top}/lock", "us")
+    for text, place in (("ours", f"{top}/runs/u"), ("theirs", files_world.path("other", "runs", "u"))):
+        files_world.files.make_directory(place)
+        writer.add(f"{place}/f", text)
+    writer.rename_into(top, files_world.path("aside"))
+    writer.rename_into(files_world.path("other"), top)
+    assert client.move_to_trash(f"{top}/runs/u")
+    assert texts_below(files_world, f"{top}/runs") == {"u/f": "theirs"}
+    assert texts_below(files_world, trash.place_of(f"{top}/runs")) == {"u/f": "ours"}
+    with pytest.raises(SourceMissing) as missing:
+        client.move_to_trash(f"{top}/runs/u")
+    assert ".reserved" not in str(missing.value)
+    lock.release()
+    assert client.move_to_trash(f"{top}/runs/u")
+    assert sorted(texts_below(files_world, trash.place_of(f"{top}/runs")).values()) == ["ours", "theirs"]
 
 
 def test_a_trash_that_cannot_be_made_is_an_error_and_not_taken_for_one_that_is_off(files_world, trash, request, tmp_path):

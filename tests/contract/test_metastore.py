@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hivekeeper import ports, quoting
+from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import Cause, metastore_error
 from hivekeeper.cluster.metastore import HiveMetastore
@@ -24,6 +26,8 @@ from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import CatalogueTable, Column, Partition, Table
 from hivekeeper.ports import Metastore, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
+from hivekeeper.steps.census import Census
+from hivekeeper.steps.observe import qualify_all
 from support.fakes.files import FakeFiles, Killed
 from support.fakes.metastore import PARQUET, FakeMetastore
 from support.hive_statements import Hive
@@ -940,6 +944,26 @@ def test_one_broken_location_does_not_make_the_others_unreadable(real):
     broken = [f"{scheme}{rest}" for scheme in schemes for rest in rests] + ["/x\0", "/x\n", "hdfs://" + "a." * 2000 + "/x", "/.." * 1000]
     found = real.metastore.locations_below([*broken, table.location])
     assert found[table.location] == (table.full_name,)
+
+
+@pytest.mark.parametrize("broken", ["x:.hivekeeper/y", "hdfs://[/.hivekeeper", "a b:/.hivekeeper/y"])
+def test_a_partition_at_no_location_hides_no_partition_of_another_table(real, broken):
+    """The server looks at the location of a table, and of a partition that is added, but not of one that is altered with others."""
+    table, victim = real.add_table("parted"), real.add_table("other")
+    add_partitions(real, table, ["1"])
+    stored = real._stored(table, "dt=1")
+    stored.getSd().setLocation(broken)
+    altered = real.gateway.jvm.java.util.ArrayList([stored])
+    real.client.alter_partitions(table.database, table.name, altered, real._keep_statistics())
+    inside = f"{victim.location}/.hivekeeper/runs/x/retired/u00001"
+    real.metastore.add_partition(victim, partition_of(victim, "2", location=inside))
+    files = HadoopFiles(real.gateway)
+    (found,) = qualify_all(files, table, real.metastore.partitions(table))
+    assert found == broken
+    assert files.is_foreign(found)
+    census = Census(SimpleNamespace(files=files, metastore=real.metastore, clock=SimpleNamespace(monotonic_ms=lambda: 0.0)))
+    top = files.qualify(f"{victim.location}/.hivekeeper")
+    assert list(census.partitions_inside(top, [], victim.database)) == [f"{victim.full_name}/dt=2"]
 
 
 def test_the_directories_of_all_tables_are_told_in_their_one_spelling(world):

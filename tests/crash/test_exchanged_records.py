@@ -202,3 +202,60 @@ def test_another_tables_directory_in_an_exchanged_control_directory_is_not_chang
     assert world.files.namespace.find(done[0]) is victim
     assert rights_below(world, done[0]) == before
     assert rows <= set(world.rows_anywhere())
+
+
+def test_another_tables_directory_in_an_exchanged_control_directory_does_not_go_to_the_trash() -> None:
+    """From there it would be deleted some days later, whatever its owner allows."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
+    desk, done = Desk(world, backup_table=False), []  # type: Any, List[str]
+    desk.compact()
+    victim = world.files.namespace.find(SALARIES)
+
+    def exchange(step: str) -> None:
+        word, _, path = step.partition(" ")
+        if word == "move_to_trash" and not done:
+            done.append(path)
+            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
+            world.files.writer.make_directory(names.parent(path))
+            world.files.writer.rename_into(SALARIES, path)
+
+    world.files.before_step = exchange
+    desk.cleanup(how="trash")
+    world.files.before_step = None
+    assert done
+    assert world.files.namespace.find(done[0]) is victim
+
+
+@pytest.mark.parametrize("place", ["held", "retired"])
+def test_files_of_another_table_in_an_exchanged_control_directory_are_not_taken_for_late_ones(place: str) -> None:
+    """They would be moved into the partition of whoever had put them there, who may read and delete them then."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
+    for path in list(world.files.contents(SALARIES)):
+        world.files.writer.rename_into(path, f"{SALARIES}/of-{names.base(path)}")
+    desk, done, look = Desk(world, backup_table=False), [], world.files.look  # type: Any, List[str], Any
+    victim = world.files.namespace.find(SALARIES)
+    if place == "held":
+        desk.compact()
+    else:
+        # So young that its time alone proves nothing: the old files are looked at where they went.
+        world.add_file(f"{desk.live('dt=1')}/late.parquet", ["late"])
+
+    def exchange(places: Any, *most: int) -> Any:
+        found = [one for one in places if one.endswith(f"/{place}/u00001") and world.files.namespace.find(one) is not None]
+        if found and not done:
+            done.append(found[0])
+            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
+            world.files.writer.make_directory(names.parent(found[0]))
+            world.files.writer.rename_into(SALARIES, found[0])
+        return look(places, *most)
+
+    world.files.look = exchange
+    (desk.cleanup if place == "held" else desk.compact)()
+    world.files.look = look
+    assert done
+    assert world.files.namespace.find(done[0]) is victim
+    assert len(victim.children) == 2

@@ -15,6 +15,7 @@ import pwd
 import re
 import sys
 import time
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -83,6 +84,8 @@ class HadoopFiles:
 
     def is_foreign(self, location: str) -> bool:
         server = names.server_of(location)
+        if not server and not location.startswith("/"):
+            return True
         if server not in self._foreign:
             self._foreign[server] = bool(_ask(self._locations.isForeign, f"{server}/", self._trusted))
         return self._foreign[server]
@@ -136,7 +139,9 @@ class HadoopFiles:
         _ask(self._directories.deleteFile, path)
 
     def move_to_trash(self, path: str) -> bool:
-        return bool(_ask(self._directories.moveToTrash, path))
+        exact = self._exact(path)
+        with _told_by({exact: path}):
+            return bool(_ask(self._directories.moveToTrash, path, exact))
 
     def read_pieces(self, file: FileInfo) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -243,13 +248,8 @@ class HadoopFiles:
     def _ask_below(self, method: Callable[..., Any], wanted: Union[str, Mapping[str, Any]]) -> None:
         """Call a method with a path, or with values by path in JSON. In a directory whose lock is held, paths begin with its id."""
         exact = {path: self._exact(path) for path in ([wanted] if isinstance(wanted, str) else wanted)}
-        try:
+        with _told_by({one: path for path, one in exact.items()}):
             _ask(method, exact[wanted] if isinstance(wanted, str) else json.dumps({exact[path]: value for path, value in wanted.items()}))
-        except FilesError as error:
-            message = str(error)
-            for path, one in exact.items():
-                message = message.replace(one, path)
-            raise type(error)(message) from error
 
     def _exact(self, path: str) -> str:
         """The path from the id of the directory whose lock is held, if it is in one: whoever may write to the directory around it can put
@@ -373,6 +373,18 @@ def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
         return call(*arguments)
     except JAVA_ERRORS as error:
         raise files_error(java_causes(error)) from None
+
+
+@contextmanager
+def _told_by(paths: Mapping[str, str]) -> Iterator[None]:
+    """Errors with the paths that an operator knows, by those that begin with an id."""
+    try:
+        yield
+    except FilesError as error:
+        message = str(error)
+        for exact, path in paths.items():
+            message = message.replace(exact, path)
+        raise type(error)(message) from error
 
 
 def _look(look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:

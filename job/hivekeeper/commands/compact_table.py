@@ -262,7 +262,7 @@ def compact_batches(run: Run, plan: CompactionPlan, known: RunPlan, settings: Se
         staged.failed.update(of_batch.failed)
         staged.differing.update(of_batch.differing)
         with timed(run.cluster, Step.EXCHANGE):
-            done = swap_batch(run, batch, known, of_batch.certificates, settings)
+            done = swap_batch(run, batch, plan, known, of_batch.certificates, settings)
         with timed(run.cluster, Step.RECORD):
             finish.finish_units(run, done, with_rows=settings.analyze_stats)
             backup_tables.follow_units(run, known.backup_table, done)
@@ -280,12 +280,16 @@ def _row_groups_of_live(plan: CompactionPlan, units: Sequence[UnitResult], stage
     return {**{name: found for name, found in plan.row_groups.items() if name not in exchanged}, **of_copies}
 
 
-def swap_batch(run: Run, batch: StageBatch, known: RunPlan, certificates: Dict[int, Certificate], settings: Settings) -> List[UnitResult]:
+def swap_batch(
+    run: Run, batch: StageBatch, plan: CompactionPlan, known: RunPlan, certificates: Dict[int, Certificate], settings: Settings
+) -> List[UnitResult]:
     """Steps 4 to 7 for the proved units of a batch, under Hive's own lock where that works."""
-    proved = [known.units[unit.number - 1] for unit in batch.units if unit.number in certificates]
+    staged = [unit for unit in batch.units if unit.number in certificates]
+    proved = [known.units[unit.number - 1] for unit in staged]
+    rights = attributes.RightsOfLive(run.files, run.cluster.clock, list(zip(proved, staged)), plan.attributes)
 
     def swap_one(unit: PlannedUnit) -> UnitResult:
-        result = swap.swap_unit(run, unit, certificates[unit.number])
+        result = swap.swap_unit(run, unit, certificates[unit.number], partial(rights.why_changed, unit.number))
         log.info("run=%s unit=%s step=swap done %s", known.run, unit.log_field, result.for_log)
         return result
 

@@ -80,7 +80,7 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     if undo:
         chosen = _units_of(history, table, undo, chosen)
     chains = {name: stacks[name].chain(target) for name in chosen if name in stacks and stacks[name].chain(target)}
-    refused = {name: _why_not(history, table, target, name) for name in chosen if undo and name not in chains}
+    refused = _why_not(history, table, target, [name for name in chosen if undo and name not in chains])
     units = {unit.name: unit for unit in find_units(cluster, table) if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     # What was moved meanwhile is refused, and may be on a server that does not answer.
@@ -114,15 +114,21 @@ def _units_of(history: History, table: Table, run: RunId, chosen: Sequence[str])
     return [name for name in chosen if name in changed]
 
 
-def _why_not(history: History, table: Table, run: RunId, name: str) -> Reason:
-    """Why a run has nothing left to undo in a unit it changed."""
-    effect = next(effect for effect in history.effects if effect.run == run and effect.partition == name)
-    if effect.table_id != table_id(table):
-        return CREATED_AGAIN
-    undoer = next((later.run for later in history.effects if later.undoes == effect.key), None)
-    if undoer:
-        return Reason(Code.ALREADY_ROLLED_BACK, f"it was rolled back already, by run {undoer}", "nothing to do")
-    return Reason(Code.SUPERSEDED, "a later run took its place", "nothing to do")
+def _why_not(history: History, table: Table, run: RunId, units: Sequence[str]) -> Dict[str, Reason]:
+    """Why a run has nothing left to undo in units it changed. Of several effects and undoers of one unit the first counts."""
+    backwards = tuple(reversed(history.effects)) if units else ()
+    changed = {effect.partition: effect for effect in backwards if effect.run == run}
+    undoers = {effect.undoes: effect.run for effect in backwards if effect.undoes}
+
+    def explain(effect: Effect) -> Reason:
+        if effect.table_id != table_id(table):
+            return CREATED_AGAIN
+        undoer = undoers.get(effect.key)
+        if undoer:
+            return Reason(Code.ALREADY_ROLLED_BACK, f"it was rolled back already, by run {undoer}", "nothing to do")
+        return Reason(Code.SUPERSEDED, "a later run took its place", "nothing to do")
+
+    return {name: explain(changed[name]) for name in units}
 
 
 def _discarded(history: History, chains: Mapping[str, Sequence[Effect]]) -> Dict[str, Reason]:

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from hivekeeper.model import Attributes, FileRights
+from hivekeeper.model import Attributes, FileInfo, FileRights
 from hivekeeper.plan.ownership import bits_of, list_access, symbols_of
 from hivekeeper.reasons import Code, Reason
 
@@ -128,6 +128,18 @@ def _printed(access: _Access) -> Tuple[int, Tuple[str, ...]]:
     entries: List[Tuple[str, str, int]] = [(kind, name, bits) for (kind, name), bits in access.named.items()]
     entries += [("user", "", access.user), ("group", "", access.group), ("mask", "", mask), ("other", "", access.other)]
     return mode, tuple(sorted(f"{kind}:{name}:{symbols_of(bits)}" for kind, name, bits in entries))
+
+
+def are_changed(before: Attributes, now: Attributes, planned: Iterable[FileInfo], entries: Iterable[FileInfo]) -> bool:
+    """Whether a directory, or one of the files of which a copy was planned, has other rights since. Of a file's ACL only the mask shows."""
+    if (now.owner, now.group, now.mode, now.acl) != (before.owner, before.group, before.mode, before.acl):
+        return True
+    present = {entry.name: _shown(entry) for entry in entries}
+    return any(present.get(file.name, _shown(file)) != _shown(file) for file in planned)
+
+
+def _shown(file: FileInfo) -> Tuple[str, str, int]:
+    return file.owner, file.group, file.mode
 
 
 def with_owner_of_files(attributes: Attributes) -> Optional[Attributes]:

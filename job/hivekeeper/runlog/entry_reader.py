@@ -127,8 +127,7 @@ class EntryReader:
             self._take_info(action[kind])
         elif kind == "metaData":
             action.refuse_where(self.table_id is not None or self.info is not None, "it comes too late, or twice")
-            self.table_id = action[kind]["id"].text()
-            action[kind]["id"].refuse_where(not self.table_id, "it is empty")
+            self.table_id = action[kind]["id"].matching(names.TABLE_ID, "database.table@time")
             self.columns = action[kind]["partitionColumns"].texts()
         elif kind == "discarding":
             self.discarding.append(_place_from(action[kind]["place"]))

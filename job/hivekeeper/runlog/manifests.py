@@ -163,6 +163,14 @@ def find_late(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> 
     return tuple(e for e in entries if not (e.is_dir or e.is_open or names.is_hidden(e.name) or e.name in known))
 
 
+def is_of(manifest: Iterable[ManifestFile], entries: Iterable[FileInfo]) -> bool:
+    """Whether a listing can be that of the manifest's directory: it has one of its files, by id. Somebody may have put another directory at
+    its path.
+    """
+    known = {(file.name, file.file_id) for file in manifest}
+    return not known or any((entry.name, entry.file_id) in known for entry in entries)
+
+
 def can_tell(mark: Snapshot, clock_ms: int, grain_ms: int) -> bool:
     """Whether an unchanged id and time of the directory prove that nothing was added meanwhile: not if it is too young.
 

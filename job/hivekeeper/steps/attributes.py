@@ -1,4 +1,4 @@
-"""Give new directories the owner, group, mode, ACLs and policies of those they will replace.
+"""Give new directories the owner, group, mode, ACLs and policies of those they will replace, and see that these still have the same rights.
 
 Touches only directories below the run's own.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Dict, Iterable, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, StageUnit
+from hivekeeper.names import UnitNumber
 from hivekeeper.plan import file_rights
-from hivekeeper.ports import Files, NoPermission, SourceMissing
+from hivekeeper.ports import Clock, Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
+from hivekeeper.runlog.run_files import PlannedUnit
+from hivekeeper.steps.observe import look_at
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +28,9 @@ MORE_XATTRS = Reason(
 )
 # Whoever may write to a directory can give its files a hundred ACLs.
 RIGHTS_AT_ONCE = 200
+# For so many units one answer serves, and for so long.
+UNITS_AT_ONCE, MOST_AGE_MS = 50, 10_000
+RIGHTS_CHANGED = Reason(Code.CHANGED_MEANWHILE, "the rights of its directory, or of files in it, were changed")
 
 
 def dress(files: Files, wanted: Mapping[str, Attributes], owner: str) -> None:
@@ -99,3 +105,35 @@ def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: 
                 code=Code.ATTRIBUTES_NOT_KEPT,
                 next="run as their owner or as the superuser, or set owner: try (keep what is allowed) or owner: ignore",
             ) from error
+
+
+class RightsOfLive:
+    """Whether units still have the rights that their copies got. A run may take hours, and somebody may close a directory meanwhile.
+
+    `units` are exchanged in this order; `wanted` are the attributes of their copies.
+    """
+
+    def __init__(
+        self, files: Files, clock: Clock, units: Sequence[Tuple[PlannedUnit, StageUnit]], wanted: Mapping[UnitNumber, Attributes]
+    ) -> None:
+        self._files, self._clock, self._units, self._wanted = files, clock, units, wanted
+        self._changed: Dict[UnitNumber, bool] = {}
+        self._asked_ms = 0.0
+
+    def why_changed(self, number: UnitNumber) -> Optional[Reason]:
+        """Why a unit must not be exchanged, by an answer that is at most some seconds old."""
+        if number not in self._changed or self._clock.monotonic_ms() - self._asked_ms > MOST_AGE_MS:
+            start = next(index for index, (unit, _) in enumerate(self._units) if unit.number == number)
+            self._ask(self._units[start : start + UNITS_AT_ONCE])
+        return RIGHTS_CHANGED if self._changed[number] else None
+
+    def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> None:
+        self._asked_ms = self._clock.monotonic_ms()
+        lives = list(dict.fromkeys(unit.live for unit, _ in some))
+        now, seen = self._files.attributes(lives), look_at(self._files.look, lives)
+        self._changed = {}
+        for unit, staged in some:
+            # A directory that is gone is found by the check before the exchange.
+            before, after = self._wanted[unit.number], now.get(unit.live)
+            entries = seen[unit.live].entries
+            self._changed[unit.number] = after is not None and file_rights.are_changed(before, after, staged.files, entries)

@@ -178,7 +178,9 @@ def move_late(files: Files, unit: PlannedUnit, entries: Sequence[FileInfo], expe
     Where one look takes many calls, it serves for as many files, because anyone may have added a hundred thousand.
     """
     live, moved, sure_of = unit.live, [], 0
-    for file in manifests.find_late(unit.manifest, entries):
+    # None of another table's directory, which somebody may rename to that path, but not read.
+    late = manifests.find_late(unit.manifest, entries) if manifests.is_of(unit.manifest, entries) else ()
+    for file in late:
         if not sure_of:
             present = files.look([live])[live].entries
             if not manifests.holds(expected, present):
@@ -204,36 +206,41 @@ def return_staging(files: Files, entries: Iterable[FileInfo], live: str) -> None
 def merge_recreated(run: Run, unit: PlannedUnit, target: str) -> None:
     """Merge the directories set aside into another one. A subdirectory whose name is free moves whole, so that its committer finds it.
 
-    Each entry costs a call. What is so much that it would take hours stays aside: no writer puts it at live's place within the gap.
+    Each entry costs a call. What is so much that it would take hours stays aside: no writer puts it at live's place within the gap. So does
+    what more users could read in `target`: the directory may be another table's, which somebody may rename but not read.
     """
     top = run.paths.state("recreated")
     for aside in run.files.look([top])[top].entries:
         match = names.RECREATED.fullmatch(aside.name)
-        if match and int(match["number"]) == unit.number and not _merge(run, aside.path, target):
-            log.warning(
-                "unit=%s step=merge-recreated left path=%r reason='too many files came to its place while it was away; they stay there'",
-                unit.log_field,
-                aside.path,
-            )
+        if match and int(match["number"]) == unit.number:
+            why = _merge(run, aside, target)
+            if why:
+                reason = f"{why}; what came to its place while it was away stays there"
+                log.warning("unit=%s step=merge-recreated left path=%r reason=%r", unit.log_field, aside.path, reason)
 
 
-def _merge(run: Run, source: str, target: str) -> bool:
-    """Whether all was merged. Without recursion: anyone who may write to the table may nest directories deeper than Python's stack."""
-    waiting, merged, moves = [(source, target)], [], 0
+def _merge(run: Run, top: FileInfo, target: str) -> str:
+    """Why not all was merged, "" if it was. Without recursion: anyone who may write to the table may nest directories deeper than Python's
+    stack.
+    """
+    waiting, merged, moves, why = [(top, target)], [], 0, ""
     while waiting:
         source, target = waiting.pop()
-        merged.append(source)
-        entries = run.files.look([source], MOST_LIFTED + 1)[source].entries
+        merged.append(source.path)
+        entries = run.files.look([source.path], MOST_LIFTED + 1)[source.path].entries
         moves += len(entries)
         if moves > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
-            return False
-        waiting += _move_entries(run, entries, target)
+            return "there are too many files"
+        open_ones = [entry for entry in entries if not eligibility.is_shielded(entry, source)]
+        if len(open_ones) < len(entries):
+            why = f"more users could read its files than may list {source.path}"
+        waiting += _move_entries(run, open_ones, target)
     for directory in reversed(merged):
         run.files.remove_empty(directory)
-    return True
+    return why
 
 
-def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequence[Tuple[str, str]]:
+def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequence[Tuple[FileInfo, str]]:
     """Move entries into a directory; returns the directories whose names are taken there, with these."""
     taken = []
     for entry in entries:
@@ -244,7 +251,7 @@ def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequenc
         try:
             run.files.rename_exact(entry.path, inner)
         except TargetExists:
-            taken.append((entry.path, inner))
+            taken.append((entry, inner))
     return taken
 
 

@@ -111,7 +111,8 @@ class Exchange:
     """One unit's exchange.
 
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
-    anything is changed in live: the first claims the incoming files, the second returns why they are not as planned. `cancel` gives
+    anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
+    not as planned. `cancel` gives
     up the incoming files, wherever they are, and can be repeated. `was_exchanged`: the unit is known to have been exchanged before.
     `describe` gives the same exchange at another place.
     """
@@ -121,7 +122,7 @@ class Exchange:
     means: Means
     words: Words
     expected: Optional[Mapping[str, int]]
-    prepare: Callable[[], None]
+    prepare: Callable[[], Optional[Reason]]
     object_to: Callable[[Iterable[FileInfo]], Optional[Reason]]
     cancel: Callable[[], None]
     describe: Callable[[PlannedUnit], Exchange]
@@ -135,9 +136,10 @@ def carry_out(exchange: Exchange) -> UnitResult:
     why: Optional[Reason] = None
     begun = False
     try:
-        exchange.prepare()
-        checked = exchange.means.check()
-        why = checked.why or exchange.object_to(checked.incoming)
+        why = exchange.prepare()
+        if why is None:
+            checked = exchange.means.check()
+            why = checked.why or exchange.object_to(checked.incoming)
         if why:
             return _end_cancelled(exchange, exchange.words.refused, why, lift=exchange.was_exchanged)
         began, begun = clock.monotonic_ms(), True

@@ -106,6 +106,8 @@ def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool], outsid
     if table is None:
         return None
     places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
+    # A server that nobody configured may never answer.
+    places = [place for place in places if not run.files.is_foreign(place)]
     own_first = sorted(places, key=lambda place: by_place[place].name != unit.name)
     found = next((place for place in own_first if _holds(is_in, place)), None)
     return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None

@@ -104,10 +104,11 @@ def _describe_directory(run: Run, unit: PlannedUnit) -> Exchange:
     )
 
 
-def claim_backup(run: Run, unit: PlannedUnit) -> None:
+def claim_backup(run: Run, unit: PlannedUnit) -> Optional[Reason]:
     """Move the backup below the run's own directory, so that the run can no longer act on it once taken over. Undo: give_back."""
     require_lock(run)
     run.files.rename_exact(run.backup_path(unit), run.paths.unit("restoring", unit.number))
+    return None
 
 
 def object_to_backup(unit: PlannedUnit, entries: Iterable[FileInfo]) -> Optional[Reason]:

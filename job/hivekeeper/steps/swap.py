@@ -5,8 +5,9 @@ Deletes only the proved copy of a unit whose old files are live.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Iterable, Mapping, Optional
+from typing import Callable, Iterable, Mapping, Optional
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
@@ -25,9 +26,9 @@ from hivekeeper.steps.unit_loop import leave_unit
 WORDS = Words(Outcome.SWAPPED, Outcome.GIVEN_UP, Outcome.NOT_SWAPPED, after="swap")
 
 
-def swap_unit(run: Run, unit: PlannedUnit, certificate: Certificate) -> UnitResult:
-    """Steps 4 to 7 for one unit. Undo: automatic if somebody wrote in between; later by rollback."""
-    return exchange.carry_out(describe_swap(run, unit, certificate))
+def swap_unit(run: Run, unit: PlannedUnit, certificate: Certificate, object_to_live: Callable[[], Optional[Reason]]) -> UnitResult:
+    """Steps 4 to 7 for one unit, unless there is an objection. Undo: automatic if somebody wrote in between; later by rollback."""
+    return exchange.carry_out(replace(describe_swap(run, unit, certificate), prepare=object_to_live))
 
 
 def settle_swap(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> UnitResult:

@@ -456,7 +456,7 @@ class FakeFiles:
     def move_to_trash(self, path: str) -> bool:
         self._require_alive()
         path = self.qualify(path)
-        if self.namespace.find(path) is None:
+        if self.namespace.find(self._exact(path)) is None:
             raise SourceMissing(path)
         if self.trash_enabled:
             self._change("move_to_trash", [path], lambda: self._move_to_trash(path))
@@ -615,7 +615,7 @@ class FakeFiles:
         while self.namespace.find(target) is not None:
             target, now = f"{wanted}{now}", now + 1
         self.namespace.make_directory(names.parent(target))
-        self.namespace.rename(path, target)
+        self.namespace.rename(self._exact(path), target)
 
     def _make_directory(self, path: str) -> None:
         """Creates each missing directory for its owner alone."""

@@ -471,3 +471,52 @@ def test_what_somebody_puts_at_a_units_place_in_the_gap_is_merged_only_as_long_a
     left = [path for path in desk.world.picture() if path.startswith(f"{aside}/") and path.endswith(".parquet")]
     assert len(left) == (11 if number == 11 else 0)
     assert (f"step=merge-recreated left path='{aside}'" in caplog.text) is (number == 11)
+
+
+def come_in_the_gap(desk, directory, files):
+    """Somebody renames a directory with one file to the unit's place while its live directory is away."""
+    place, live = f"{desk.live()}/.moved", desk.live("dt=1")
+    desk.world.add_file(f"{place}/late.parquet", ["late"])
+    for path, attributes in ((place, directory), (f"{place}/late.parquet", files)):
+        node = desk.world.files.namespace.find(path)
+        node.attributes = replace(node.attributes, **attributes)
+    age(desk)
+    before_first(desk, lambda what: f"/ready/u00001 {live}" in what, lambda: desk.world.files.writer.rename_into(place, live))
+
+
+CLOSED = [{"mode": 0o700}, {"group": "hr", "mode": 0o750}, {"group": "hr", "mode": 0o705}, {"owner": "mallory", "mode": 0o711}]
+
+
+@pytest.mark.parametrize("inner", ["", "x"], ids=["at its top", "deeper"])
+@pytest.mark.parametrize("directory", CLOSED, ids=["owner", "group", "others", "names"])
+def test_a_closed_directory_that_comes_in_the_gap_is_not_opened_by_merging_it(caplog, directory, inner):
+    """Whoever may write to the directory above another table may rename it to a unit's place, but read nothing in it."""
+    desk = a_desk("dt=1")
+    before = desk.world.rows_of(desk.table)
+    come_in_the_gap(desk, directory, {"file_mode": 0o644})
+    if inner:
+        desk.world.files.writer.add(f"{desk.live()}/.moved/{inner}/secret.parquet", DataFile(("secret",)), 10)
+    assert desk.compact().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == before
+    aside = desk.control.run(desk.runs[0]).recreated(1, 0)
+    assert f"{aside}/late.parquet" in desk.world.picture()
+    assert not inner or f"{aside}/{inner}/secret.parquet" in desk.world.picture()
+    assert f"step=merge-recreated left path='{aside}'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("directory", "files"),
+    [
+        ({"owner": "etl", "mode": 0o700}, {"file_mode": 0o600}),
+        ({"owner": "etl", "mode": 0o750}, {"file_mode": 0o640}),
+        ({"owner": "etl", "group": "hr", "mode": 0o755}, {"file_mode": 0o664}),
+    ],
+    ids=["umask 077", "umask 027", "open"],
+)
+def test_what_a_writer_of_another_user_writes_in_the_gap_is_merged_whatever_its_umask(directory, files):
+    desk = a_desk("dt=1")
+    before = desk.world.rows_of(desk.table)
+    come_in_the_gap(desk, directory, files)
+    assert desk.compact().code is Exit.DONE
+    before["late"] += 1
+    assert desk.world.rows_of(desk.table) == before

@@ -267,3 +267,15 @@ def test_a_directory_of_tables_that_cannot_be_looked_through_costs_only_itself(d
     monkeypatch.setattr(orphans, "MOST_LISTED", 5)
     assert {one.kind for one in find(desk)} == {OrphanKind.RECORDS, OrphanKind.BACKUP_TABLE}
     assert "hdfs://nn/raw is left out" in caplog.text
+
+
+@pytest.mark.parametrize("created", ["²", "99999999999999999999"])
+def test_records_that_tell_no_time_of_creation_do_not_hide_what_else_is_left(desk, created):
+    control = desk.control
+    entry = desk.world.files.namespace.find(names.join(control.log, names.log_entry(0)))
+    entry.content = entry.content.replace('"sales.events@5"', f'"sales.events@{created}"')
+    entry.length = len(entry.content.encode())
+    drop(desk)
+    (records,) = [one for one in find(desk) if one.kind is OrphanKind.RECORDS]
+    assert (records.place, records.is_read) == (control.top, False)
+    assert "metaData.id" in records.why

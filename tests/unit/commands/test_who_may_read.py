@@ -9,8 +9,9 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.reasons import Code
+from support import joined_desk
 from support.builders import a_table
-from support.desk import Desk
+from support.desk import Desk, outcomes
 from support.fakes.files import ROOT, parts
 from support.fakes.rows import DataFile
 from support.world import World
@@ -254,3 +255,66 @@ def test_the_log_of_a_dropped_table_is_not_opened_to_the_group_of_one_that_is_cr
     assert (first.attributes.group, first.mode, log.mode) == ("hr", 0o640, 0o700)
     later = [node.mode for name, node in log.children.items() if name != names.log_entry(0)]
     assert len(later) > 1 and set(later) == {0o600}
+
+
+CHANGES = {
+    "mode": {"mode": 0o700, "file_mode": 0o600},
+    "owner": {"owner": "hr"},
+    "group": {"group": "hr"},
+    "ACL": {"acl": ("user:etl:r-x",)},
+}
+
+
+@pytest.mark.parametrize("word", ["put ", "/ready/u00002 "], ids=["while it is copied", "while others are swapped"])
+# A listing shows only the mask of a file's ACL.
+@pytest.mark.parametrize(
+    ("change", "of"), [*((what, "directory") for what in CHANGES), ("mode", "files"), ("owner", "files"), ("group", "files")]
+)
+def test_a_partition_that_somebody_closes_while_it_is_compacted_stays_closed(change, of, word):
+    """A run may take hours. The new files would have the rights that the old ones had when it began."""
+    desk = a_desk({f"dt={day}": (0o755, 0o644) for day in range(1, 4)}, 0o755)
+    live = desk.world.files.namespace.find(desk.live("dt=3"))
+
+    def close(step):
+        if word in step:
+            desk.world.files.before_step = None
+            desk.world.clock.elapsed_ms += 60_000
+            for node in [live] if of == "directory" else live.children.values():
+                node.attributes = replace(node.attributes, **CHANGES[change])
+
+    desk.world.files.before_step = close
+    before = desk.world.rows_of(desk.table)
+    (table,) = desk.compact().tables
+    assert {unit.name: unit.outcome.code for unit in table.units} == {"dt=1": "swapped", "dt=2": "swapped", "dt=3": "given-up"}
+    assert table.units[2].why.code is Code.CHANGED_MEANWHILE
+    assert desk.world.files.namespace.find(desk.live("dt=3")) is live
+    assert desk.world.rows_of(desk.table) == before
+    assert desk.compact().code is Exit.DONE
+    assert len(desk.world.files.namespace.find(desk.live("dt=3")).children) == 1
+
+
+def test_the_rights_of_many_partitions_are_read_again_in_few_calls():
+    desk = a_desk({f"dt={day:03d}": (0o755, 0o644) for day in range(120)}, 0o755)
+    asked, attributes = [], desk.world.files.attributes
+
+    def count(places):
+        asked.append(len(places))
+        return attributes(places)
+
+    desk.world.files.attributes = count
+    assert desk.compact().code is Exit.DONE
+    assert asked[-3:] == [50, 50, 20]
+
+
+def test_files_that_somebody_closes_while_they_are_joined_stay_closed():
+    desk = joined_desk.a_desk()
+    files = desk.world.files.namespace.find(desk.live("dt=1")).children
+    small = [node for name, node in files.items() if name != "large.parquet"]
+
+    def close():
+        for node in small:
+            node.attributes = replace(node.attributes, file_mode=0o600)
+
+    joined_desk.at(desk, ["put "], close)
+    assert outcomes(desk.compact()) == {"dt=1": "given-up", "dt=2": "swapped"}
+    assert [node.mode for node in files.values() if node in small] == [0o600] * 3

@@ -72,6 +72,12 @@ NO_PARTITIONS = [
 ]
 NO_TABLE_NAMES = ["events", ".events", "sales.", "a.b.c", "sales.e\nvents", 1, None]
 NO_TEXTS = [None, 1, ["x"], {"x": "y"}, "x" * 5000]
+# Superscripts are digits for `str.isdigit`, and none for `int`; some dates are none.
+NO_TABLE_IDS = [f"sales.events{end}" for end in ("", "@", "@x", "@²", "@٣", "@1.0", "@" + "9" * 11, "@5\n", "@5@²")] + [
+    "events@5",
+    "a.b.c@5",
+    "@5",
+]
 UNIT = ("units", 0)
 
 
@@ -162,7 +168,7 @@ ENTRY = [
     *each(0, values=[1, None, "x", [], {}, {"protocol": {}, "x": 1}]),
     *each(0, "protocol", values=[1, None, {}, {"minReaderVersion": 1}, {"minReaderVersion": "1", "minWriterVersion": 1}]),
     *each(*META, values=[1, None, {}]),
-    *each(*META, "id", values=["", *NO_TEXTS]),
+    *each(*META, "id", values=["", *NO_TEXTS, *NO_TABLE_IDS]),
     *each(*META, "partitionColumns", values=[None, "dt", [1], [], ["dt"]]),
     *each(*INFO, values=[1, None, {}]),
     *each(*INFO, "operation", values=["rebalance", "", 1, None]),

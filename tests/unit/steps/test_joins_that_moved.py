@@ -10,6 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
+from hivekeeper.reasons import Code
 from support.desk import outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -505,3 +506,18 @@ def count_calls(monkeypatch, port, method, calls):
         return inner(self, *arguments)
 
     monkeypatch.setattr(port, method, counted)
+
+
+@pytest.mark.parametrize("words", [["concat", "/dt=1/part"], ["entry.json"]])
+def test_no_foreign_server_is_called_where_a_partition_whose_files_were_joined_is_looked_for(words):
+    """It was moved out of the table, and others were pointed at a server that may never answer."""
+    desk = a_desk()
+    desk.kill_before(words, lambda: desk.compact(where="dt = '1'"))
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    desk.world.files.writer.make_directory("hdfs://nn/elsewhere")
+    desk.world.files.writer.rename_into(desk.live("dt=1"), "hdfs://nn/elsewhere/moved")
+    desk.world.catalog.drop_partition(desk.table, "dt=1")
+    for name, location in (("dt=0", "hdfs://silent:2121/x"), ("dt=9", "hdfs://nn/elsewhere/moved")):
+        desk.world.catalog.add_partition(desk.table, replace(partition, name=name, values=(name[3:],), location=location))
+    (table,) = desk.recover().tables
+    assert table.problem is None or table.problem.code is not Code.BUG, table.problem

@@ -3,10 +3,14 @@ package hivekeeper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Options;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.Trash;
+import org.apache.hadoop.fs.TrashPolicy;
 import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.security.AccessControlException;
 
 /** Creates and deletes directories, and deletes files. */
@@ -60,14 +64,39 @@ public class Directories {
     if (!fs.delete(path, false) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
   }
 
-  /** False if the trash is switched off. Trash itself also returns false if its directory cannot be created. */
-  public boolean moveToTrash(String text) throws IOException {
+  /** False if the trash is switched off. `exact`: the same directory by a path that begins with an id, or the same path. */
+  public boolean moveToTrash(String text, String exact) throws IOException {
     Place place = Place.of(conf, text);
     place.requireReal();
-    place.fs.getFileStatus(place.real);
-    if (!new Trash(place.fs, trashConf(place)).isEnabled()) return false;
-    if (!Trash.moveToAppropriateTrash(place.fs, place.real, conf)) throw new IOException(text + ": could not be moved to the trash");
+    Path source = exact.equals(text) ? place.real : new Path(exact);
+    place.fs.getFileStatus(source);
+    Configuration asked = trashConf(place);
+    if (!new Trash(place.fs, asked).isEnabled()) return false;
+    boolean isMoved = source == place.real ? Trash.moveToAppropriateTrash(place.fs, source, conf) : moveExactly(place, source, asked);
+    // Trash itself also returns false if its directory cannot be created.
+    if (!isMoved) throw new IOException(text + ": could not be moved to the trash");
     return true;
+  }
+
+  /** Like TrashPolicyDefault, which would put it below the id. */
+  private static boolean moveExactly(Place place, Path exact, Configuration asked) throws IOException {
+    DistributedFileSystem hdfs = place.hdfs();
+    Path target = Path.mergePaths(TrashPolicy.getInstance(asked, hdfs).getCurrentTrashDir(place.real), place.real);
+    try {
+      if (!hdfs.mkdirs(target.getParent(), OWNER_ONLY)) return false;
+    } catch (IOException inTheWay) {
+      return false;
+    }
+    Path free = target;
+    Options.Rename[] toTrash = {Options.Rename.TO_TRASH};
+    for (long now = System.currentTimeMillis(); ; now++) {
+      try {
+        hdfs.rename(exact, free, toTrash);
+        return true;
+      } catch (FileAlreadyExistsException taken) {
+        free = target.suffix(String.valueOf(now));
+      }
+    }
   }
 
   /** Like Trash.moveToAppropriateTrash: the server's interval, or the client's if the server has none. */

@@ -32,9 +32,13 @@ public class Locations {
     return FileSystem.getDefaultUri(conf).getScheme();
   }
 
-  /** The canonical spelling. */
+  /** The canonical spelling. A text that is no path, as a partition may have for its location, stays as it is. */
   public String qualify(String text) throws IOException {
-    return qualify(conf, text);
+    try {
+      return qualify(conf, text);
+    } catch (IllegalArgumentException noPath) {
+      return text;
+    }
   }
 
   /**
@@ -77,7 +81,12 @@ public class Locations {
    * Only the text counts, because what a foreign name leads to may change between two questions.
    */
   public boolean isForeign(String text, String named) throws IOException {
-    URI uri = new Path(text).toUri();
+    URI uri;
+    try {
+      uri = new Path(text).toUri();
+    } catch (IllegalArgumentException noPath) {
+      return true;
+    }
     URI home = FileSystem.getDefaultUri(conf);
     if (uri.getScheme() == null || isOneFileSystem(uri, home)) return false;
     for (String each : Json.readStrings(named)) {
