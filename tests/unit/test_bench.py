@@ -44,7 +44,7 @@ def test_audited_commands_are_counted_by_path_user_and_stage():
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_has_as_many_files_as_it_says_and_no_path_twice(name):
     shape = SHAPES[name]
-    paths = [path for _, path in shape.copies()]
+    paths = [path for _, _, path in shape.copies()]
     assert len(set(paths)) == len(paths) == shape.all_files
     assert {path.rpartition("/")[0] for path in paths} == set(shape.directories())
 
