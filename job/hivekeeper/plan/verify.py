@@ -82,7 +82,8 @@ def plan_proof(
     """
     holders = _find_holders(effects, live, seen, place_path)
     first = holders[0]
-    base, missing = manifests.find_present(manifest, _files_of(first), cut)
+    carried = _find_carried(manifest, effects[0], holders[1]) if effects else {}
+    base, missing = manifests.find_present(manifest, [*_files_of(first), *carried.values()], cut)
     proof = Proof(
         base if first.exists else None,
         (),
@@ -98,13 +99,15 @@ def plan_proof(
     arrivals: List[FileInfo] = []
     wanted: Sequence[ManifestFile] = manifest
     for effect, holder, following in zip(effects, holders, holders[1:]):
+        carried = _find_carried(wanted, effect, following)
+        wanted = [file for file in wanted if file not in carried]
         link, why = _find_link(effect, holder, following, following is live, cut)
         why = _find_replaced(wanted, effect, cut) or why
         arrivals += _find_arrivals(wanted, link.before or ())
         if why:
             return replace(proof, arrivals=tuple(arrivals), broken=why)
         links.append(link)
-        wanted = _wanted_after(wanted, effect)
+        wanted = [*_wanted_after(wanted, effect), *carried]
     newest, missing = manifests.find_present(wanted, _files_of(live), cut)
     proof = replace(proof, links=tuple(links), newest=newest)
     if missing:
@@ -117,6 +120,15 @@ def plan_proof(
         for file in manifests.find_late(effect.before, holder.entries)
     )
     return replace(proof, arrivals=tuple(arrivals), late_in_backup=late)
+
+
+def _find_carried(wanted: Iterable[ManifestFile], effect: Effect, following: Snapshot) -> Mapping[ManifestFile, FileInfo]:
+    """The files that a run moved over into the directory that it put there, and as which they are in it: it claims nothing about them."""
+    if effect.inside is not None:
+        return {}
+    taken = {file.file_id for file in effect.before}
+    there = {file.file_id: file for file in _files_of(following) if file.file_id}
+    return {file: there[file.file_id] for file in wanted if file.file_id in there and file.file_id not in taken}
 
 
 def _find_holders(

@@ -215,6 +215,23 @@ def test_a_record_of_compacted_files_is_verified_after_their_compaction_was_roll
     assert unit_of(result).rows == 3
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_record_with_a_file_that_a_rollback_moved_over_is_verified_with_it(desk, world, level, lost):
+    """It came after the run that was undone, so it stayed in live."""
+    desk.compact()
+    desk.append("dt=2", "late")
+    desk.backup()
+    record = desk.runs[1]
+    desk.rollback(desk.runs[0])
+    if lost:
+        (late,) = (entry for entry in world.files.look([desk.live("dt=2")])[desk.live("dt=2")].entries if "late" in entry.name)
+        world.files.writer.delete(late.path)
+    result = desk.verify(record, level)
+    assert outcomes(result)["dt=2"] == ("differs" if lost else "verified")
+    assert lost or unit_of(result, "dt=2").rows == 4
+
+
 def test_one_partition_is_verified_where_one_is_asked_for(desk):
     desk.compact()
     assert outcomes(desk.verify(where="dt = '2'")) == {"dt=2": "verified"}
