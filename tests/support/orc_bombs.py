@@ -50,6 +50,12 @@ NUMBERS = b"\x00\x01\x0a"
 ONES = b"\x00\x00\x01"
 PLACES = b"\x00\x01\x00"
 
+
+def lengths(*numbers: int) -> bytes:
+    """Of version 1, each as it is; the format knows no negative ones."""
+    return bytes([256 - len(numbers)]) + b"".join(varint(number % 2**64) for number in numbers)
+
+
 SOUND: Mapping[str, Callable[[], bytes]] = {
     "numbers": lambda: file_of(BIGINT, {DATA: NUMBERS}),
     "strings": lambda: file_of(STRING, {DATA: b"abc", LENGTH: ONES}),
@@ -61,6 +67,11 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
     "stream": lambda: file_of(BIGINT, {DATA: NUMBERS}, stream_size=LARGE),
     "values of a dictionary": lambda: file_of(STRING, {DATA: PLACES, LENGTH: ONES, DICTIONARY_DATA: b"abc"}, DICTIONARY, LARGE),
     "buffers": lambda: file_of(BIGINT, {DATA: NUMBERS}, codec=ZLIB, block_size=LARGE),
+    "lengths that cancel out": lambda: file_of(STRING, {DATA: b"abc", LENGTH: lengths(LARGE, -LARGE, 3)}),
+    "short lengths that cancel out": lambda: file_of(STRING, {DATA: b"abc", LENGTH: lengths(3, -3, 3)}),
+    "lengths of a dictionary that cancel out": lambda: file_of(
+        STRING, {DATA: PLACES, LENGTH: lengths(LARGE, -LARGE, 3), DICTIONARY_DATA: b"abc"}, DICTIONARY, 3
+    ),
 }
 
 
