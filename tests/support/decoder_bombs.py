@@ -165,7 +165,9 @@ SHORT: Mapping[str, Callable[[], bytes]] = {
         dictionary(NUMBERS, 3) + page_v2(b"\x08" + EIGHT + b"\0\x02", EIGHT + b"\x05", DICTIONARY), optional=True
     ),
 }
-# Such pages that lack some of their values.
+# One value, zero, which is there no times.
+NO_TIMES = b"\0\0"
+# Such pages that lack some of their values, or have a run of none in front of them, which parquet-mr repeats for ever.
 CUT: Mapping[str, Callable[[], bytes]] = {
     "places": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x08" + EIGHT + b"\1\2", DICTIONARY)),
     "places of some": lambda: file_of(
@@ -179,4 +181,12 @@ CUT: Mapping[str, Callable[[], bytes]] = {
     "levels without runs": lambda: file_of(page(b"", levels=BIT_PACKED), optional=True),
     "booleans": lambda: file_of(page(b""), BOOLEAN),
     "runs of booleans": lambda: file_of(page(with_length(EIGHT), RLE), BOOLEAN),
+    "places behind a run of none": lambda: file_of(
+        dictionary(NUMBERS, 3) + page(b"\x02" + NO_TIMES + varint(ROWS << 1) + b"\2", DICTIONARY)
+    ),
+    "levels behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1") + NUMBERS), optional=True),
+    "levels of version 2 behind a run of none": lambda: file_of(
+        page_v2(NUMBERS, NO_TIMES + varint(ROWS << 1) + b"\1"), optional=True
+    ),
+    "booleans behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1"), RLE), BOOLEAN),
 }

@@ -12,7 +12,8 @@ import org.apache.parquet.column.values.delta.DeltaBinaryPackingValuesReader;
  * A count that is more than the page's values fails; what decoders allocate for the others has to fit. Each walk takes from a stream what
  * the library's decoder (parquet-mr 1.12 to 1.16) would take from it.
  *
- * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail.
+ * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail. A run of
+ * no values goes on for ever in the library; Spark's vectorized reader leaves it out.
  */
 class EncodedCounts {
   /** So many values cost too little to be refused, should a writer have rounded a count up. */
@@ -120,6 +121,10 @@ class EncodedCounts {
       // The last run may be cut short, behind its last value.
       if (width > 0 && bytes > in.available()) whole = values - left + (long) in.available() * GROUP / width;
       in.skipFully(Math.min(bytes, (long) in.available()));
+      if (count == 0) {
+        whole = values - left;
+        break;
+      }
       left -= count;
     }
     take(most);
