@@ -201,6 +201,15 @@ def test_a_page_that_lacks_values_is_refused(copier, tmp_path):
     assert found == {f"cut {name}": "ends too early" for name in decoder_bombs.CUT}
 
 
+def test_a_page_of_no_values_is_refused(copier, tmp_path):
+    """parquet-mr reads one from it, where it can: false, or NULL. The last value of the column was lost then."""
+    for name, make in decoder_bombs.EMPTY.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(make())
+    for answer in copy_all(copier, [tmp_path / name for name in decoder_bombs.EMPTY]):
+        assert "has no values" in answer.failed
+
+
 def page_that_says_it_is_plain(numbers: bytes, stored: bytes) -> bytes:
     """Of version 2, with three required numbers."""
     counts = ((1, 3), (2, 0), (3, 3), (4, decoder_bombs.PLAIN), (5, 0), (6, 0))

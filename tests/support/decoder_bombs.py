@@ -190,3 +190,10 @@ CUT: Mapping[str, Callable[[], bytes]] = {
     ),
     "booleans behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1"), RLE), BOOLEAN),
 }
+
+# Pages of no values in front of others.
+EMPTY: Mapping[str, Callable[[], bytes]] = {
+    "booleans": lambda: file_of(page(b"", rows=0) + page(b"\7"), BOOLEAN),
+    "levels without runs": lambda: file_of(page(b"", rows=0, levels=BIT_PACKED) + page(b"\xe0" + NUMBERS, levels=BIT_PACKED), optional=True),
+    "numbers": lambda: file_of(page(b"", rows=0) + page(NUMBERS)),
+}
