@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import struct
 import threading
@@ -208,6 +209,15 @@ def test_a_page_of_no_values_is_refused(copier, tmp_path):
         (tmp_path / name / "a").write_bytes(make())
     for answer in copy_all(copier, [tmp_path / name for name in decoder_bombs.EMPTY]):
         assert "has no values" in answer.failed
+
+
+def test_a_text_of_a_negative_length_is_refused(copier, tmp_path):
+    """parquet-mr takes it for an empty one, and reads on as many bytes before it. Arrow and Spark's vectorized reader refuse it."""
+    for name, make in decoder_bombs.BACKWARDS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(make())
+    for answer in copy_all(copier, [tmp_path / name for name in decoder_bombs.BACKWARDS]):
+        assert re.search(r"claims -\d+ bytes of a text", answer.failed), answer
 
 
 def page_that_says_it_is_plain(numbers: bytes, stored: bytes) -> bytes:

@@ -197,3 +197,18 @@ EMPTY: Mapping[str, Callable[[], bytes]] = {
     "levels without runs": lambda: file_of(page(b"", rows=0, levels=BIT_PACKED) + page(b"\xe0" + NUMBERS, levels=BIT_PACKED), optional=True),
     "numbers": lambda: file_of(page(b"", rows=0) + page(NUMBERS)),
 }
+
+
+def text(length: int, content: bytes = b"") -> bytes:
+    return struct.pack("<i", length) + content
+
+
+# Texts of which one has a negative length.
+BACKWARDS: Mapping[str, Callable[[], bytes]] = {
+    "texts": lambda: file_of(page(text(3, b"abc") + text(-11)), BYTE_ARRAY),
+    "texts of a dictionary": lambda: file_of(
+        dictionary(text(3, b"abc") + text(-4), 2) + page(b"\1" + varint(ROWS << 1) + b"\1", DICTIONARY), BYTE_ARRAY
+    ),
+    "lengths": lambda: file_of(page(deltas(first=-1) + b"abc", DELTA_LENGTH), BYTE_ARRAY),
+    "lengths of ends": lambda: file_of(page(deltas() + deltas(first=-1) + b"abc", DELTA_STRINGS), BYTE_ARRAY),
+}

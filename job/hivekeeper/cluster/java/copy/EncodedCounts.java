@@ -1,6 +1,8 @@
 package hivekeeper.copy;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.apache.parquet.bytes.ByteBufferInputStream;
 import org.apache.parquet.bytes.BytesUtils;
 import org.apache.parquet.column.Encoding;
@@ -13,13 +15,15 @@ import org.apache.parquet.column.values.delta.DeltaBinaryPackingValuesReader;
  * the library's decoder (parquet-mr 1.12 to 1.16) would take from it.
  *
  * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail. A run of
- * no values goes on for ever in the library; Spark's vectorized reader leaves it out.
+ * no values goes on for ever in the library; Spark's vectorized reader leaves it out. A text of a negative length is an empty one in the
+ * library, which goes back by that length.
  */
 class EncodedCounts {
   /** So many values cost too little to be refused, should a writer have rounded a count up. */
   private static final long FREE = 1L << 16;
   private static final int GROUP = 8;
   private static final int MOST_WIDTH = 32;
+  private static final String TEXT = "bytes of a text";
 
   private final int values;
   private final long longest;
@@ -86,11 +90,14 @@ class EncodedCounts {
       if (in.available() > 0) walkRuns(in.read(), in);
     } else if (encoding == Encoding.RLE) {
       walkRuns(1, withLength(in));
-    } else if (encoding == Encoding.DELTA_BINARY_PACKED || encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY) {
+    } else if (encoding == Encoding.DELTA_BINARY_PACKED) {
       walkDelta(in);
+    } else if (encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY) {
+      walkLengths(in, Integer.MAX_VALUE);
     } else if (encoding == Encoding.DELTA_BYTE_ARRAY) {
-      walkPrefixes(in);
-      walkDelta(in);
+      // A value is allocated with the length of what it shares with the one before it.
+      take(walkLengths(in, longest));
+      walkLengths(in, Integer.MAX_VALUE);
     } else if (encoding == Encoding.BYTE_STREAM_SPLIT) {
       take(in.available());
     }
@@ -146,18 +153,30 @@ class EncodedCounts {
     return total;
   }
 
-  /** A value is allocated with the length of what it shares with the one before it. */
-  private void walkPrefixes(ByteBufferInputStream in) throws IOException {
+  /** Those of texts, or of what they share with the one before. Returns the largest. */
+  private int walkLengths(ByteBufferInputStream in, long most) throws IOException {
     int total = walkDelta(in);
-    DeltaBinaryPackingValuesReader prefixes = new DeltaBinaryPackingValuesReader();
-    prefixes.initFromPage(values, in);
-    int most = 0;
+    DeltaBinaryPackingValuesReader lengths = new DeltaBinaryPackingValuesReader();
+    lengths.initFromPage(values, in);
+    int largest = 0;
     for (int i = 0; i < total; i++) {
-      int shared = prefixes.readInteger();
-      require(shared, longest, "bytes of the value before");
-      most = Math.max(most, shared);
+      int length = lengths.readInteger();
+      require(length, most, TEXT);
+      largest = Math.max(largest, length);
     }
-    take(most);
+    return largest;
+  }
+
+  /** Plain ones, with their lengths in front. */
+  void walkTexts(ByteBufferInputStream in) throws IOException {
+    ByteBuffer bytes = in.slice(in.available()).order(ByteOrder.LITTLE_ENDIAN);
+    int at = bytes.position();
+    for (int i = 0; i < values && bytes.limit() - at >= Integer.BYTES; i++) {
+      int length = bytes.getInt(at);
+      at += Integer.BYTES;
+      require(length, bytes.limit() - at, TEXT);
+      at += Math.min(length, bytes.limit() - at);
+    }
   }
 
   private void require(long count, long most, String counted) {

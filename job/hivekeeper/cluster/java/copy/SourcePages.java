@@ -96,8 +96,9 @@ class SourcePages implements PageReadStore {
       if (column.getPrimitiveType().getPrimitiveTypeName() != PrimitiveTypeName.BINARY) return page;
       try {
         // Its bytes may be a stream, which is read once.
-        BytesInput bytes = asInput(page.getBytes().toByteBuffer());
-        DictionaryPage again = new DictionaryPage(bytes, page.getUncompressedSize(), page.getDictionarySize(), page.getEncoding());
+        ByteBuffer bytes = page.getBytes().toByteBuffer();
+        new EncodedCounts(page.getDictionarySize(), bytes.remaining(), open, what).walkTexts(asStream(bytes));
+        DictionaryPage again = new DictionaryPage(asInput(bytes), page.getUncompressedSize(), page.getDictionarySize(), page.getEncoding());
         dictionaries.put(column, again);
         return again;
       } catch (IOException broken) {
@@ -149,8 +150,9 @@ class SourcePages implements PageReadStore {
     }
 
     private void walkValues(EncodedCounts counts, Encoding encoding, ByteBufferInputStream in) throws IOException {
-      boolean areBits = encoding == Encoding.PLAIN && column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BOOLEAN;
-      if (areBits) counts.walkBooleans(in);
+      PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
+      if (encoding == Encoding.PLAIN && type == PrimitiveTypeName.BOOLEAN) counts.walkBooleans(in);
+      else if (encoding == Encoding.PLAIN && type == PrimitiveTypeName.BINARY) counts.walkTexts(in);
       else counts.walkValues(encoding, in);
     }
 
