@@ -717,6 +717,17 @@ def test_a_footer_that_readers_would_understand_differently_is_unreadable(gatewa
     assert says in found.unreadable[0][1]
 
 
+def test_a_footer_in_which_a_list_names_another_kind_of_elements_is_unreadable(gateway, copier, tmp_path):
+    """Libraries do not look at the kind. A copy had the version that is inside an unknown field, by which Spark shifts old dates."""
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "a").write_bytes(hostile_files.has_two_writers())
+    read = pq.read_metadata(tmp_path / "u" / "a")
+    assert (read.created_by, read.metadata) == ("parquet-mr", {b"org.apache.spark.version": b"2.4.0"})
+    ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    for said in (reason, copy_one(copier, tmp_path / "u").failed):
+        assert "another kind of elements" in said
+
+
 def test_columns_in_another_order_are_found_though_their_names_have_dots(gateway, tmp_path):
     """Some readers find a column by its path, others by its place: each kind would take the other column's values."""
     (tmp_path / "u").mkdir()
