@@ -203,12 +203,20 @@ def test_a_page_that_lacks_values_is_refused(copier, tmp_path):
 
 
 def test_a_page_of_no_values_is_refused(copier, tmp_path):
-    """parquet-mr reads one from it, where it can: false, or NULL. The last value of the column was lost then."""
+    """parquet-mr reads one from it: a boolean is false. The last value of the column was lost then."""
     for name, make in decoder_bombs.EMPTY.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "a").write_bytes(make())
     for answer in copy_all(copier, [tmp_path / name for name in decoder_bombs.EMPTY]):
         assert "has no values" in answer.failed
+
+
+def test_levels_of_packed_bits_are_refused(copier, tmp_path):
+    """parquet-mr begins at the highest bit of a byte, as the format says, Arrow at the lowest, so all rows are NULL for it."""
+    (tmp_path / "u").mkdir()
+    packed = decoder_bombs.page(b"\xc0" + decoder_bombs.NUMBERS[:8], levels=decoder_bombs.BIT_PACKED)
+    (tmp_path / "u" / "a").write_bytes(decoder_bombs.file_of(packed, optional=True))
+    assert "has levels in the encoding BIT_PACKED" in copy_one(copier, tmp_path / "u").failed
 
 
 def test_a_text_of_a_negative_length_is_refused(copier, tmp_path):

@@ -178,7 +178,6 @@ CUT: Mapping[str, Callable[[], bytes]] = {
     ),
     "levels": lambda: file_of(page(with_length(EIGHT) + NUMBERS), optional=True),
     "levels of version 2": lambda: file_of(page_v2(NUMBERS, EIGHT), optional=True),
-    "levels without runs": lambda: file_of(page(b"", levels=BIT_PACKED), optional=True),
     "booleans": lambda: file_of(page(b""), BOOLEAN),
     "runs of booleans": lambda: file_of(page(with_length(EIGHT), RLE), BOOLEAN),
     "places behind a run of none": lambda: file_of(
@@ -194,7 +193,6 @@ CUT: Mapping[str, Callable[[], bytes]] = {
 # Pages of no values in front of others.
 EMPTY: Mapping[str, Callable[[], bytes]] = {
     "booleans": lambda: file_of(page(b"", rows=0) + page(b"\7"), BOOLEAN),
-    "levels without runs": lambda: file_of(page(b"", rows=0, levels=BIT_PACKED) + page(b"\xe0" + NUMBERS, levels=BIT_PACKED), optional=True),
     "numbers": lambda: file_of(page(b"", rows=0) + page(NUMBERS)),
 }
 

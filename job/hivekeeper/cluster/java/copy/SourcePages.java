@@ -111,7 +111,7 @@ class SourcePages implements PageReadStore {
       held = 0;
       codecs.room(open.left());
       DataPage page = reader.readPage();
-      // The library reads one all the same: a boolean is then false, a level of packed bits NULL, and the column's last value is lost.
+      // The library reads one all the same: a boolean is then false, and the column's last value is lost.
       if (page != null && page.getValueCount() == 0) throw new IllegalStateException(what + " has no values");
       try {
         if (page instanceof DataPageV1) return checked((DataPageV1) page);
