@@ -15,7 +15,7 @@ import org.apache.parquet.column.values.delta.DeltaBinaryPackingValuesReader;
  * the library's decoder (parquet-mr 1.12 to 1.16) would take from it.
  *
  * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail. A run of
- * no values goes on for ever in the library; Spark's vectorized reader leaves it out. A text of a negative length is an empty one in the
+ * no values goes on for ever in the library; Spark's vectorized reader leaves it out. A boolean of 2 in a run is true, and false for Arrow. A text of a negative length is an empty one in the
  * library, which goes back by that length.
  */
 class EncodedCounts {
@@ -115,7 +115,8 @@ class EncodedCounts {
       int header = BytesUtils.readUnsignedVarInt(in);
       long count = header >>> 1;
       long bytes = (width + GROUP - 1) / GROUP;
-      if ((header & 1) == 1) {
+      boolean isPacked = (header & 1) == 1;
+      if (isPacked) {
         bytes = count * width;
         count *= GROUP;
         require(count, left + GROUP - 1, "values in a run");
@@ -123,14 +124,23 @@ class EncodedCounts {
       }
       // The last run may be cut short, behind its last value.
       if (width > 0 && bytes > in.available()) whole = values - left + (long) in.available() * GROUP / width;
-      in.skipFully(Math.min(bytes, (long) in.available()));
-      if (count == 0) {
+      boolean isSound = count > 0 && (isPacked || bytes > in.available() || isInside(in, width));
+      if (!isSound) {
         whole = values - left;
         break;
       }
+      in.skipFully(Math.min(bytes, (long) in.available()));
       left -= count;
     }
     take(most);
+  }
+
+  /** Whether the value of a run, which comes next and is left there, has no more bits than it may have. */
+  private static boolean isInside(ByteBufferInputStream in, int width) throws IOException {
+    in.mark(in.available());
+    int value = BytesUtils.readIntLittleEndianPaddedOnBitWidth(in, width);
+    in.reset();
+    return Integer.toUnsignedLong(value) >>> width == 0;
   }
 
   /** What is allocated for a sequence of deltas, of which only the header is looked at. Returns how many values it has. */
