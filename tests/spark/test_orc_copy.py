@@ -190,7 +190,7 @@ def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, 
 
 
 # Kinds of columns, as in orc_proto.proto.
-SHORT, INT, DATE = 2, 3, 15
+SHORT, INT, DATE, VARCHAR, CHAR = 2, 3, 15, 16, 17
 
 
 @pytest.mark.parametrize(
@@ -208,6 +208,19 @@ def test_a_number_of_more_bits_than_its_type_has_is_not_copied(spark, copier, tm
     wide, lowest = copy_all(copier, [tmp_path / "wide", tmp_path / "lowest"])
     assert "which is none of the type" in wide.failed
     assert (lowest.failed, lowest.digest.rows) == ("", 3)
+
+
+@pytest.mark.parametrize("kind", [VARCHAR, CHAR], ids=["varchar", "char"])
+def test_a_text_of_more_characters_than_its_type_has_is_not_copied(spark, copier, tmp_path, kind):
+    """Readers in Java cut it, so they find `abc` in a source without bounds, and nothing by the bounds of a copy."""
+    for name, text in (("long", "abcdef"), ("wide", "äöü")):
+        (tmp_path / name).mkdir()
+        streams = {orc_bombs.DATA: text.encode() * 3, orc_bombs.LENGTH: orc_bombs.lengths(6, 6, 6)}
+        (tmp_path / name / "a").write_bytes(orc_bombs.file_of(kind, streams, characters=3))
+    assert spark.read.orc(f"file:{tmp_path}/long").where("id = 'abc'").count() == 3
+    long, wide = copy_all(copier, [tmp_path / "long", tmp_path / "wide"])
+    assert "more characters than its type" in long.failed
+    assert (wide.failed, wide.digest.rows) == ("", 3)
 
 
 def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:

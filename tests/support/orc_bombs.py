@@ -32,13 +32,15 @@ def file_of(
     footer_size: int = 0,
     codec: int = NONE,
     block_size: int = 1 << 18,
+    characters: int = 0,
 ) -> bytes:
-    """Three rows. A size of 0 is the right one."""
+    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar."""
     data = b"".join(streams.values())
     described = [(1, message((1, number), (2, 1), (3, stream_size or len(body)))) for number, body in streams.items()]
     ending = message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size))))
     stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
-    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind)))]
+    most = [(4, characters)] if characters else []
+    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]
     statistics = [(7, message((1, 3))), (7, message((1, 3)))]
     foot = message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0))
     postscript = message((1, len(foot)), (2, codec), (3, block_size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
