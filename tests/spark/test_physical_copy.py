@@ -493,6 +493,25 @@ def test_a_row_group_has_no_more_categories_than_arrow_can_number(copier, tmp_pa
     assert [len(names) for names in categories_of(output_of(tmp_path / "u"))] == [120, 110]
 
 
+def categories_of_a_file(number: int) -> pa.ChunkedArray:
+    """In two parts of fifty each."""
+    parts = [pa.array([f"{number} {part} {place}" for place in range(50)]) for part in range(2)]
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(range(50), pa.int8()), part) for part in parts])
+
+
+@pytest.mark.parametrize("has_dictionaries", [True, False], ids=["another dictionary in mid-column", "no dictionary"])
+def test_categories_that_are_in_no_dictionary_are_counted_too(copier, tmp_path, has_dictionaries):
+    """Arrow writes plain values once the dictionary of an array is another one, and always without `use_dictionary`."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number in range(3):
+        pq.write_table(pa.table({"a": categories_of_a_file(number)}), source / f"{number}", use_dictionary=has_dictionaries)
+    assert copy_one(copier, source).failed == ""
+    copied = pq.read_table(output_of(source))
+    assert copied.schema.field("a").type == pa.dictionary(pa.int8(), pa.string())
+    assert copied["a"].to_pylist() == [text for number in range(3) for text in categories_of_a_file(number).to_pylist()]
+
+
 def test_an_arrow_schema_that_is_none_is_copied_as_it_is(copier, tmp_path):
     """Arrow fails for it, other readers do not look."""
     for name, said in {"text": "?", "short": "", "noise": base64.b64encode(bytes(range(256))).decode()}.items():
