@@ -223,6 +223,15 @@ def test_a_text_of_more_characters_than_its_type_has_is_not_copied(spark, copier
     assert (wide.failed, wide.digest.rows) == ("", 3)
 
 
+def test_a_stream_that_is_there_twice_is_refused(copier, tmp_path):
+    """ORC's Java library reads the second one, its C++ library the first."""
+    (tmp_path / "u").mkdir()
+    streams = [(orc_bombs.DATA, orc_bombs.NUMBERS), (orc_bombs.DATA, orc_bombs.ONES)]
+    (tmp_path / "u" / "a").write_bytes(orc_bombs.file_of(orc_bombs.BIGINT, streams))
+    (answer,) = copy_all(copier, [tmp_path / "u"])
+    assert "twice" in answer.failed
+
+
 def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:
     """The stripes of these files in one, as they are."""
     paths = spark._jvm.java.util.ArrayList()

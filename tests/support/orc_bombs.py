@@ -5,7 +5,7 @@ Each has one column and is sound but for that number. Fields are numbered as in 
 
 from __future__ import annotations
 
-from typing import Callable, Mapping, Tuple, Union
+from typing import Callable, Mapping, Sequence, Tuple, Union
 
 from support.hostile_files import varint
 
@@ -25,7 +25,7 @@ def message(*fields: Tuple[int, Union[int, bytes]]) -> bytes:
 
 def file_of(
     kind: int,
-    streams: Mapping[int, bytes],
+    streams: Union[Mapping[int, bytes], Sequence[Tuple[int, bytes]]],
     encoding: int = DIRECT,
     dictionary_size: int = 0,
     stream_size: int = 0,
@@ -35,8 +35,9 @@ def file_of(
     characters: int = 0,
 ) -> bytes:
     """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar."""
-    data = b"".join(streams.values())
-    described = [(1, message((1, number), (2, 1), (3, stream_size or len(body)))) for number, body in streams.items()]
+    bodies = list(streams.items()) if isinstance(streams, Mapping) else streams
+    data = b"".join(body for _, body in bodies)
+    described = [(1, message((1, number), (2, 1), (3, stream_size or len(body)))) for number, body in bodies]
     ending = message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size))))
     stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
     most = [(4, characters)] if characters else []
