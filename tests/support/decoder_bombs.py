@@ -167,7 +167,7 @@ SHORT: Mapping[str, Callable[[], bytes]] = {
 }
 # One value, zero, which is there no times.
 NO_TIMES = b"\0\0"
-# Such pages that lack some of their values, or have a run that readers take for different ones: of no values, or of more bits than they have.
+# Such pages that lack some of their values, or have a run that readers take for different ones: of no values, or of too many bits.
 CUT: Mapping[str, Callable[[], bytes]] = {
     "places": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x08" + EIGHT + b"\1\2", DICTIONARY)),
     "places of some": lambda: file_of(
@@ -184,9 +184,7 @@ CUT: Mapping[str, Callable[[], bytes]] = {
         dictionary(NUMBERS, 3) + page(b"\x02" + NO_TIMES + varint(ROWS << 1) + b"\2", DICTIONARY)
     ),
     "levels behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1") + NUMBERS), optional=True),
-    "levels of version 2 behind a run of none": lambda: file_of(
-        page_v2(NUMBERS, NO_TIMES + varint(ROWS << 1) + b"\1"), optional=True
-    ),
+    "levels of version 2 behind a run of none": lambda: file_of(page_v2(NUMBERS, NO_TIMES + varint(ROWS << 1) + b"\1"), optional=True),
     "booleans of two bits": lambda: file_of(page(with_length(varint(ROWS << 1) + b"\2"), RLE), BOOLEAN),
     "places of more bits than they say": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\1" + varint(ROWS << 1) + b"\2", DICTIONARY)),
     "booleans behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1"), RLE), BOOLEAN),
