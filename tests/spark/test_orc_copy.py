@@ -223,6 +223,19 @@ def test_a_text_of_more_characters_than_its_type_has_is_not_copied(spark, copier
     assert (wide.failed, wide.digest.rows) == ("", 3)
 
 
+@pytest.mark.parametrize("codec", [orc_bombs.NONE, orc_bombs.ZLIB], ids=["not compressed", "zlib"])
+def test_rows_that_are_null_as_a_whole_are_refused(copier, tmp_path, codec):
+    """ORC's Java library does not look; for its C++ library the second row is NULL, and the third has the second number."""
+    for name, bits in (("all", b"\xff\xe0"), ("two", b"\xff\xa0")):
+        (tmp_path / name).mkdir()
+        content = orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: orc_bombs.NUMBERS}, rows_there=bits, codec=codec)
+        (tmp_path / name / "a").write_bytes(content)
+    assert po.read_table(tmp_path / "all" / "a").column(0).to_pylist() == [5, 6, 7]
+    whole, two = copy_all(copier, [tmp_path / "all", tmp_path / "two"])
+    assert (whole.failed, whole.digest.rows) == ("", 3)
+    assert "NULL as a whole" in two.failed
+
+
 def test_a_stream_that_is_there_twice_is_refused(copier, tmp_path):
     """ORC's Java library reads the second one, its C++ library the first."""
     (tmp_path / "u").mkdir()

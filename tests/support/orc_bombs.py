@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence, Tuple, Union
 from support.hostile_files import varint
 
 BIGINT, STRING, STRUCT = 4, 7, 12
-DATA, LENGTH, DICTIONARY_DATA = 1, 2, 3
+PRESENT, DATA, LENGTH, DICTIONARY_DATA = 0, 1, 2, 3
 DIRECT, DICTIONARY = 0, 1
 NONE, ZLIB = 0, 1
 LARGE = 1_900_000_000
@@ -33,17 +33,24 @@ def file_of(
     codec: int = NONE,
     block_size: int = 1 << 18,
     characters: int = 0,
+    rows_there: bytes = b"",
 ) -> bytes:
-    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar."""
-    bodies = list(streams.items()) if isinstance(streams, Mapping) else streams
-    data = b"".join(body for _, body in bodies)
-    described = [(1, message((1, number), (2, 1), (3, stream_size or len(body)))) for number, body in bodies]
-    ending = message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size))))
+    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of rows that are not NULL."""
+
+    def held(body: bytes) -> bytes:
+        return body if codec == NONE else (len(body) << 1 | 1).to_bytes(3, "little") + body
+
+    bodies = [(number, 1, held(body)) for number, body in (streams.items() if isinstance(streams, Mapping) else streams)]
+    if rows_there:
+        bodies.insert(0, (PRESENT, 0, held(rows_there)))
+    data = b"".join(body for _, _, body in bodies)
+    described = [(1, message((1, number), (2, column), (3, stream_size or len(body)))) for number, column, body in bodies]
+    ending = held(message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size)))))
     stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
     most = [(4, characters)] if characters else []
     types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]
     statistics = [(7, message((1, 3))), (7, message((1, 3)))]
-    foot = message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0))
+    foot = held(message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0)))
     postscript = message((1, len(foot)), (2, codec), (3, block_size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
     return b"ORC" + data + ending + foot + postscript + bytes([len(postscript)])
 

@@ -56,6 +56,7 @@ class OrcMerge extends FileMerge {
     OrcSource source = OrcSource.open(conf, memory, path, length, content);
     try {
       source.requireRoom(memory);
+      source.requireRows(work);
       begin(source);
       long before = digest.rows;
       copyStripes(source);
