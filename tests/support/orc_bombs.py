@@ -35,7 +35,7 @@ def file_of(
     characters: int = 0,
     rows_there: bytes = b"",
 ) -> bytes:
-    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of rows that are not NULL."""
+    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL."""
 
     def held(body: bytes) -> bytes:
         return body if codec == NONE else (len(body) << 1 | 1).to_bytes(3, "little") + body
