@@ -190,7 +190,7 @@ def test_a_decimal_that_the_library_takes_for_null_costs_its_own_output(copier, 
 
 
 # Kinds of columns, as in orc_proto.proto.
-SHORT, INT, DATE = 2, 3, 15
+SHORT, INT, DATE, VARCHAR, CHAR = 2, 3, 15, 16, 17
 
 
 @pytest.mark.parametrize(
@@ -208,6 +208,41 @@ def test_a_number_of_more_bits_than_its_type_has_is_not_copied(spark, copier, tm
     wide, lowest = copy_all(copier, [tmp_path / "wide", tmp_path / "lowest"])
     assert "which is none of the type" in wide.failed
     assert (lowest.failed, lowest.digest.rows) == ("", 3)
+
+
+@pytest.mark.parametrize("kind", [VARCHAR, CHAR], ids=["varchar", "char"])
+def test_a_text_of_more_characters_than_its_type_has_is_not_copied(spark, copier, tmp_path, kind):
+    """Readers in Java cut it, so they find `abc` in a source without bounds, and nothing by the bounds of a copy."""
+    for name, text in (("long", "abcdef"), ("wide", "äöü")):
+        (tmp_path / name).mkdir()
+        streams = {orc_bombs.DATA: text.encode() * 3, orc_bombs.LENGTH: orc_bombs.lengths(6, 6, 6)}
+        (tmp_path / name / "a").write_bytes(orc_bombs.file_of(kind, streams, characters=3))
+    assert spark.read.orc(f"file:{tmp_path}/long").where("id = 'abc'").count() == 3
+    long, wide = copy_all(copier, [tmp_path / "long", tmp_path / "wide"])
+    assert "more characters than its type" in long.failed
+    assert (wide.failed, wide.digest.rows) == ("", 3)
+
+
+@pytest.mark.parametrize("codec", [orc_bombs.NONE, orc_bombs.ZLIB], ids=["not compressed", "zlib"])
+def test_rows_that_are_null_as_a_whole_are_refused(copier, tmp_path, codec):
+    """ORC's Java library does not look; for its C++ library the second row is NULL, and the third has the second number."""
+    for name, bits in (("all", b"\xff\xe0"), ("two", b"\xff\xa0")):
+        (tmp_path / name).mkdir()
+        content = orc_bombs.file_of(orc_bombs.BIGINT, {orc_bombs.DATA: orc_bombs.NUMBERS}, rows_there=bits, codec=codec)
+        (tmp_path / name / "a").write_bytes(content)
+    assert po.read_table(tmp_path / "all" / "a").column(0).to_pylist() == [5, 6, 7]
+    whole, two = copy_all(copier, [tmp_path / "all", tmp_path / "two"])
+    assert (whole.failed, whole.digest.rows) == ("", 3)
+    assert "NULL as a whole" in two.failed
+
+
+def test_a_stream_that_is_there_twice_is_refused(copier, tmp_path):
+    """ORC's Java library reads the second one, its C++ library the first."""
+    (tmp_path / "u").mkdir()
+    streams = [(orc_bombs.DATA, orc_bombs.NUMBERS), (orc_bombs.DATA, orc_bombs.ONES)]
+    (tmp_path / "u" / "a").write_bytes(orc_bombs.file_of(orc_bombs.BIGINT, streams))
+    (answer,) = copy_all(copier, [tmp_path / "u"])
+    assert "twice" in answer.failed
 
 
 def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import struct
 import threading
@@ -199,6 +200,32 @@ def test_a_page_that_lacks_values_is_refused(copier, tmp_path):
     numbers = {name: found.pop(f"short {name}").column(0).to_pylist() for name in decoder_bombs.SHORT}
     assert numbers == {"places": [7, 8, 9], "places of some": [7, None, 9], "places of version 2": [7, None, 9]}
     assert found == {f"cut {name}": "ends too early" for name in decoder_bombs.CUT}
+
+
+def test_a_page_of_no_values_is_refused(copier, tmp_path):
+    """parquet-mr reads one from it: a boolean is false. The last value of the column was lost then."""
+    for name, make in decoder_bombs.EMPTY.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(make())
+    for answer in copy_all(copier, [tmp_path / name for name in decoder_bombs.EMPTY]):
+        assert "has no values" in answer.failed
+
+
+def test_levels_of_packed_bits_are_refused(copier, tmp_path):
+    """parquet-mr begins at the highest bit of a byte, as the format says, Arrow at the lowest, so all rows are NULL for it."""
+    (tmp_path / "u").mkdir()
+    packed = decoder_bombs.page(b"\xc0" + decoder_bombs.NUMBERS[:8], levels=decoder_bombs.BIT_PACKED)
+    (tmp_path / "u" / "a").write_bytes(decoder_bombs.file_of(packed, optional=True))
+    assert "has levels in the encoding BIT_PACKED" in copy_one(copier, tmp_path / "u").failed
+
+
+def test_a_text_of_a_negative_length_is_refused(copier, tmp_path):
+    """parquet-mr takes it for an empty one, and reads on as many bytes before it. Arrow and Spark's vectorized reader refuse it."""
+    for name, make in decoder_bombs.BACKWARDS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(make())
+    for answer in copy_all(copier, [tmp_path / name for name in decoder_bombs.BACKWARDS]):
+        assert re.search(r"claims -\d+ bytes of a text", answer.failed), answer
 
 
 def page_that_says_it_is_plain(numbers: bytes, stored: bytes) -> bytes:
@@ -466,6 +493,25 @@ def test_a_row_group_has_no_more_categories_than_arrow_can_number(copier, tmp_pa
     assert [len(names) for names in categories_of(output_of(tmp_path / "u"))] == [120, 110]
 
 
+def categories_of_a_file(number: int) -> pa.ChunkedArray:
+    """In two parts of fifty each."""
+    parts = [pa.array([f"{number} {part} {place}" for place in range(50)]) for part in range(2)]
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(range(50), pa.int8()), part) for part in parts])
+
+
+@pytest.mark.parametrize("has_dictionaries", [True, False], ids=["another dictionary in mid-column", "no dictionary"])
+def test_categories_that_are_in_no_dictionary_are_counted_too(copier, tmp_path, has_dictionaries):
+    """Arrow writes plain values once the dictionary of an array is another one, and always without `use_dictionary`."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number in range(3):
+        pq.write_table(pa.table({"a": categories_of_a_file(number)}), source / f"{number}", use_dictionary=has_dictionaries)
+    assert copy_one(copier, source).failed == ""
+    copied = pq.read_table(output_of(source))
+    assert copied.schema.field("a").type == pa.dictionary(pa.int8(), pa.string())
+    assert copied["a"].to_pylist() == [text for number in range(3) for text in categories_of_a_file(number).to_pylist()]
+
+
 def test_an_arrow_schema_that_is_none_is_copied_as_it_is(copier, tmp_path):
     """Arrow fails for it, other readers do not look."""
     for name, said in {"text": "?", "short": "", "noise": base64.b64encode(bytes(range(256))).decode()}.items():
@@ -696,6 +742,17 @@ def test_a_footer_that_readers_would_understand_differently_is_unreadable(gatewa
     found = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"]
     assert found.groups == ()
     assert says in found.unreadable[0][1]
+
+
+def test_a_footer_in_which_a_list_names_another_kind_of_elements_is_unreadable(gateway, copier, tmp_path):
+    """Libraries do not look at the kind. A copy had the version that is inside an unknown field, by which Spark shifts old dates."""
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "a").write_bytes(hostile_files.has_two_writers())
+    read = pq.read_metadata(tmp_path / "u" / "a")
+    assert (read.created_by, read.metadata) == ("parquet-mr", {b"org.apache.spark.version": b"2.4.0"})
+    ((_, reason),) = SparkRows(gateway).footers("parquet", {"u": listed(tmp_path / "u")})["u"].unreadable
+    for said in (reason, copy_one(copier, tmp_path / "u").failed):
+        assert "another kind of elements" in said
 
 
 def test_columns_in_another_order_are_found_though_their_names_have_dots(gateway, tmp_path):

@@ -165,7 +165,9 @@ SHORT: Mapping[str, Callable[[], bytes]] = {
         dictionary(NUMBERS, 3) + page_v2(b"\x08" + EIGHT + b"\0\x02", EIGHT + b"\x05", DICTIONARY), optional=True
     ),
 }
-# Such pages that lack some of their values.
+# One value, zero, which is there no times.
+NO_TIMES = b"\0\0"
+# Such pages that lack some of their values, or have a run that readers take for different ones: of no values, or of too many bits.
 CUT: Mapping[str, Callable[[], bytes]] = {
     "places": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\x08" + EIGHT + b"\1\2", DICTIONARY)),
     "places of some": lambda: file_of(
@@ -176,7 +178,35 @@ CUT: Mapping[str, Callable[[], bytes]] = {
     ),
     "levels": lambda: file_of(page(with_length(EIGHT) + NUMBERS), optional=True),
     "levels of version 2": lambda: file_of(page_v2(NUMBERS, EIGHT), optional=True),
-    "levels without runs": lambda: file_of(page(b"", levels=BIT_PACKED), optional=True),
     "booleans": lambda: file_of(page(b""), BOOLEAN),
     "runs of booleans": lambda: file_of(page(with_length(EIGHT), RLE), BOOLEAN),
+    "places behind a run of none": lambda: file_of(
+        dictionary(NUMBERS, 3) + page(b"\x02" + NO_TIMES + varint(ROWS << 1) + b"\2", DICTIONARY)
+    ),
+    "levels behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1") + NUMBERS), optional=True),
+    "levels of version 2 behind a run of none": lambda: file_of(page_v2(NUMBERS, NO_TIMES + varint(ROWS << 1) + b"\1"), optional=True),
+    "booleans of two bits": lambda: file_of(page(with_length(varint(ROWS << 1) + b"\2"), RLE), BOOLEAN),
+    "places of more bits than they say": lambda: file_of(dictionary(NUMBERS, 3) + page(b"\1" + varint(ROWS << 1) + b"\2", DICTIONARY)),
+    "booleans behind a run of none": lambda: file_of(page(with_length(NO_TIMES + varint(ROWS << 1) + b"\1"), RLE), BOOLEAN),
+}
+
+# Pages of no values in front of others.
+EMPTY: Mapping[str, Callable[[], bytes]] = {
+    "booleans": lambda: file_of(page(b"", rows=0) + page(b"\7"), BOOLEAN),
+    "numbers": lambda: file_of(page(b"", rows=0) + page(NUMBERS)),
+}
+
+
+def text(length: int, content: bytes = b"") -> bytes:
+    return struct.pack("<i", length) + content
+
+
+# Texts of which one has a negative length.
+BACKWARDS: Mapping[str, Callable[[], bytes]] = {
+    "texts": lambda: file_of(page(text(3, b"abc") + text(-11)), BYTE_ARRAY),
+    "texts of a dictionary": lambda: file_of(
+        dictionary(text(3, b"abc") + text(-4), 2) + page(b"\1" + varint(ROWS << 1) + b"\1", DICTIONARY), BYTE_ARRAY
+    ),
+    "lengths": lambda: file_of(page(deltas(first=-1) + b"abc", DELTA_LENGTH), BYTE_ARRAY),
+    "lengths of ends": lambda: file_of(page(deltas() + deltas(first=-1) + b"abc", DELTA_STRINGS), BYTE_ARRAY),
 }

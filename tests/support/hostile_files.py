@@ -164,6 +164,22 @@ def annotates_unknown(logical: int = 99) -> bytes:
     return whole(GOOD, footer(len(GOOD), annotation=[(10, STRUCT, [(logical, STRUCT, [])])], more=[orders]))
 
 
+def has_two_writers() -> bytes:
+    """The list of row groups says that it holds a text of eight bytes: whoever goes by that finds another key and writer behind these."""
+
+    def said_by(version: bytes, writer: bytes) -> bytes:
+        key: List[Field] = [(1, BINARY, b"org.apache.spark.version"), (2, BINARY, version)]
+        return write_struct([(1, LIST, (STRUCT, 1, [key])), (2, BINARY, writer)])
+
+    # Both begin behind field 4. Inside the row group they are the value of a field that no library knows.
+    unknown = bytes(5) + said_by(b"3.5.0", b"impala")
+    group = bytes([BINARY]) + zigzag(100) + write_value(BINARY, unknown)
+    group += bytes([LIST]) + zigzag(1) + write_list(STRUCT, 1, [chunk([b"id"], len(GOOD), UTF8_CODEC_NONE, 1)])
+    group += write_struct([(1, I64, len(GOOD)), (2, I64, 1)])
+    before = write_struct([(1, I32, 1), (2, LIST, (STRUCT, 2, schema())), (3, I64, 1)])[:-1]
+    return whole(GOOD, before + bytes([1 << 4 | LIST, 1 << 4 | BINARY]) + group + said_by(b"2.4.0", b"parquet-mr"))
+
+
 def has_columns(columns: Sequence[bytes]) -> bytes:
     """A file without rows, with these columns."""
     root: List[Field] = [(4, BINARY, b"spark_schema"), (5, I32, len(columns))]

@@ -5,12 +5,12 @@ Each has one column and is sound but for that number. Fields are numbered as in 
 
 from __future__ import annotations
 
-from typing import Callable, Mapping, Tuple, Union
+from typing import Callable, Mapping, Sequence, Tuple, Union
 
 from support.hostile_files import varint
 
 BIGINT, STRING, STRUCT = 4, 7, 12
-DATA, LENGTH, DICTIONARY_DATA = 1, 2, 3
+PRESENT, DATA, LENGTH, DICTIONARY_DATA = 0, 1, 2, 3
 DIRECT, DICTIONARY = 0, 1
 NONE, ZLIB = 0, 1
 LARGE = 1_900_000_000
@@ -25,22 +25,32 @@ def message(*fields: Tuple[int, Union[int, bytes]]) -> bytes:
 
 def file_of(
     kind: int,
-    streams: Mapping[int, bytes],
+    streams: Union[Mapping[int, bytes], Sequence[Tuple[int, bytes]]],
     encoding: int = DIRECT,
     dictionary_size: int = 0,
     stream_size: int = 0,
     footer_size: int = 0,
     codec: int = NONE,
     block_size: int = 1 << 18,
+    characters: int = 0,
+    rows_there: bytes = b"",
 ) -> bytes:
-    """Three rows. A size of 0 is the right one."""
-    data = b"".join(streams.values())
-    described = [(1, message((1, number), (2, 1), (3, stream_size or len(body)))) for number, body in streams.items()]
-    ending = message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size))))
+    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL."""
+
+    def held(body: bytes) -> bytes:
+        return body if codec == NONE else (len(body) << 1 | 1).to_bytes(3, "little") + body
+
+    bodies = [(number, 1, held(body)) for number, body in (streams.items() if isinstance(streams, Mapping) else streams)]
+    if rows_there:
+        bodies.insert(0, (PRESENT, 0, held(rows_there)))
+    data = b"".join(body for _, _, body in bodies)
+    described = [(1, message((1, number), (2, column), (3, stream_size or len(body)))) for number, column, body in bodies]
+    ending = held(message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size)))))
     stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
-    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind)))]
+    most = [(4, characters)] if characters else []
+    types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]
     statistics = [(7, message((1, 3))), (7, message((1, 3)))]
-    foot = message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0))
+    foot = held(message((1, 3), (2, len(data) + len(ending)), (3, stripe), *types, (6, 3), *statistics, (8, 0)))
     postscript = message((1, len(foot)), (2, codec), (3, block_size), (4, b"\x00\x0c"), (5, 0), (8000, b"ORC"))
     return b"ORC" + data + ending + foot + postscript + bytes([len(postscript)])
 
@@ -49,6 +59,12 @@ def file_of(
 NUMBERS = b"\x00\x01\x0a"
 ONES = b"\x00\x00\x01"
 PLACES = b"\x00\x01\x00"
+
+
+def lengths(*numbers: int) -> bytes:
+    """Of version 1, each as it is; the format knows no negative ones."""
+    return bytes([256 - len(numbers)]) + b"".join(varint(number % 2**64) for number in numbers)
+
 
 SOUND: Mapping[str, Callable[[], bytes]] = {
     "numbers": lambda: file_of(BIGINT, {DATA: NUMBERS}),
@@ -61,6 +77,11 @@ BOMBS: Mapping[str, Callable[[], bytes]] = {
     "stream": lambda: file_of(BIGINT, {DATA: NUMBERS}, stream_size=LARGE),
     "values of a dictionary": lambda: file_of(STRING, {DATA: PLACES, LENGTH: ONES, DICTIONARY_DATA: b"abc"}, DICTIONARY, LARGE),
     "buffers": lambda: file_of(BIGINT, {DATA: NUMBERS}, codec=ZLIB, block_size=LARGE),
+    "lengths that cancel out": lambda: file_of(STRING, {DATA: b"abc", LENGTH: lengths(LARGE, -LARGE, 3)}),
+    "short lengths that cancel out": lambda: file_of(STRING, {DATA: b"abc", LENGTH: lengths(3, -3, 3)}),
+    "lengths of a dictionary that cancel out": lambda: file_of(
+        STRING, {DATA: PLACES, LENGTH: lengths(LARGE, -LARGE, 3), DICTIONARY_DATA: b"abc"}, DICTIONARY, 3
+    ),
 }
 
 

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.parquet.format.ColumnChunk;
 import org.apache.parquet.format.ColumnOrder;
@@ -43,6 +44,7 @@ public class DecodedFooter {
     metadata = Util.readFileMetaData(new ByteArrayInputStream(footer));
     List<ThriftStruct> elements = ThriftStruct.list(raw.fields.body(RawFooter.SCHEMA));
     for (int i = 0; i < elements.size(); i++) leaveOutUnknownType(i, (ThriftStruct) elements.get(i));
+    requireOneReading();
     List<List<String>> columns = columns();
     ColumnNames.take(columns);
     for (int i = 0; i < columns.size(); i++) {
@@ -98,6 +100,20 @@ public class DecodedFooter {
       for (Integer id : new ThriftStruct(said.body(FIELD_LOGICAL)).ids()) member = id.intValue();
       unknownTypes.put(position, "UNKNOWN_" + Math.abs(member));
     }
+  }
+
+  /**
+   * What is kept as bytes must be what libraries read. They take the elements of a list for what the format says, whatever kind the list
+   * names, so they may find the fields behind it in other places than those who go by that kind.
+   */
+  private void requireOneReading() throws IOException {
+    FileMetaData kept = Util.readFileMetaData(new ByteArrayInputStream(raw.withoutRowGroups()));
+    for (SchemaElement element : kept.getSchema()) {
+      if (!isKnown(((SchemaElement) element).getLogicalType())) ((SchemaElement) element).unsetLogicalType();
+    }
+    boolean isRead = kept.getSchema().equals(metadata.getSchema()) && Objects.equals(kept.getCreated_by(), metadata.getCreated_by())
+        && Objects.equals(kept.getKey_value_metadata(), metadata.getKey_value_metadata());
+    if (!isRead) throw new IllegalStateException("its footer is malformed: a list names another kind of elements than it has");
   }
 
   private static boolean isKnown(LogicalType type) {

@@ -3,6 +3,8 @@ package hivekeeper;
 import java.io.EOFException;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -60,8 +62,14 @@ public class OrcClaims {
 
   static void requireStreams(StripeInformation stripe, OrcProto.StripeFooter footer) throws IOException {
     long left = stripe.getIndexLength() + stripe.getDataLength();
+    Set<Long> known = new HashSet<Long>();
     for (int i = 0; i < footer.getStreamsCount(); i++) {
-      long size = footer.getStreams(i).getLength();
+      OrcProto.Stream stream = footer.getStreams(i);
+      // ORC's Java library reads the last of them, its C++ library the first.
+      if (stream.hasKind() && !known.add((long) stream.getColumn() << Integer.SIZE | stream.getKind().getNumber())) {
+        throw new IOException("a stripe has the stream " + stream.getKind() + " of column " + stream.getColumn() + " twice");
+      }
+      long size = stream.getLength();
       if (size < 0 || size > left) throw new EOFException("a stream claims " + size + " bytes, its stripe has " + left + " left");
       left -= size;
     }

@@ -3,7 +3,10 @@ package hivekeeper;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * A Parquet footer as the raw bytes of its top-level fields: 1 version, 2 schema, 3 rows, 4 row groups, 5 key-value metadata,
@@ -16,6 +19,7 @@ public class RawFooter {
   public static final int SCHEMA = 2;
   public static final int ENCRYPTION = 8;
   private static final int LAST_KNOWN = 9;
+  private static final int ROW_GROUPS = 4;
   private static final int KEY_VALUES = 5;
   private static final int[] MEANING = {SCHEMA, KEY_VALUES, 6};
   private static final int[] TYPES = {
@@ -36,6 +40,13 @@ public class RawFooter {
       if (!fields.has(id)) throw new IllegalStateException("its footer is malformed: field " + id + " is missing");
     }
     keyValues = PandasLabels.withoutCount(fields.body(KEY_VALUES));
+  }
+
+  /** This footer without its row groups. */
+  public byte[] withoutRowGroups() {
+    Map<Integer, byte[]> none = new HashMap<Integer, byte[]>();
+    none.put(ROW_GROUPS, ThriftStruct.listOf(new ArrayList<byte[]>()));
+    return fields.with(none);
   }
 
   /** Whether it labels its rows in a way that is not true of them together with those of another file. */

@@ -1,7 +1,6 @@
 package hivekeeper.copy;
 
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -39,9 +38,8 @@ class Categories {
   private final Set<ColumnDescriptor> columns = new HashSet<ColumnDescriptor>();
   private final Map<ColumnDescriptor, CopyDictionary> writers = new HashMap<ColumnDescriptor, CopyDictionary>();
   private final Map<ColumnDescriptor, Dictionary> current = new HashMap<ColumnDescriptor, Dictionary>();
-  /** How many categories have a number, and those of the row group: a char for each byte, because Java finds texts of one hash by their order. */
+  /** How many categories have a number. */
   private final Map<ColumnDescriptor, Long> most = new HashMap<ColumnDescriptor, Long>();
-  private final Map<ColumnDescriptor, Set<String>> known = new HashMap<ColumnDescriptor, Set<String>>();
   private int looks;
 
   Categories(MessageType schema, Map<String, String> keyValues) {
@@ -92,21 +90,13 @@ class Categories {
     for (ColumnDescriptor each : columns) {
       ColumnDescriptor column = (ColumnDescriptor) each;
       Dictionary more = pages.dictionary(column);
-      if (more != null && !((CopyDictionary) writers.get(column)).hasRoomFor(more)) return false;
+      CopyDictionary writer = (CopyDictionary) writers.get(column);
       long limit = ((Long) most.get(column)).longValue();
-      if (limit > MOST_COUNTED) continue;
-      Set<String> all = new HashSet<String>((Set) known.get(column));
-      addAll(more, all, limit);
-      if (all.size() > limit) return false;
+      if (more != null && !writer.hasRoomFor(more, limit)) return false;
+      // Arrow writes plain values where an array's dictionary is another one: how many are new is known only when they were read.
+      if (limit <= MOST_COUNTED && writer.getDictionarySize() > 0 && !pages.areInDictionary(column)) return false;
     }
     return true;
-  }
-
-  private static void addAll(Dictionary dictionary, Set<String> all, long limit) {
-    if (dictionary == null) return;
-    for (int i = 0; i <= dictionary.getMaxId() && all.size() <= limit; i++) {
-      all.add(new String(dictionary.decodeToBinary(i).getBytes(), StandardCharsets.ISO_8859_1));
-    }
   }
 
   /** The next row group begins with no categories but those of its own pages. */
@@ -123,7 +113,6 @@ class Categories {
     // Also if few rows have many categories.
     CopyDictionary writer = new CopyDictionary(column, properties, true);
     writers.put(column, writer);
-    known.put(column, new HashSet<String>());
     begin(column, (Dictionary) current.get(column));
     return writer;
   }
@@ -141,7 +130,5 @@ class Categories {
     if (writer.shouldFallBack()) {
       throw new IllegalStateException("the categories of the column " + String.join(".", column.getPath()) + " are larger than a dictionary");
     }
-    long limit = ((Long) most.get(column)).longValue();
-    if (limit <= MOST_COUNTED) addAll(dictionary, (Set) known.get(column), limit);
   }
 }

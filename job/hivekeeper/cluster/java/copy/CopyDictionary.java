@@ -106,14 +106,17 @@ class CopyDictionary extends DictionaryValuesWriter {
     return addKey(at, hash, length == 0 ? Integer.BYTES + count : length);
   }
 
-  /** Whether there is room for all texts of another one. */
-  boolean hasRoomFor(Dictionary others) {
+  /** Whether there is room for all texts of another one, and there are not more than `most` then. */
+  boolean hasRoomFor(Dictionary others, long most) {
     long bytes = dictionaryByteSize;
+    long count = size;
     for (int i = 0; i <= others.getMaxId(); i++) {
       Binary text = others.decodeToBinary(i);
-      if (!has(text)) bytes += Integer.BYTES + text.length();
+      if (has(text)) continue;
+      bytes += Integer.BYTES + text.length();
+      count++;
     }
-    return bytes <= maxDictionaryByteSize;
+    return bytes <= maxDictionaryByteSize && count <= most;
   }
 
   private boolean has(Binary text) {

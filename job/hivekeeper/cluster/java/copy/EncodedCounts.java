@@ -1,6 +1,8 @@
 package hivekeeper.copy;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import org.apache.parquet.bytes.ByteBufferInputStream;
 import org.apache.parquet.bytes.BytesUtils;
 import org.apache.parquet.column.Encoding;
@@ -12,13 +14,16 @@ import org.apache.parquet.column.values.delta.DeltaBinaryPackingValuesReader;
  * A count that is more than the page's values fails; what decoders allocate for the others has to fit. Each walk takes from a stream what
  * the library's decoder (parquet-mr 1.12 to 1.16) would take from it.
  *
- * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail.
+ * Where packed bits end too early, the library reads zeros: the first value of a dictionary, NULL, or false. Arrow and Spark fail. A run of
+ * no values goes on for ever in the library; Spark's vectorized reader leaves it out. A boolean of 2 in a run is true, and false for Arrow. A text of a negative length is an empty one in the
+ * library, which goes back by that length.
  */
 class EncodedCounts {
   /** So many values cost too little to be refused, should a writer have rounded a count up. */
   private static final long FREE = 1L << 16;
   private static final int GROUP = 8;
   private static final int MOST_WIDTH = 32;
+  private static final String TEXT = "bytes of a text";
 
   private final int values;
   private final long longest;
@@ -44,17 +49,13 @@ class EncodedCounts {
   /** Repetition or definition levels in front of a page of version 1. */
   void walkLevels(Encoding encoding, int mostLevel, ByteBufferInputStream in) throws IOException {
     int width = BytesUtils.getWidthFromMaxInt(mostLevel);
-    if (encoding == Encoding.BIT_PACKED) {
-      long bits = (long) values * width;
-      require(bits, Integer.MAX_VALUE, "bits of levels");
-      if (in.available() < (bits + GROUP - 1) / GROUP) throw cut();
-      in.skipFully((bits + GROUP - 1) / GROUP);
-    } else if (encoding == Encoding.RLE) {
-      if (width > 0) walkRuns(width, withLength(in));
-      requireWhole(values);
-    } else {
+    // Arrow begins at the other end of the bytes of BIT_PACKED, Spark's vectorized reader refuses it. It is also the name for no levels.
+    if (encoding != Encoding.RLE && (encoding != Encoding.BIT_PACKED || width > 0)) {
       throw new IllegalStateException(what + " has levels in the encoding " + encoding.name());
     }
+    if (width == 0) return;
+    walkRuns(width, withLength(in));
+    requireWhole(values);
   }
 
   /** Those of a page of version 2. */
@@ -85,11 +86,14 @@ class EncodedCounts {
       if (in.available() > 0) walkRuns(in.read(), in);
     } else if (encoding == Encoding.RLE) {
       walkRuns(1, withLength(in));
-    } else if (encoding == Encoding.DELTA_BINARY_PACKED || encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY) {
+    } else if (encoding == Encoding.DELTA_BINARY_PACKED) {
       walkDelta(in);
+    } else if (encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY) {
+      walkLengths(in, Integer.MAX_VALUE);
     } else if (encoding == Encoding.DELTA_BYTE_ARRAY) {
-      walkPrefixes(in);
-      walkDelta(in);
+      // A value is allocated with the length of what it shares with the one before it.
+      take(walkLengths(in, longest));
+      walkLengths(in, Integer.MAX_VALUE);
     } else if (encoding == Encoding.BYTE_STREAM_SPLIT) {
       take(in.available());
     }
@@ -111,7 +115,8 @@ class EncodedCounts {
       int header = BytesUtils.readUnsignedVarInt(in);
       long count = header >>> 1;
       long bytes = (width + GROUP - 1) / GROUP;
-      if ((header & 1) == 1) {
+      boolean isPacked = (header & 1) == 1;
+      if (isPacked) {
         bytes = count * width;
         count *= GROUP;
         require(count, left + GROUP - 1, "values in a run");
@@ -119,10 +124,23 @@ class EncodedCounts {
       }
       // The last run may be cut short, behind its last value.
       if (width > 0 && bytes > in.available()) whole = values - left + (long) in.available() * GROUP / width;
+      boolean isSound = count > 0 && (isPacked || bytes > in.available() || isInside(in, width));
+      if (!isSound) {
+        whole = values - left;
+        break;
+      }
       in.skipFully(Math.min(bytes, (long) in.available()));
       left -= count;
     }
     take(most);
+  }
+
+  /** Whether the value of a run, which comes next and is left there, has no more bits than it may have. */
+  private static boolean isInside(ByteBufferInputStream in, int width) throws IOException {
+    in.mark(in.available());
+    int value = BytesUtils.readIntLittleEndianPaddedOnBitWidth(in, width);
+    in.reset();
+    return Integer.toUnsignedLong(value) >>> width == 0;
   }
 
   /** What is allocated for a sequence of deltas, of which only the header is looked at. Returns how many values it has. */
@@ -141,18 +159,30 @@ class EncodedCounts {
     return total;
   }
 
-  /** A value is allocated with the length of what it shares with the one before it. */
-  private void walkPrefixes(ByteBufferInputStream in) throws IOException {
+  /** Those of texts, or of what they share with the one before. Returns the largest. */
+  private int walkLengths(ByteBufferInputStream in, long most) throws IOException {
     int total = walkDelta(in);
-    DeltaBinaryPackingValuesReader prefixes = new DeltaBinaryPackingValuesReader();
-    prefixes.initFromPage(values, in);
-    int most = 0;
+    DeltaBinaryPackingValuesReader lengths = new DeltaBinaryPackingValuesReader();
+    lengths.initFromPage(values, in);
+    int largest = 0;
     for (int i = 0; i < total; i++) {
-      int shared = prefixes.readInteger();
-      require(shared, longest, "bytes of the value before");
-      most = Math.max(most, shared);
+      int length = lengths.readInteger();
+      require(length, most, TEXT);
+      largest = Math.max(largest, length);
     }
-    take(most);
+    return largest;
+  }
+
+  /** Plain ones, with their lengths in front. */
+  void walkTexts(ByteBufferInputStream in) throws IOException {
+    ByteBuffer bytes = in.slice(in.available()).order(ByteOrder.LITTLE_ENDIAN);
+    int at = bytes.position();
+    for (int i = 0; i < values && bytes.limit() - at >= Integer.BYTES; i++) {
+      int length = bytes.getInt(at);
+      at += Integer.BYTES;
+      require(length, bytes.limit() - at, TEXT);
+      at += Math.min(length, bytes.limit() - at);
+    }
   }
 
   private void require(long count, long most, String counted) {

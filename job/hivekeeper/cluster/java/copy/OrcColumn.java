@@ -42,6 +42,8 @@ class OrcColumn {
   private final String kind;
   /** Stored are numbers of any length. Readers cut those of the types below 64 bits, but bounds do not say so. */
   private final int spareBits;
+  /** How many characters readers leave of a text: bounds do not say so either. */
+  private final int mostCharacters;
   private final long absent;
   private final OrcColumn[] children;
   private int[] places = new int[0];
@@ -56,6 +58,7 @@ class OrcColumn {
     OrcProto.Type declared = (OrcProto.Type) types.get(id);
     kind = declared.getKind().name();
     spareBits = kind.equals("SHORT") ? Long.SIZE - Short.SIZE : kind.equals("INT") || kind.equals("DATE") ? Long.SIZE - Integer.SIZE : 0;
+    mostCharacters = mostCharacters(declared);
     byte[] path = name.getBytes("UTF-8");
     absent = RowDigest.hash(path, 0, path.length);
     int count = type.getChildren() == null ? 0 : type.getChildren().size();
@@ -64,6 +67,12 @@ class OrcColumn {
       String part = kind.equals("STRUCT") ? declared.getFieldNames(i) : "\0" + i;
       children[i] = new OrcColumn((TypeDescription) type.getChildren().get(i), types, id == 0 ? part : name + "\0" + part, work);
     }
+  }
+
+  private static int mostCharacters(OrcProto.Type declared) {
+    OrcProto.Type.Kind kind = declared.getKind();
+    if (kind != OrcProto.Type.Kind.CHAR && kind != OrcProto.Type.Kind.VARCHAR) return Integer.MAX_VALUE;
+    return declared.hasMaximumLength() ? declared.getMaximumLength() : TypeDescription.createVarchar().getMaxLength();
   }
 
   /** This column and all inside it. */
@@ -155,9 +164,19 @@ class OrcColumn {
     for (int i = 0; i < found; i++) {
       int place = places[i];
       work.takeBytes(vector.length[place]);
+      if (vector.length[place] > mostCharacters && characters(vector, place) > mostCharacters) {
+        doubtful = "a text of more characters than its type " + kind + " has";
+      }
       if (range != null) range.add(vector.vector[place], vector.start[place], vector.length[place]);
       add(hashes, i, RowDigest.hash(vector.vector[place], vector.start[place], vector.length[place]));
     }
+  }
+
+  /** In UTF-8, where all bytes of a character but the first are 10xxxxxx. */
+  private static int characters(BytesColumnVector vector, int place) {
+    int count = 0;
+    for (int i = 0; i < vector.length[place]; i++) count += (vector.vector[place][vector.start[place] + i] & 0xc0) == 0x80 ? 0 : 1;
+    return count;
   }
 
   /** As the library reads them: without zeros at the end of the fraction, which do not count. */

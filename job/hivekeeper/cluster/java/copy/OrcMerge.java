@@ -55,6 +55,7 @@ class OrcMerge extends FileMerge {
     OrcSource source = OrcSource.open(conf, memory, path, begin, length, content);
     try {
       source.requireRoom(memory);
+      source.requireRows(work);
       begin(source);
       long before = digest.rows;
       copyStripes(source);

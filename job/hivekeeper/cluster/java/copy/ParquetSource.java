@@ -94,7 +94,7 @@ class ParquetSource {
     }
     if (stored > memory.storedBytes) throw new ShareExceeded("a row group as it is stored", stored, memory.storedBytes);
     codecs.limit(longest);
-    return new SourcePages(reader.readNextRowGroup(), codecs, open);
+    return new SourcePages(reader.readNextRowGroup(), codecs, open, block);
   }
 
   private static byte[] readFooter(FileSystem fs, Path place, long begin, long length) throws IOException {

@@ -43,6 +43,10 @@ class RowDigest {
   }
 
   static long hash(byte[] bytes, int offset, int count, long seed) {
+    // XXH64 reads what it is told, also outside the array: a JVM ends there. ORC's reader gives lengths as a file claims them.
+    if (offset < 0 || count < 0 || count > bytes.length - offset) {
+      throw new IllegalStateException("a text claims " + count + " bytes from " + offset + " on, there are " + bytes.length);
+    }
     return XXH64.hashUnsafeBytes(bytes, (long) (Platform.BYTE_ARRAY_OFFSET + offset), count, seed);
   }
 

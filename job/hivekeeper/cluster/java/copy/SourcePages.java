@@ -2,6 +2,7 @@ package hivekeeper.copy;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.parquet.bytes.ByteBufferInputStream;
@@ -10,6 +11,7 @@ import org.apache.parquet.bytes.BytesUtils;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.Dictionary;
 import org.apache.parquet.column.Encoding;
+import org.apache.parquet.column.EncodingStats;
 import org.apache.parquet.column.ValuesType;
 import org.apache.parquet.column.page.DataPage;
 import org.apache.parquet.column.page.DataPageV1;
@@ -19,6 +21,8 @@ import org.apache.parquet.column.page.PageReadStore;
 import org.apache.parquet.column.page.PageReader;
 import org.apache.parquet.column.values.ValuesReader;
 import org.apache.parquet.column.values.rle.RunLengthBitPackingHybridDecoder;
+import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 /**
@@ -31,12 +35,15 @@ class SourcePages implements PageReadStore {
   private final PageReadStore pages;
   private final BoundedCodecs codecs;
   private final OpenPages open;
+  private final BlockMetaData block;
   private final Map<ColumnDescriptor, DictionaryPage> dictionaries = new HashMap<ColumnDescriptor, DictionaryPage>();
 
-  SourcePages(PageReadStore pages, BoundedCodecs codecs, OpenPages open) {
+  /** Of this row group. */
+  SourcePages(PageReadStore pages, BoundedCodecs codecs, OpenPages open, BlockMetaData block) {
     this.pages = pages;
     this.codecs = codecs;
     this.open = open;
+    this.block = block;
   }
 
   public long getRowCount() {
@@ -55,6 +62,17 @@ class SourcePages implements PageReadStore {
     } catch (IOException broken) {
       throw new IllegalStateException("a dictionary cannot be read: " + broken.getMessage(), broken);
     }
+  }
+
+  /** Whether all values of a column are in its dictionary, and the footer says so. */
+  boolean areInDictionary(ColumnDescriptor column) {
+    for (ColumnChunkMetaData each : block.getColumns()) {
+      ColumnChunkMetaData chunk = (ColumnChunkMetaData) each;
+      if (!Arrays.equals(chunk.getPath().toArray(), column.getPath())) continue;
+      EncodingStats said = chunk.getEncodingStats();
+      return said != null && said.hasDictionaryPages() && !said.hasNonDictionaryEncodedPages();
+    }
+    throw new IllegalStateException("no column " + String.join(".", column.getPath()));
   }
 
   private class ColumnPages implements PageReader {
@@ -96,8 +114,9 @@ class SourcePages implements PageReadStore {
       if (column.getPrimitiveType().getPrimitiveTypeName() != PrimitiveTypeName.BINARY) return page;
       try {
         // Its bytes may be a stream, which is read once.
-        BytesInput bytes = asInput(page.getBytes().toByteBuffer());
-        DictionaryPage again = new DictionaryPage(bytes, page.getUncompressedSize(), page.getDictionarySize(), page.getEncoding());
+        ByteBuffer bytes = page.getBytes().toByteBuffer();
+        new EncodedCounts(page.getDictionarySize(), bytes.remaining(), open, what).walkTexts(asStream(bytes));
+        DictionaryPage again = new DictionaryPage(asInput(bytes), page.getUncompressedSize(), page.getDictionarySize(), page.getEncoding());
         dictionaries.put(column, again);
         return again;
       } catch (IOException broken) {
@@ -110,6 +129,8 @@ class SourcePages implements PageReadStore {
       held = 0;
       codecs.room(open.left());
       DataPage page = reader.readPage();
+      // The library reads one all the same: a boolean is then false, and the column's last value is lost.
+      if (page != null && page.getValueCount() == 0) throw new IllegalStateException(what + " has no values");
       try {
         if (page instanceof DataPageV1) return checked((DataPageV1) page);
         return page == null ? null : checked((DataPageV2) page);
@@ -147,8 +168,9 @@ class SourcePages implements PageReadStore {
     }
 
     private void walkValues(EncodedCounts counts, Encoding encoding, ByteBufferInputStream in) throws IOException {
-      boolean areBits = encoding == Encoding.PLAIN && column.getPrimitiveType().getPrimitiveTypeName() == PrimitiveTypeName.BOOLEAN;
-      if (areBits) counts.walkBooleans(in);
+      PrimitiveTypeName type = column.getPrimitiveType().getPrimitiveTypeName();
+      if (encoding == Encoding.PLAIN && type == PrimitiveTypeName.BOOLEAN) counts.walkBooleans(in);
+      else if (encoding == Encoding.PLAIN && type == PrimitiveTypeName.BINARY) counts.walkTexts(in);
       else counts.walkValues(encoding, in);
     }
 
