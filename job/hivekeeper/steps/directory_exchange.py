@@ -114,7 +114,9 @@ class DirectoryExchange:
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         entries = self.run.files.look([self.left])[self.left].entries
         late = move_late(self.run.files, self.unit, entries, expected)
-        return_staging(self.run.files, entries, self.unit.live)
+        # As late files: none of another table's directory.
+        if manifests.is_of(self.unit.manifest, entries):
+            return_staging(self.run.files, entries, self.unit.live)
         merge_recreated(self.run, self.unit, self.unit.live)
         return late
 
