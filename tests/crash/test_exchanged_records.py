@@ -259,3 +259,30 @@ def test_files_of_another_table_in_an_exchanged_control_directory_are_not_taken_
     assert done
     assert world.files.namespace.find(done[0]) is victim
     assert len(victim.children) == 2
+
+
+def test_a_staging_directory_of_another_table_in_an_exchanged_control_directory_stays_there() -> None:
+    """Impala writes the files of a statement there; they would be in the partition of whoever had put them at that path."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
+    world.add_file(f"{SALARIES}/_impala_insert_staging/1_2/x.parquet", ["being written"])
+    desk, done, look = Desk(world, backup_table=False), [], world.files.look  # type: Any, List[str], Any
+    # So young that its time alone proves nothing: the old files are looked at where they went.
+    world.add_file(f"{desk.live('dt=1')}/late.parquet", ["late"])
+    victim = world.files.namespace.find(SALARIES)
+
+    def exchange(places: Any, *most: int) -> Any:
+        found = [one for one in places if one.endswith("/retired/u00001") and world.files.namespace.find(one) is not None]
+        if found and not done:
+            done.append(found[0])
+            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
+            world.files.writer.make_directory(names.parent(found[0]))
+            world.files.writer.rename_into(SALARIES, found[0])
+        return look(places, *most)
+
+    world.files.look = exchange
+    desk.compact()
+    world.files.look = look
+    assert done
+    assert "_impala_insert_staging" in victim.children

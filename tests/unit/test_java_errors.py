@@ -122,6 +122,14 @@ def test_the_name_of_a_directory_does_not_decide_what_an_error_about_it_means(ki
     assert type(files_error([wrapped, said])) is meaning
 
 
+@pytest.mark.parametrize("said", [DENIAL.format("plain"), "User etl is not a super user (non-super user cannot change owner)."])
+def test_nor_does_the_name_of_a_table_whose_rights_may_not_be_kept(said):
+    """Attributes.java and Rights.java say in front what they may not do, and where."""
+    told = f"hdfs://nn/warehouse/authentication.db/logins/.hivekeeper/runs/r/stage/b00000: may not give it to hive:hive: {said}"
+    wrapped = Cause("java.util.concurrent.ExecutionException", f"{DENIED}: {told}")
+    assert type(files_error([wrapped, Cause(DENIED, told)])) is NoPermission
+
+
 @pytest.mark.parametrize("name", [*TELLING, "plain"])
 def test_nor_what_the_metastore_says_of_a_directory(name):
     """As an answer: a metastore with storage-based authorization quotes HDFS."""

@@ -129,6 +129,8 @@ _OF_FILES: Dict[str, Type[FilesError]] = {
 # Another client has the file open, or the lease of a dead client is being recovered.
 BEING_RECOVERED = "RecoveryInProgressException"
 HELD_BY_ANOTHER = frozenset(["AlreadyBeingCreatedException", BEING_RECOVERED])
+# With what Hadoop's client or server begins; the last is that of a server where authorization is on and authentication is not.
+_ABOUT_LOGIN = re.compile(r"(client cannot |simple )?authenticat|authorization \(hadoop\.", re.IGNORECASE)
 
 
 def files_error(causes: Sequence[Cause]) -> FilesError:
@@ -153,9 +155,8 @@ def files_error(causes: Sequence[Cause]) -> FilesError:
 
 
 def _is_about_login(cause: Cause) -> bool:
-    """Hadoop's RPC reports a missing ticket with the same class as a missing permission, of which HDFS says so in its first words."""
-    same = cause.short_name == "AccessControlException" and not cause.message.startswith("Permission denied")
-    return same and "authenticat" in cause.message.lower()
+    """Hadoop's RPC reports a missing ticket with the same class as a missing permission; its first words tell them apart."""
+    return cause.short_name == "AccessControlException" and _ABOUT_LOGIN.match(cause.message) is not None
 
 
 # ---- the metastore

@@ -6,10 +6,10 @@ docs/refusals.md.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
-from hivekeeper.model import FileInfo, Snapshot, Storage, Table, Ties, Unit
+from hivekeeper.model import Attributes, FileInfo, Snapshot, Storage, Table, Ties, Unit
 from hivekeeper.reasons import Code, Reason
 
 PARQUET = "parquet"
@@ -273,7 +273,7 @@ def _is_complete_data(entry: FileInfo) -> bool:
     return not entry.is_dir and not names.is_hidden(entry.name) and _refuse_file(entry) is None
 
 
-def is_as_open(directory: FileInfo, live: FileInfo) -> bool:
+def is_as_open(directory: Union[FileInfo, Attributes], live: Union[FileInfo, Attributes]) -> bool:
     """Whether whoever reaches files in a unit reaches those of a directory in it: moved up, they must not become known to more users.
 
     The directory may be another table's, which somebody may rename but not read.

@@ -117,23 +117,34 @@ class RightsOfLive:
         self, files: Files, clock: Clock, units: Sequence[Tuple[PlannedUnit, StageUnit]], wanted: Mapping[UnitNumber, Attributes]
     ) -> None:
         self._files, self._clock, self._units, self._wanted = files, clock, units, wanted
-        self._changed: Dict[UnitNumber, bool] = {}
+        self._why: Dict[UnitNumber, Optional[Reason]] = {}
         self._asked_ms = 0.0
 
     def why_changed(self, number: UnitNumber) -> Optional[Reason]:
         """Why a unit must not be exchanged, by an answer that is at most some seconds old."""
-        if number not in self._changed or self._clock.monotonic_ms() - self._asked_ms > MOST_AGE_MS:
+        if number not in self._why or self._clock.monotonic_ms() - self._asked_ms > MOST_AGE_MS:
             start = next(index for index, (unit, _) in enumerate(self._units) if unit.number == number)
-            self._ask(self._units[start : start + UNITS_AT_ONCE])
-        return RIGHTS_CHANGED if self._changed[number] else None
+            self._asked_ms = self._clock.monotonic_ms()
+            self._why = self._ask(self._units[start : start + UNITS_AT_ONCE])
+        return self._why[number]
 
-    def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> None:
-        self._asked_ms = self._clock.monotonic_ms()
+    def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
+        """A directory that is closed to this user by now fails the whole call, so they are halved until it is alone."""
+        try:
+            return self._compare(some)
+        except NoPermission as error:
+            if len(some) == 1:
+                return {some[0][0].number: Reason(Code.NO_PERMISSION, str(error))}
+        half = len(some) // 2
+        return {**self._ask(some[:half]), **self._ask(some[half:])}
+
+    def _compare(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
         lives = list(dict.fromkeys(unit.live for unit, _ in some))
         now, seen = self._files.attributes(lives), look_at(self._files.look, lives)
-        self._changed = {}
+        found: Dict[UnitNumber, Optional[Reason]] = {}
         for unit, staged in some:
             # A directory that is gone is found by the check before the exchange.
             before, after = self._wanted[unit.number], now.get(unit.live)
-            entries = seen[unit.live].entries
-            self._changed[unit.number] = after is not None and file_rights.are_changed(before, after, staged.files, entries)
+            is_changed = after is not None and file_rights.are_changed(before, after, staged.files, seen[unit.live].entries)
+            found[unit.number] = RIGHTS_CHANGED if is_changed else None
+        return found

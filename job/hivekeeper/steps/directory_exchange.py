@@ -114,7 +114,9 @@ class DirectoryExchange:
     def carry_over(self, expected: Mapping[str, int]) -> Tuple[str, ...]:
         entries = self.run.files.look([self.left])[self.left].entries
         late = move_late(self.run.files, self.unit, entries, expected)
-        return_staging(self.run.files, entries, self.unit.live)
+        # As late files: none of another table's directory.
+        if manifests.is_of(self.unit.manifest, entries):
+            return_staging(self.run.files, entries, self.unit.live)
         merge_recreated(self.run, self.unit, self.unit.live)
         return late
 
@@ -231,13 +233,24 @@ def _merge(run: Run, top: FileInfo, target: str) -> str:
         moves += len(entries)
         if moves > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
-        open_ones = [entry for entry in entries if not eligibility.is_shielded(entry, source)]
+        open_ones = _leave_out_shielded(run.files, source, entries, target)
         if len(open_ones) < len(entries):
             why = f"more users could read its files than may list {source.path}"
         waiting += _move_entries(run, open_ones, target)
     for directory in reversed(merged):
         run.files.remove_empty(directory)
     return why
+
+
+def _leave_out_shielded(files: Files, source: FileInfo, entries: Sequence[FileInfo], target: str) -> Sequence[FileInfo]:
+    """The entries that no more users could read in `target`: all of them if it is closed to the same users as their own directory."""
+    found = [entry for entry in entries if not eligibility.is_shielded(entry, source)]
+    if len(found) == len(entries):
+        return entries
+    known = files.attributes([source.path, target])
+    own, other = known.get(source.path), known.get(target)
+    is_alike = own is not None and other is not None and own.acl == other.acl and eligibility.is_as_open(own, other)
+    return entries if is_alike else found
 
 
 def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequence[Tuple[FileInfo, str]]:

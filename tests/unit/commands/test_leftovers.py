@@ -504,6 +504,19 @@ def test_a_closed_directory_that_comes_in_the_gap_is_not_opened_by_merging_it(ca
     assert f"step=merge-recreated left path='{aside}'" in caplog.text
 
 
+@pytest.mark.parametrize("acl", [(), ("user:mallory:r-x",)], ids=["the same", "more by its ACL"])
+def test_what_comes_in_the_gap_is_merged_if_the_unit_is_closed_to_the_same_users(acl):
+    """Impala gives a new directory the mode of the one above (insert_inherit_permissions), and its files 644."""
+    desk = a_desk("dt=1")
+    live = desk.world.files.namespace.find(desk.live("dt=1"))
+    live.attributes = replace(live.attributes, mode=0o750, acl=acl)
+    before = desk.world.rows_of(desk.table)
+    come_in_the_gap(desk, {"owner": live.attributes.owner, "group": live.attributes.group, "mode": 0o750}, {"file_mode": 0o644})
+    assert desk.compact().code is Exit.DONE
+    before["late"] += 0 if acl else 1
+    assert desk.world.rows_of(desk.table) == +before
+
+
 @pytest.mark.parametrize(
     ("directory", "files"),
     [

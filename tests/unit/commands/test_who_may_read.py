@@ -293,6 +293,29 @@ def test_a_partition_that_somebody_closes_while_it_is_compacted_stays_closed(cha
     assert len(desk.world.files.namespace.find(desk.live("dt=3")).children) == 1
 
 
+def test_a_partition_that_somebody_closes_to_the_user_of_the_run_costs_no_other_one():
+    """Their rights are asked for in one call, which is refused as a whole."""
+    desk = a_desk({f"dt={day}": (0o755, 0o644) for day in range(1, 5)}, 0o755)
+    before = desk.world.rows_of(desk.table)
+
+    def close(step):
+        if "put " in step:
+            desk.world.files.before_step = None
+            desk.world.files.namespace.unreadable.add(desk.live("dt=3"))
+
+    desk.world.files.before_step = close
+    (table,) = desk.compact().tables
+    assert {unit.name: unit.outcome.code for unit in table.units} == {
+        "dt=1": "swapped",
+        "dt=2": "swapped",
+        "dt=3": "given-up",
+        "dt=4": "swapped",
+    }
+    assert table.units[2].why.code is Code.NO_PERMISSION
+    desk.world.files.namespace.unreadable.clear()
+    assert desk.world.rows_of(desk.table) == before
+
+
 def test_the_rights_of_many_partitions_are_read_again_in_few_calls():
     desk = a_desk({f"dt={day:03d}": (0o755, 0o644) for day in range(120)}, 0o755)
     asked, attributes = [], desk.world.files.attributes

@@ -24,7 +24,6 @@ import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
-import org.apache.hadoop.security.AccessControlException;
 
 /** Reads owner, mode, ACL, extended attributes and policies of directories, and gives them to others. */
 public class Attributes {
@@ -267,8 +266,8 @@ public class Attributes {
       String owner = unlessEqual(toOwner, status.getOwner());
       String group = unlessEqual(toGroup, status.getGroup());
       if (owner != null || group != null) fs.setOwner(path, owner, group);
-    } catch (AccessControlException denied) {
-      throw new AccessControlException(path + ": may not " + act + ": " + Messages.firstLine(denied));
+    } catch (IOException failed) {
+      throw Denials.explained(failed, path, act);
     }
   }
 
@@ -287,8 +286,8 @@ public class Attributes {
       }
       act = "set the extended attributes";
       giveXattrs(hdfs, path, wanted.xattrs);
-    } catch (AccessControlException denied) {
-      throw new AccessControlException(path + ": may not " + act + ": " + Messages.firstLine(denied));
+    } catch (IOException failed) {
+      throw Denials.explained(failed, path, act);
     }
   }
 

@@ -16,7 +16,6 @@ import org.apache.hadoop.hdfs.protocol.HdfsLocatedFileStatus;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
 import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
 import org.apache.hadoop.ipc.RemoteException;
-import org.apache.hadoop.security.AccessControlException;
 
 /** Files of HDFS as their blocks: which they have, joined and cut between them. Elsewhere an UnsupportedOperationException. */
 public class Blocks {
@@ -66,7 +65,8 @@ public class Blocks {
       return place.hdfs().getClient().getFileInfo(byId(fileId)) != null;
     } catch (FileNotFoundException gone) {
       return false;
-    } catch (AccessControlException closed) {
+    } catch (IOException failed) {
+      if (!Denials.isDenial(failed)) throw failed;
       return true;
     }
   }

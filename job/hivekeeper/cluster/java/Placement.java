@@ -12,7 +12,6 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.fs.permission.FsAction;
-import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.security.authorize.AuthorizationException;
 
@@ -71,9 +70,9 @@ public class Placement {
       }
     } catch (AuthorizationException refused) {
       keys.put(zone, Messages.firstLine(refused));
-    } catch (AccessControlException notReadable) {
+    } catch (IOException failed) {
       // Without the right to read the file its key was not asked for.
-      return;
+      if (!Denials.isDenial(failed)) throw failed;
     }
   }
 
@@ -81,7 +80,8 @@ public class Placement {
     try {
       QuotaUsage usage = place.fs.getQuotaUsage(place.real);
       return usage.getQuota() >= 0 || usage.getSpaceQuota() >= 0 || usage.isTypeQuotaSet();
-    } catch (AccessControlException notReadable) {
+    } catch (IOException failed) {
+      if (!Denials.isDenial(failed)) throw failed;
       // Without a quota of its own HDFS adds up everything below, which needs permission to read all of it.
       return false;
     }
@@ -112,8 +112,9 @@ public class Placement {
     if (place.isLocal()) return new ParentRights(LocalFiles.isWritable(place.real) ? "" : parent + " is not writable", null);
     try {
       place.fs.access(place.real, FsAction.WRITE_EXECUTE);
-    } catch (AccessControlException denied) {
-      return new ParentRights(Messages.firstLine(denied), null);
+    } catch (IOException failed) {
+      if (!Denials.isDenial(failed)) throw failed;
+      return new ParentRights(Messages.firstLine(failed), null);
     }
     FileStatus status = place.fs.getFileStatus(place.real);
     boolean binding = status.getPermission().getStickyBit() && !status.getOwner().equals(currentUser()) && !isSuperuser(place);

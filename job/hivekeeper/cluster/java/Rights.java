@@ -3,7 +3,6 @@ package hivekeeper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
-import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -16,7 +15,6 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.AclEntry;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
-import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 
 /** Reads who owns the upper levels of a tree and who else may write there; sets mode, group and ACL of directories and files. */
@@ -89,9 +87,8 @@ public class Rights {
         return found;
       } catch (NoSuchFileException gone) {
         return found;
-      } catch (AccessControlException denied) {
-        return found;
-      } catch (AccessDeniedException denied) {
+      } catch (IOException failed) {
+        if (!Denials.isDenial(failed)) throw failed;
         return found;
       }
       return found;
@@ -193,8 +190,8 @@ public class Rights {
       if (giveAcl(fs, status, permission, acl)) status = fs.getFileStatus(path);
       act = "set the mode " + permission;
       if (status.getPermission().toShort() != permission.toShort()) fs.setPermission(path, permission);
-    } catch (AccessControlException denied) {
-      throw new AccessControlException(path + ": may not " + act + ": " + Messages.firstLine(denied));
+    } catch (IOException failed) {
+      throw Denials.explained(failed, path, act);
     }
   }
 

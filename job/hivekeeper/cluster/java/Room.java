@@ -14,7 +14,6 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
-import org.apache.hadoop.security.AccessControlException;
 
 /** How much can still be written: the file system's free space and what quotas leave. */
 public class Room {
@@ -61,10 +60,11 @@ public class Room {
     QuotaUsage usage;
     try {
       usage = place.fs.getQuotaUsage(place.real);
-    } catch (AccessControlException notReadable) {
-      withoutQuota.add(text);
-      return null;
     } catch (FileNotFoundException absent) {
+      return null;
+    } catch (IOException failed) {
+      if (!Denials.isDenial(failed)) throw failed;
+      withoutQuota.add(text);
       return null;
     }
     boolean names = usage.getQuota() >= 0;

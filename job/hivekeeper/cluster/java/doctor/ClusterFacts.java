@@ -1,5 +1,6 @@
 package hivekeeper.doctor;
 
+import hivekeeper.Denials;
 import hivekeeper.Json;
 import hivekeeper.Messages;
 import java.io.IOException;
@@ -13,7 +14,6 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.QuotaUsage;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
-import org.apache.hadoop.security.AccessControlException;
 import org.apache.hadoop.security.UserGroupInformation;
 
 /** Facts for doctor about the login and the file system. Undoes every change it makes. */
@@ -116,7 +116,8 @@ public class ClusterFacts {
       found.put("size_bytes", content.getLength());
       found.put("disk_bytes", content.getSpaceConsumed());
       found.put("objects", content.getFileCount() + content.getDirectoryCount());
-    } catch (AccessControlException notReadable) {
+    } catch (IOException failed) {
+      if (!Denials.isDenial(failed)) throw failed;
       found.put("size_bytes", null);
     }
     if (fs instanceof DistributedFileSystem) addQuota(fs, table, found);
@@ -136,8 +137,9 @@ public class ClusterFacts {
           if (space) found.put("disk_left", usage.getSpaceQuota() - usage.getSpaceConsumed());
           if (names) found.put("names_left", usage.getQuota() - usage.getFileAndDirectoryCount());
         }
-      } catch (AccessControlException notReadable) {
-        // If there is one, the write itself will hit it.
+      } catch (IOException failed) {
+        // If there is one that this user may not read, the write itself will hit it.
+        if (!Denials.isDenial(failed)) throw failed;
       }
       at = at.getParent();
     }
