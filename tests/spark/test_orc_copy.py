@@ -245,6 +245,18 @@ def test_a_stream_that_is_there_twice_is_refused(copier, tmp_path):
     assert "twice" in answer.failed
 
 
+@pytest.mark.parametrize("other", [orc_bombs.ROW_INDEX, orc_bombs.FILE_STATISTICS, 99], ids=["index", "statistics", "unknown"])
+def test_streams_that_readers_look_for_in_different_places_are_refused(copier, tmp_path, other):
+    """ORC's C++ library takes them as the footer lists them, its Java library those of the index first, and some not at all or twice."""
+    (tmp_path / "u").mkdir()
+    streams = [(orc_bombs.DATA, orc_bombs.NUMBERS), (other, orc_bombs.ONES)]
+    if other != orc_bombs.ROW_INDEX:
+        streams.reverse()
+    (tmp_path / "u" / "a").write_bytes(orc_bombs.file_of(orc_bombs.BIGINT, streams))
+    (answer,) = copy_all(copier, [tmp_path / "u"])
+    assert "in another place" in answer.failed
+
+
 WIDE = 2**32
 TIMES = {"kind": orc_bombs.TIMESTAMP_INSTANT}
 TEXTS = {"kind": orc_bombs.STRING}

@@ -10,7 +10,7 @@ from typing import Callable, Mapping, Sequence, Tuple, Union
 from support.hostile_files import varint
 
 BIGINT, STRING, STRUCT, TIMESTAMP_INSTANT = 4, 7, 12, 18
-PRESENT, DATA, LENGTH, DICTIONARY_DATA, SECONDARY = 0, 1, 2, 3, 5
+PRESENT, DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX, FILE_STATISTICS = 0, 1, 2, 3, 5, 6, 101
 DIRECT, DICTIONARY = 0, 1
 NONE, ZLIB = 0, 1
 LARGE = 1_900_000_000

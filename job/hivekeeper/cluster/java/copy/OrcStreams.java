@@ -18,6 +18,7 @@ import org.apache.orc.impl.IntegerReader;
 import org.apache.orc.impl.OrcCodecPool;
 import org.apache.orc.impl.RunLengthIntegerReader;
 import org.apache.orc.impl.RunLengthIntegerReaderV2;
+import org.apache.orc.impl.StreamName;
 
 /**
  * The numbers in the streams of an ORC file that its libraries take differently, so that a copy has other values than some readers saw.
@@ -49,6 +50,7 @@ class OrcStreams {
     if (footer.getColumnsCount() != types.size()) {
       throw new IOException("a stripe has the encodings of " + footer.getColumnsCount() + " columns, its file has " + types.size());
     }
+    requirePlaces(footer);
     Dictionary[] dictionaries = new Dictionary[types.size()];
     for (int i = 0; i < dictionaries.length; i++) {
       if (isDictionary(footer.getColumns(i))) dictionaries[i] = new Dictionary(footer.getColumns(i).getDictionarySize());
@@ -66,6 +68,24 @@ class OrcStreams {
     }
     for (int i = 0; i < dictionaries.length; i++) {
       if (dictionaries[i] != null && !dictionaries[i].isWhole()) throw new IOException("a dictionary of the column " + i + " lacks its texts");
+    }
+  }
+
+  /**
+   * The C++ library finds streams where the footer lists them. The Java library looks for those of the index first, then for those of the
+   * data; others take no place there, or twice theirs if their kind is not known.
+   */
+  private static void requirePlaces(OrcProto.StripeFooter footer) throws IOException {
+    boolean behindData = false;
+    for (OrcProto.Stream each : footer.getStreamsList()) {
+      OrcProto.Stream stream = (OrcProto.Stream) each;
+      if (stream.getLength() == 0) continue;
+      boolean isData = stream.hasKind() && StreamName.getArea(stream.getKind()) == StreamName.Area.DATA;
+      boolean isIndex = stream.hasKind() && StreamName.getArea(stream.getKind()) == StreamName.Area.INDEX;
+      boolean isPassed = stream.hasKind() && stream.getKind().name().startsWith("ENCRYPTED_");
+      boolean isPlaced = !isPassed && (isData || isIndex && !behindData);
+      if (!isPlaced) throw new IOException("a stream of the column " + stream.getColumn() + " is in another place for other readers");
+      behindData = behindData || isData;
     }
   }
 
