@@ -245,6 +245,91 @@ def test_a_stream_that_is_there_twice_is_refused(copier, tmp_path):
     assert "twice" in answer.failed
 
 
+@pytest.mark.parametrize("other", [orc_bombs.ROW_INDEX, orc_bombs.FILE_STATISTICS, 99], ids=["index", "statistics", "unknown"])
+def test_streams_that_readers_look_for_in_different_places_are_refused(copier, tmp_path, other):
+    """ORC's C++ library takes them as the footer lists them, its Java library those of the index first, and some not at all or twice."""
+    (tmp_path / "u").mkdir()
+    streams = [(orc_bombs.DATA, orc_bombs.NUMBERS), (other, orc_bombs.ONES)]
+    if other != orc_bombs.ROW_INDEX:
+        streams.reverse()
+    (tmp_path / "u" / "a").write_bytes(orc_bombs.file_of(orc_bombs.BIGINT, streams))
+    (answer,) = copy_all(copier, [tmp_path / "u"])
+    assert "in another place" in answer.failed
+
+
+WIDE = 2**32
+TIMES = {"kind": orc_bombs.TIMESTAMP_INSTANT}
+TEXTS = {"kind": orc_bombs.STRING}
+BY_DICTIONARY = {**TEXTS, "encoding": orc_bombs.DICTIONARY, "dictionary_size": 3}
+SECONDS, NO_NANOS = orc_bombs.lengths(2, 2, 2), orc_bombs.lengths(0, 0, 0)
+LONG_NANOS, ZEROS = orc_bombs.lengths(8, (WIDE + 1) << 3, 8), orc_bombs.lengths(8, (WIDE // 256 + 1) << 3 | 7, 8)
+LONG = orc_bombs.lengths(1, WIDE + 1, 1)
+# As 32 bits, their sum is three.
+LONG_TOGETHER = orc_bombs.lengths(1, 2**31 - 3, 2**31 - 3, 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("described", "streams", "says"),
+    [
+        pytest.param(TIMES, {orc_bombs.DATA: SECONDS, orc_bombs.SECONDARY: LONG_NANOS}, "nanoseconds", id="nanoseconds"),
+        pytest.param(TIMES, {orc_bombs.DATA: SECONDS, orc_bombs.SECONDARY: ZEROS}, "nanoseconds", id="nanoseconds with zeros"),
+        pytest.param(
+            TIMES, {orc_bombs.DATA: orc_bombs.lengths(2, 2**62 + 2, 2), orc_bombs.SECONDARY: NO_NANOS}, "of seconds", id="seconds"
+        ),
+        pytest.param(TEXTS, {orc_bombs.DATA: b"abc", orc_bombs.LENGTH: LONG}, "a length", id="length of a text"),
+        pytest.param(
+            BY_DICTIONARY,
+            {orc_bombs.DATA: orc_bombs.PLACES, orc_bombs.LENGTH: LONG, orc_bombs.DICTIONARY_DATA: b"abc"},
+            "a length",
+            id="length in a dictionary",
+        ),
+        pytest.param(
+            {**BY_DICTIONARY, "dictionary_size": 5},
+            {orc_bombs.DATA: orc_bombs.lengths(0, 0, 4), orc_bombs.LENGTH: LONG_TOGETHER, orc_bombs.DICTIONARY_DATA: b"abc"},
+            "a dictionary",
+            id="lengths of a dictionary",
+        ),
+        pytest.param(
+            BY_DICTIONARY,
+            {orc_bombs.DATA: orc_bombs.lengths(0, 1, 3), orc_bombs.LENGTH: orc_bombs.ONES, orc_bombs.DICTIONARY_DATA: b"abc"},
+            "a place in a dictionary",
+            id="place behind a dictionary",
+        ),
+        pytest.param(BY_DICTIONARY, {orc_bombs.DATA: orc_bombs.PLACES}, "lacks its texts", id="dictionary without lengths"),
+        pytest.param(
+            BY_DICTIONARY,
+            {orc_bombs.DATA: orc_bombs.PLACES, orc_bombs.LENGTH: orc_bombs.ONES},
+            "lacks its texts",
+            id="dictionary without texts",
+        ),
+        pytest.param({"kind": orc_bombs.BIGINT, "encodings": 1}, {orc_bombs.DATA: orc_bombs.NUMBERS}, "encodings of 3", id="encodings"),
+    ],
+)
+def test_numbers_that_readers_take_differently_are_refused(copier, tmp_path, described, streams, says):
+    """ORC's Java library cuts them to 32 bits or looks no further, its C++ library fails or has other values."""
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "a").write_bytes(orc_bombs.file_of(streams=streams, **described))
+    (answer,) = copy_all(copier, [tmp_path / "u"])
+    assert says in answer.failed
+
+
+@pytest.mark.parametrize("made", [orc_bombs.SOUND[name] for name in orc_bombs.SOUND], ids=list(orc_bombs.SOUND))
+def test_sound_streams_are_copied(copier, tmp_path, made):
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "a").write_bytes(made())
+    copy_and_prove(copier, tmp_path / "u")
+    assert arrow_rows(output_of(tmp_path / "u")) == arrow_rows(tmp_path / "u" / "a")
+
+
+def test_the_negative_nanoseconds_of_arrow_are_copied(copier, tmp_path):
+    """It writes times before 1970 so, and all readers take them as they are meant."""
+    (tmp_path / "u").mkdir()
+    times = pa.array([-1, -999_999_999, -(10**9), -1_500_000_000, -500, -(10**17) - 1, 1], pa.timestamp("ns"))
+    po.write_table(pa.table({"t": times}), tmp_path / "u" / "a")
+    copy_and_prove(copier, tmp_path / "u")
+    assert arrow_rows(output_of(tmp_path / "u")) == arrow_rows(tmp_path / "u" / "a")
+
+
 def concatenate(spark, target: Path, parts: Sequence[Path]) -> None:
     """The stripes of these files in one, as they are."""
     paths = spark._jvm.java.util.ArrayList()

@@ -9,8 +9,8 @@ from typing import Callable, Mapping, Sequence, Tuple, Union
 
 from support.hostile_files import varint
 
-BIGINT, STRING, STRUCT = 4, 7, 12
-PRESENT, DATA, LENGTH, DICTIONARY_DATA = 0, 1, 2, 3
+BIGINT, STRING, STRUCT, TIMESTAMP_INSTANT = 4, 7, 12, 18
+PRESENT, DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX, FILE_STATISTICS = 0, 1, 2, 3, 5, 6, 101
 DIRECT, DICTIONARY = 0, 1
 NONE, ZLIB = 0, 1
 LARGE = 1_900_000_000
@@ -34,8 +34,12 @@ def file_of(
     block_size: int = 1 << 18,
     characters: int = 0,
     rows_there: bytes = b"",
+    encodings: int = 0,
 ) -> bytes:
-    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL."""
+    """Three rows. A size of 0 is the right one; `characters` are those of a char or varchar, `rows_there` the bits of those not NULL.
+
+    So many `encodings` are for no column.
+    """
 
     def held(body: bytes) -> bytes:
         return body if codec == NONE else (len(body) << 1 | 1).to_bytes(3, "little") + body
@@ -45,7 +49,8 @@ def file_of(
         bodies.insert(0, (PRESENT, 0, held(rows_there)))
     data = b"".join(body for _, _, body in bodies)
     described = [(1, message((1, number), (2, column), (3, stream_size or len(body)))) for number, column, body in bodies]
-    ending = held(message(*described, (2, message((1, DIRECT))), (2, message((1, encoding), (2, dictionary_size)))))
+    direct = (2, message((1, DIRECT)))
+    ending = held(message(*described, direct, (2, message((1, encoding), (2, dictionary_size))), *[direct] * encodings))
     stripe = message((1, 3), (2, 0), (3, len(data)), (4, footer_size or len(ending)), (5, 3))
     most = [(4, characters)] if characters else []
     types = [(4, message((1, STRUCT), (2, b"\x01"), (3, b"id"))), (4, message((1, kind), *most))]

@@ -55,7 +55,7 @@ class OrcMerge extends FileMerge {
     OrcSource source = OrcSource.open(conf, memory, path, begin, length, content);
     try {
       source.requireRoom(memory);
-      source.requireRows(work);
+      source.requireOneReading(work);
       begin(source);
       long before = digest.rows;
       copyStripes(source);

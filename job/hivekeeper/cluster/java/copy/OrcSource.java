@@ -5,14 +5,11 @@ import hivekeeper.OrcMeaning;
 import hivekeeper.PartFileSystem;
 import hivekeeper.WorkLimit;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
-import org.apache.orc.CompressionCodec;
 import org.apache.orc.CompressionKind;
 import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
@@ -20,10 +17,7 @@ import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
-import org.apache.orc.impl.BitFieldReader;
 import org.apache.orc.impl.BufferChunk;
-import org.apache.orc.impl.InStream;
-import org.apache.orc.impl.OrcCodecPool;
 import org.apache.orc.impl.OrcTail;
 
 /**
@@ -121,41 +115,11 @@ class OrcSource {
     }
   }
 
-  /** Fails if a row is NULL as a whole: the library does not look, and ORC in C++ leaves out its values. */
-  void requireRows(WorkLimit work) throws IOException {
+  /** Fails for numbers that ORC's libraries take differently. */
+  void requireOneReading(WorkLimit work) throws IOException {
+    OrcStreams streams = new OrcStreams(fs, path, reader, meaning.footer.getTypesList(), work);
     for (int i = 0; i < meaning.stripes.size(); i++) {
-      StripeInformation stripe = (StripeInformation) reader.getStripes().get(i);
-      long at = stripe.getOffset();
-      for (OrcProto.Stream each : ((OrcProto.StripeFooter) meaning.stripes.get(i)).getStreamsList()) {
-        OrcProto.Stream stream = (OrcProto.Stream) each;
-        boolean isOfRows = stream.getColumn() == 0 && stream.hasKind() && stream.getKind() == OrcProto.Stream.Kind.PRESENT;
-        if (isOfRows) {
-          work.takeValues(stripe.getNumberOfRows());
-          requireAllSet(at, (int) stream.getLength(), stripe.getNumberOfRows());
-        }
-        at += stream.getLength();
-      }
-    }
-  }
-
-  /** Of the bits in a stream. */
-  private void requireAllSet(long at, int length, long count) throws IOException {
-    byte[] stored = new byte[length];
-    FSDataInputStream in = fs.open(new Path(path));
-    try {
-      in.readFully(at, stored);
-    } finally {
-      in.close();
-    }
-    CompressionCodec codec = OrcCodecPool.getCodec(reader.getCompressionKind());
-    try {
-      InStream.StreamOptions how = InStream.options().withCodec(codec).withBufferSize(reader.getCompressionSize());
-      BitFieldReader bits = new BitFieldReader(InStream.create(path, new BufferChunk(ByteBuffer.wrap(stored), 0L), 0L, length, how));
-      for (long i = 0; i < count; i++) {
-        if (bits.next() == 0) throw new IOException("a row is NULL as a whole");
-      }
-    } finally {
-      OrcCodecPool.returnCodec(reader.getCompressionKind(), codec);
+      streams.require((StripeInformation) reader.getStripes().get(i), (OrcProto.StripeFooter) meaning.stripes.get(i));
     }
   }
 
