@@ -38,8 +38,10 @@ class JoinedOrcStatistics {
     isBounded = isBounded && counts && hasBounds(said);
     if (!isBounded) return;
     ColumnStatisticsImpl next = ColumnStatisticsImpl.deserialize(type, said, corrected, corrected);
+    // Trino's writer says nothing of the numbers of a column with a NaN.
+    isBounded = bounds == null || bounds.getClass() == next.getClass();
     if (bounds == null) bounds = next;
-    else bounds.merge(next);
+    else if (isBounded) bounds.merge(next);
   }
 
   OrcProto.ColumnStatistics ofAll() {
