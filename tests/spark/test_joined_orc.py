@@ -288,6 +288,26 @@ def test_statistics_of_stripes_are_left_out_where_a_file_has_none(gateway, rows,
     assert po.read_table(made.rolled_back)["x"].to_pylist() == [1, 2, 7, 8]
 
 
+@pytest.mark.parametrize("without", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("said", [[], [message((1, 0), (10, 0))] * 2])
+def test_no_reader_takes_a_column_for_nulls_only_because_a_file_counts_nothing(gateway, rows, tmp_path, without, said):
+    """ORC's C++ library (Impala) does if there may be NULLs, and no value is counted: its filters find nothing in such a file."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number in (0, 1):
+        file = source / f"{number}.orc"
+        po.write_table(pa.table({"x": [number, None]}), file, compression="uncompressed")
+        if number in without:
+            file.write_bytes(with_tail(file.read_bytes(), statistics=said))
+    made = make(rows, source, codec="none")
+    told = orc_files.fixture(gateway).statistics(f"file:{made.rolled_back}", 1)
+    # Nor for one without NULLs, which Trino does if there are as many values as rows.
+    assert "numberOfValues: 5\n" in told
+    (group,) = rows.footers("orc", {0: listed(made.rolled_back.parent)})[0].groups
+    assert group.columns["x"].nulls is None
+    assert po.read_table(made.rolled_back)["x"].to_pylist() == [0, None, 1, None]
+
+
 def test_files_whose_stripes_cannot_stand_in_one_footer_are_not_joined(rows, tmp_path):
     for number, options in enumerate([{}, {"compression": "zstd"}, {"compression_block_size": 4096}, {"row_index_stride": 5000}]):
         place = tmp_path / "u" / str(number)

@@ -60,10 +60,18 @@ class JoinedOrcFooters implements JoinedFooters {
 
   public byte[] over() throws IOException {
     boolean corrected = footer.getCalendar() == OrcProto.CalendarKind.PROLEPTIC_GREGORIAN;
+    List<JoinedOrcStatistics> columns = new ArrayList<JoinedOrcStatistics>();
     for (int column = 0; column < footer.getTypesCount(); column++) {
-      JoinedOrcStatistics statistics = new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), column), corrected);
-      for (Object one : footers) statistics.add((OrcProto.Footer) one, column);
-      footer.addStatistics(statistics.ofAll());
+      columns.add(new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), column), corrected));
+    }
+    boolean areCounted = true;
+    for (OrcProto.Footer file : footers) {
+      boolean counts = JoinedOrcStatistics.isCounted((OrcProto.Footer) file);
+      areCounted = areCounted && counts;
+      for (int column = 0; column < columns.size(); column++) ((JoinedOrcStatistics) columns.get(column)).add((OrcProto.Footer) file, column, counts);
+    }
+    for (JoinedOrcStatistics column : columns) {
+      footer.addStatistics(((JoinedOrcStatistics) column).ofAll(areCounted, footer.getNumberOfRows()));
     }
     return end(knowsStripes ? metadata.build() : OrcProto.Metadata.getDefaultInstance(), footer.build());
   }

@@ -13,7 +13,6 @@ class JoinedOrcStatistics {
   private ColumnStatisticsImpl bounds;
   /** The library's merge takes the bounds of one side if the other has none. */
   private boolean isBounded = true;
-  private boolean isCounted = true;
   private boolean hasNull;
   private long values;
   private long textBytes;
@@ -24,12 +23,18 @@ class JoinedOrcStatistics {
     this.corrected = corrected;
   }
 
-  void add(OrcProto.Footer file, int column) {
+  /** Whether a file says how many values each of its columns has. A writer without indexes says 0 of every column. */
+  static boolean isCounted(OrcProto.Footer file) {
+    if (file.getStatisticsCount() < file.getTypesCount()) return false;
+    for (int i = 0; i < file.getTypesCount(); i++) {
+      if (!file.getStatistics(i).hasNumberOfValues()) return false;
+    }
+    return file.getTypesCount() == 0 || file.getStatistics(0).getNumberOfValues() == file.getNumberOfRows();
+  }
+
+  void add(OrcProto.Footer file, int column, boolean counts) {
     boolean isTold = column < file.getStatisticsCount();
     OrcProto.ColumnStatistics said = isTold ? file.getStatistics(column) : OrcProto.ColumnStatistics.getDefaultInstance();
-    // A writer without indexes says 0 of every column.
-    boolean counts = isTold && said.hasNumberOfValues() && file.getStatistics(0).getNumberOfValues() == file.getNumberOfRows();
-    isCounted = isCounted && counts;
     hasNull = hasNull || !said.hasHasNull() || said.getHasNull();
     values = Math.addExact(values, said.getNumberOfValues());
     textBytes = Math.addExact(textBytes, Math.max(0L, said.getStringStatistics().getSum()));
@@ -44,12 +49,14 @@ class JoinedOrcStatistics {
     else if (isBounded) bounds.merge(next);
   }
 
-  OrcProto.ColumnStatistics ofAll() {
+  /**
+   * `rows`: how many they have if some do not count their values. Then a number says that there are more: ORC's C++ library takes a column
+   * without one for NULLs only and skips the file, Trino one with as many values as rows for a column without NULLs.
+   */
+  OrcProto.ColumnStatistics ofAll(boolean isCounted, long rows) {
     boolean isKnown = isBounded && bounds != null;
     OrcProto.ColumnStatistics.Builder told = isKnown ? bounds.serialize() : withoutBounds(kinds.build(), textBytes);
-    if (isCounted) told.setNumberOfValues(values);
-    else told.clearNumberOfValues();
-    return told.setHasNull(hasNull).clearBytesOnDisk().build();
+    return told.setNumberOfValues(isCounted ? values : Math.addExact(rows, 1L)).setHasNull(hasNull).clearBytesOnDisk().build();
   }
 
   static OrcProto.ColumnStatistics ofNoValues(OrcProto.ColumnStatistics like) {
