@@ -1,6 +1,7 @@
 package hivekeeper.concat;
 
 import hivekeeper.OrcLayout;
+import hivekeeper.OrcMeaning;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -35,6 +36,7 @@ class JoinedOrcFooters implements JoinedFooters {
   private OrcProto.FileTail first;
   private OrcProto.Footer.Builder footer;
   private boolean knowsStripes = true;
+  private long length;
 
   public void add(Object end, long start) {
     Tail tail = (Tail) end;
@@ -52,6 +54,7 @@ class JoinedOrcFooters implements JoinedFooters {
       footer.addStripes(stripe.toBuilder().setOffset(Math.addExact(stripe.getOffset(), start)));
     }
     footer.setContentLength(Math.addExact(start, next.getContentLength()));
+    length = Math.addExact(start, tail.file.getFileLength());
     footers.add(next);
     // Readers find those of a stripe by its number.
     knowsStripes = knowsStripes && tail.stripes.size() == next.getStripesCount();
@@ -59,6 +62,7 @@ class JoinedOrcFooters implements JoinedFooters {
   }
 
   public byte[] over() throws IOException {
+    OrcMeaning.requireFew(footer.getStripesCount(), length);
     boolean corrected = footer.getCalendar() == OrcProto.CalendarKind.PROLEPTIC_GREGORIAN;
     List<JoinedOrcStatistics> columns = new ArrayList<JoinedOrcStatistics>();
     for (int column = 0; column < footer.getTypesCount(); column++) {
