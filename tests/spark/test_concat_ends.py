@@ -81,6 +81,8 @@ def test_files_in_a_joined_file_are_found_by_where_they_begin_and_end(rows, form
     starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
     assert rows.find_starts(format, file, [100, starts[0], starts[0] + 4, starts[1], starts[1] - 4]) == tuple(starts)
     assert rows.find_starts(format, file, []) == ()
+    # Of files that somebody put in the place of the first and the last one, too short for any format.
+    assert rows.find_starts(format, file, [1, starts[0], file.length - 1]) == (starts[0],)
 
 
 # ---- old files inside another one

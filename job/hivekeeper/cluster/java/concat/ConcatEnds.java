@@ -138,12 +138,14 @@ public abstract class ConcatEnds {
   public String starts(String text, String offsets) throws IOException {
     Path path = new Path(text);
     List<Object> found = new ArrayList<Object>();
+    long length = path.getFileSystem(conf).getFileStatus(path).getLen();
     FSDataInputStream in = path.getFileSystem(conf).open(path);
     try {
       byte[] last = new byte[magic().length + 1];
       byte[] first = new byte[magic().length];
       for (Object each : Json.readList(offsets)) {
         long offset = ((Number) each).longValue();
+        if (offset < last.length || offset > length - first.length) continue;
         in.readFully(offset - last.length, last);
         in.readFully(offset, first);
         if (endsWith(last) && Arrays.equals(first, magic())) found.add(Long.valueOf(offset));
