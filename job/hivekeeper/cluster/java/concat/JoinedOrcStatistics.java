@@ -66,7 +66,7 @@ class JoinedOrcStatistics {
   private static boolean hasBounds(OrcProto.ColumnStatistics said) {
     if (said.hasIntStatistics()) return said.getIntStatistics().hasMinimum() && said.getIntStatistics().hasMaximum();
     if (said.hasDateStatistics()) return said.getDateStatistics().hasMinimum() && said.getDateStatistics().hasMaximum();
-    if (said.hasStringStatistics()) return said.getStringStatistics().hasMinimum() && said.getStringStatistics().hasMaximum();
+    if (said.hasStringStatistics()) return hasBounds(said.getStringStatistics());
     if (said.hasDecimalStatistics()) return said.getDecimalStatistics().hasMinimum() && said.getDecimalStatistics().hasMaximum();
     if (said.hasTimestampStatistics()) {
       return said.getTimestampStatistics().hasMinimumUtc() && said.getTimestampStatistics().hasMaximumUtc();
@@ -74,6 +74,12 @@ class JoinedOrcStatistics {
     if (!said.hasDoubleStatistics()) return true;
     OrcProto.DoubleStatistics numbers = said.getDoubleStatistics();
     return numbers.hasMinimum() && numbers.hasMaximum() && !Double.isNaN(numbers.getSum());
+  }
+
+  /** Bytes that are not UTF-8 become others in the library, which may lie below them. */
+  private static boolean hasBounds(OrcProto.StringStatistics texts) {
+    boolean isText = texts.getMinimumBytes().isValidUtf8() && texts.getMaximumBytes().isValidUtf8();
+    return isText && texts.hasMinimum() && texts.hasMaximum();
   }
 
   /** Of the same kind, which readers expect of a column's type. */
