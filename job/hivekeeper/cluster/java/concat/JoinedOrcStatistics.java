@@ -56,6 +56,7 @@ class JoinedOrcStatistics {
   OrcProto.ColumnStatistics ofAll(boolean isCounted, long rows) {
     boolean isKnown = isBounded && bounds != null;
     OrcProto.ColumnStatistics.Builder told = isKnown ? bounds.serialize() : withoutBounds(kinds.build(), textBytes);
+    if (told.hasDoubleStatistics()) includeBothZeros(told.getDoubleStatisticsBuilder());
     return told.setNumberOfValues(isCounted ? values : Math.addExact(rows, 1L)).setHasNull(hasNull).clearBytesOnDisk().build();
   }
 
@@ -80,6 +81,12 @@ class JoinedOrcStatistics {
   private static boolean hasBounds(OrcProto.StringStatistics texts) {
     boolean isText = texts.getMinimumBytes().isValidUtf8() && texts.getMaximumBytes().isValidUtf8();
     return isText && texts.hasMinimum() && texts.hasMaximum();
+  }
+
+  /** The library keeps the zero that came first; for Trino 0.0 is more than -0.0. */
+  private static void includeBothZeros(OrcProto.DoubleStatistics.Builder numbers) {
+    if (numbers.hasMinimum() && numbers.getMinimum() == 0) numbers.setMinimum(-0.0);
+    if (numbers.hasMaximum() && numbers.getMaximum() == 0) numbers.setMaximum(0.0);
   }
 
   /** Of the same kind, which readers expect of a column's type. */
