@@ -264,10 +264,13 @@ def varint(content: bytes, at: int) -> Tuple[int, int]:
             return value, at
 
 
+def open_file(gateway: Any, file: Path) -> Any:
+    options = gateway.jvm.org.apache.orc.OrcFile.readerOptions(gateway.hadoop_conf)
+    return gateway.jvm.org.apache.orc.OrcFile.createReader(gateway.jvm.org.apache.hadoop.fs.Path(f"file:{file}"), options)
+
+
 def bounds_of_stripes(gateway: Any, file: Path) -> List[Tuple[int, int]]:
-    jvm = gateway.jvm
-    options = jvm.org.apache.orc.OrcFile.readerOptions(gateway.hadoop_conf)
-    reader = jvm.org.apache.orc.OrcFile.createReader(jvm.org.apache.hadoop.fs.Path(f"file:{file}"), options)
+    reader = open_file(gateway, file)
     found = [stripe.getColStats(1).getIntStatistics() for stripe in reader.getOrcProtoStripeStatistics()]
     reader.close()
     return [(bounds.getMinimum(), bounds.getMaximum()) for bounds in found]
@@ -300,9 +303,10 @@ def test_no_reader_takes_a_column_for_nulls_only_because_a_file_counts_nothing(g
         if number in without:
             file.write_bytes(with_tail(file.read_bytes(), statistics=said))
     made = make(rows, source, codec="none")
-    told = orc_files.fixture(gateway).statistics(f"file:{made.rolled_back}", 1)
+    reader = open_file(gateway, made.rolled_back)
     # Nor for one without NULLs, which Trino does if there are as many values as rows.
-    assert "numberOfValues: 5\n" in told
+    assert reader.getOrcProtoFileStatistics().get(1).getNumberOfValues() == reader.getNumberOfRows() + 1 == 5
+    reader.close()
     (group,) = rows.footers("orc", {0: listed(made.rolled_back.parent)})[0].groups
     assert group.columns["x"].nulls is None
     assert po.read_table(made.rolled_back)["x"].to_pylist() == [0, None, 1, None]

@@ -64,7 +64,7 @@ public abstract class ConcatEnds {
     }
   }
 
-  /** Fails if these files, [[path, length], …], could not be restored as one: their footers differ in more than their rows, or are too long. */
+  /** Fails if these files, [[path, length], …], could not be restored as one: footers differ in more than their rows, or are too long. */
   public void requireAlike(String listed) throws Exception {
     List<Object> files = new ArrayList<Object>();
     for (Object file : Json.readList(listed)) files.add(Arrays.asList(new Object[] {((List) file).get(0), 0L, ((List) file).get(1)}));

@@ -72,7 +72,9 @@ class JoinedOrcFooters implements JoinedFooters {
     for (OrcProto.Footer file : footers) {
       boolean counts = JoinedOrcStatistics.isCounted((OrcProto.Footer) file);
       areCounted = areCounted && counts;
-      for (int column = 0; column < columns.size(); column++) ((JoinedOrcStatistics) columns.get(column)).add((OrcProto.Footer) file, column, counts);
+      for (int column = 0; column < columns.size(); column++) {
+        ((JoinedOrcStatistics) columns.get(column)).add((OrcProto.Footer) file, column, counts);
+      }
     }
     for (JoinedOrcStatistics column : columns) {
       footer.addStatistics(((JoinedOrcStatistics) column).ofAll(areCounted, footer.getNumberOfRows()));
