@@ -488,7 +488,9 @@ class Rows(Protocol):
         """
 
     def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
-        """Raise RowsError unless these files could be restored as one: their footers are the same but for their rows."""
+        """Raise RowsError unless these files could be restored as one: their footers are the same but for their rows, and together not
+        too long to be read.
+        """
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
         """Write a new file for this user alone: the bytes of files of these lengths that lie in another one, one after the other from

@@ -11,6 +11,7 @@ import pytest
 
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.ports import RowsError
+from support import hostile_files
 from support.data_files import listed
 
 
@@ -80,6 +81,8 @@ def test_files_in_a_joined_file_are_found_by_where_they_begin_and_end(rows, form
     starts = [len(parts[0]), len(parts[0]) + len(parts[1])]
     assert rows.find_starts(format, file, [100, starts[0], starts[0] + 4, starts[1], starts[1] - 4]) == tuple(starts)
     assert rows.find_starts(format, file, []) == ()
+    # Of files that somebody put in the place of the first and the last one, too short for any format.
+    assert rows.find_starts(format, file, [1, starts[0], file.length - 1]) == (starts[0],)
 
 
 # ---- old files inside another one
@@ -171,6 +174,32 @@ def test_files_whose_footers_say_more_than_their_rows_could_not_come_back_as_one
         po.write_table(pa.table({"n": [3]}), tmp_path / "d" / "c.data", compression="zstd")
     with pytest.raises(RowsError, match="more than their rows"):
         rows.require_alike(format, listed(tmp_path / "d"))
+
+
+def test_files_whose_footers_together_would_not_be_read_are_not_joined(rows, format, tmp_path):
+    """A rollback writes one footer over the rows of all of them, and none above 64 MiB is ever read."""
+    directory = tmp_path / "d"
+    directory.mkdir()
+    for name in "abc":
+        if format == "parquet":
+            (directory / name).write_bytes(hostile_files.has_long_bounds(12 << 20))
+        else:
+            po.write_table(pa.table({"text": [name * (12 << 20)]}), directory / name, compression="zlib")
+    files = listed(directory)
+    rows.require_alike(format, files[:1])
+    with pytest.raises(RowsError, match="more than 67108864 are not read"):
+        rows.require_alike(format, files)
+
+
+def test_files_of_more_stripes_than_are_read_of_one_are_not_joined(rows, tmp_path):
+    directory = tmp_path / "d"
+    directory.mkdir()
+    for name in "ab":
+        hostile_files.write_orc_naming_a_stripe_often(directory / name, 6000)
+    files = listed(directory)
+    rows.require_alike("orc", files[:1])
+    with pytest.raises(RowsError, match="12002 stripes"):
+        rows.require_alike("orc", files)
 
 
 def test_a_whole_file_without_rows_is_written_beside(rows, format, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import pyarrow as pa
 import pyarrow.orc as po
@@ -13,6 +13,7 @@ from hivekeeper.cluster.physical_copy import CopyTask
 from hivekeeper.cluster.rows import SparkRows
 from support import orc_files
 from support.data_files import listed
+from support.orc_bombs import message
 
 ROWS = 9000
 # Each file has several stripes, so that each split and each filter has some to leave out.
@@ -192,6 +193,21 @@ def test_no_bounds_are_better_than_those_of_some_files(spark, rows, tmp_path, fi
     assert spark.read.orc(str(made.rolled_back)).where("x > 1e9 and not isnan(x)").count() == 1
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_files_come_back_although_one_says_nothing_of_its_numbers(spark, rows, tmp_path, first):
+    """Trino's writer leaves out the statistics of numbers of a column with a NaN."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number, values in ((first, [1.0, 2.0]), (1 - first, [float("nan"), 7e9])):
+        po.write_table(pa.table({"x": values}), source / f"{number}.orc", compression="uncompressed")
+    file = source / f"{1 - first}.orc"
+    file.write_bytes(with_tail(file.read_bytes(), statistics=[message((1, 2), (10, 0))] * 2))
+    made = make(rows, source, codec="none")
+    (group,) = rows.footers("orc", {0: listed(made.rolled_back.parent)})[0].groups
+    assert (group.columns["x"].low, group.columns["x"].high, group.columns["x"].nulls) == (None, None, 0)
+    assert spark.read.orc(str(made.rolled_back)).where("x > 1e9 and not isnan(x)").count() == 1
+
+
 def test_files_that_count_nothing_are_read_in_full(spark, rows, tmp_path):
     """ORC's Java writer says 0 values of every column if it writes no index."""
     source = tmp_path / "u"
@@ -202,23 +218,41 @@ def test_files_that_count_nothing_are_read_in_full(spark, rows, tmp_path):
     assert spark.read.orc(str(made.rolled_back)).where("id in (5, 45, 85)").count() == 3
 
 
-def without_stripe_statistics(content: bytes) -> bytes:
-    """The same ORC file, which is not compressed, without what it says of each stripe."""
-    size = content[-1]
-    fields, at, postscript = {}, 0, content[-1 - size : -1]
-    while at < len(postscript):
-        tag, at = varint(postscript, at)
-        value, after = varint(postscript, at)
-        after += value if tag & 7 == 2 else 0
-        fields[tag >> 3] = (tag, value, postscript[at:after])
-        at = after
-    footer_bytes, metadata_bytes = fields[1][1], fields[5][1]
-    assert metadata_bytes > 0
-    fields[5] = (fields[5][0], 0, b"\0")
-    without = b"".join(written(tag) + body for tag, _, body in fields.values())
-    before_footer = len(content) - 1 - size - footer_bytes
-    stripes, footer = content[: before_footer - metadata_bytes], content[before_footer : before_footer + footer_bytes]
-    return stripes + footer + without + bytes([len(without)])
+def with_tail(content: bytes, metadata_bytes: Optional[int] = None, statistics: Optional[Sequence[bytes]] = None) -> bytes:
+    """The same ORC file, which is not compressed, with fewer bytes of what it says of each stripe, or other statistics of its columns."""
+    tail = dict(fields(content[-1 - content[-1] : -1]))
+    before_footer = len(content) - 1 - content[-1] - number_in(tail[FOOTER_LENGTH])
+    footer = content[before_footer : -1 - content[-1]]
+    if statistics is not None:
+        kept = b"".join(field for number, field in fields(footer) if number != STATISTICS)
+        footer = kept + message(*[(STATISTICS, one) for one in statistics])
+    known_bytes = number_in(tail[METADATA_LENGTH])
+    left = known_bytes if metadata_bytes is None else metadata_bytes
+    tail.update({FOOTER_LENGTH: message((FOOTER_LENGTH, len(footer))), METADATA_LENGTH: message((METADATA_LENGTH, left))})
+    postscript = b"".join(tail.values())
+    before_metadata = before_footer - known_bytes
+    return content[: before_metadata + left] + footer + postscript + bytes([len(postscript)])
+
+
+# In `orc_proto.proto`: of a postscript, and of a footer.
+FOOTER_LENGTH, METADATA_LENGTH = 1, 5
+STATISTICS = 7
+
+
+def fields(content: bytes) -> List[Tuple[int, bytes]]:
+    """Those of a message, each with its number and as it is stored."""
+    found, at = [], 0
+    while at < len(content):
+        begin = at
+        tag, at = varint(content, at)
+        size, after = varint(content, at)
+        at = after + size if tag & 7 == 2 else after
+        found.append((tag >> 3, content[begin:at]))
+    return found
+
+
+def number_in(field: bytes) -> int:
+    return varint(field, varint(field, 0)[1])[0]
 
 
 def varint(content: bytes, at: int) -> Tuple[int, int]:
@@ -230,15 +264,13 @@ def varint(content: bytes, at: int) -> Tuple[int, int]:
             return value, at
 
 
-def written(value: int) -> bytes:
-    more = value >> 7
-    return bytes([value & 127 | 128]) + written(more) if more else bytes([value])
+def open_file(gateway: Any, file: Path) -> Any:
+    options = gateway.jvm.org.apache.orc.OrcFile.readerOptions(gateway.hadoop_conf)
+    return gateway.jvm.org.apache.orc.OrcFile.createReader(gateway.jvm.org.apache.hadoop.fs.Path(f"file:{file}"), options)
 
 
 def bounds_of_stripes(gateway: Any, file: Path) -> List[Tuple[int, int]]:
-    jvm = gateway.jvm
-    options = jvm.org.apache.orc.OrcFile.readerOptions(gateway.hadoop_conf)
-    reader = jvm.org.apache.orc.OrcFile.createReader(jvm.org.apache.hadoop.fs.Path(f"file:{file}"), options)
+    reader = open_file(gateway, file)
     found = [stripe.getColStats(1).getIntStatistics() for stripe in reader.getOrcProtoStripeStatistics()]
     reader.close()
     return [(bounds.getMinimum(), bounds.getMaximum()) for bounds in found]
@@ -253,10 +285,31 @@ def test_statistics_of_stripes_are_left_out_where_a_file_has_none(gateway, rows,
         file = source / f"{number}.orc"
         po.write_table(pa.table({"x": values}), file, compression="uncompressed")
         if number in without:
-            file.write_bytes(without_stripe_statistics(file.read_bytes()))
+            file.write_bytes(with_tail(file.read_bytes(), metadata_bytes=0))
     made = make(rows, source, codec="none")
     assert bounds_of_stripes(gateway, made.rolled_back) == ([] if without else [(1, 2), (7, 8)])
     assert po.read_table(made.rolled_back)["x"].to_pylist() == [1, 2, 7, 8]
+
+
+@pytest.mark.parametrize("without", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("said", [[], [message((1, 0), (10, 0))] * 2])
+def test_no_reader_takes_a_column_for_nulls_only_because_a_file_counts_nothing(gateway, rows, tmp_path, without, said):
+    """ORC's C++ library (Impala) does if there may be NULLs, and no value is counted: its filters find nothing in such a file."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number in (0, 1):
+        file = source / f"{number}.orc"
+        po.write_table(pa.table({"x": [number, None]}), file, compression="uncompressed")
+        if number in without:
+            file.write_bytes(with_tail(file.read_bytes(), statistics=said))
+    made = make(rows, source, codec="none")
+    reader = open_file(gateway, made.rolled_back)
+    # Nor for one without NULLs, which Trino does if there are as many values as rows.
+    assert reader.getOrcProtoFileStatistics().get(1).getNumberOfValues() == reader.getNumberOfRows() + 1 == 5
+    reader.close()
+    (group,) = rows.footers("orc", {0: listed(made.rolled_back.parent)})[0].groups
+    assert group.columns["x"].nulls is None
+    assert po.read_table(made.rolled_back)["x"].to_pylist() == [0, None, 1, None]
 
 
 def test_files_whose_stripes_cannot_stand_in_one_footer_are_not_joined(rows, tmp_path):
@@ -268,3 +321,27 @@ def test_files_whose_stripes_cannot_stand_in_one_footer_are_not_joined(rows, tmp
     layouts = {of_set.groups[0].form.layout for of_set in rows.footers("orc", sets, by_identity=True).values()}
     assert len(layouts) == 4
     assert len({of_set.groups[0].form.identity for of_set in rows.footers("orc", sets, by_identity=True).values()}) == 1
+
+
+def test_bounds_of_texts_that_are_not_utf8_are_left_out(gateway, rows, tmp_path):
+    """ORC's Java library makes other characters of such bytes, which may lie below them: then readers skip the file."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number, text in enumerate([b"a", b"\xff"]):
+        texts = pa.StringArray.from_buffers(1, pa.array([0, len(text)], pa.int32()).buffers()[1], pa.py_buffer(text))
+        po.write_table(pa.table({"x": texts}), source / f"{number}.orc", compression="uncompressed")
+    made = make(rows, source, codec="none")
+    said = [orc_files.fixture(gateway).statistics(f"file:{file}", 1) for file in (source / "1.orc", made.rolled_back)]
+    assert ["maximum" in one for one in said] == [True, False]
+
+
+@pytest.mark.parametrize(("values", "bounds"), [(([0.0, 5.0], [-0.0]), (-0.0, 5.0)), (([-5.0, -0.0], [0.0]), (-5.0, 0.0))])
+def test_bounds_of_zero_include_both_zeros(gateway, rows, tmp_path, values, bounds):
+    """Trino takes 0.0 for more than -0.0, and the library's merge keeps the one that came first."""
+    source = tmp_path / "u"
+    source.mkdir()
+    for number, of_file in enumerate(values):
+        po.write_table(pa.table({"x": of_file}), source / f"{number}.orc", compression="uncompressed")
+    made = make(rows, source, codec="none")
+    told = orc_files.fixture(gateway).statistics(f"file:{made.rolled_back}", 1)
+    assert f"minimum: {bounds[0]}\n  maximum: {bounds[1]}\n" in told

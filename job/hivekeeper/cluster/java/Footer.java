@@ -9,7 +9,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** The footer of one file, or why it cannot be read. */
-class Footer {
+public class Footer {
   /** Prefix of Spark's own keys. */
   static final String SPARK = "org.apache.spark.";
 
@@ -47,7 +47,7 @@ class Footer {
     this.roomForRowGroups = roomForRowGroups;
   }
 
-  static void requireShort(long footerBytes) {
+  public static void requireShort(long footerBytes) {
     if (footerBytes > MOST_BYTES || footerBytes < 0) {
       throw new IllegalStateException("its footer takes " + footerBytes + " bytes; more than " + MOST_BYTES + " are not read");
     }

@@ -68,10 +68,14 @@ public class OrcMeaning {
   }
 
   /** A footer of a few kilobytes can name one stripe millions of times, and each is read. */
-  private static void requireApart(List<StripeInformation> stripes, long length) {
-    if (stripes.size() > MOST_STRIPES + length / BYTES_OF_STRIPE) {
-      throw new IllegalStateException("its footer says that it has " + stripes.size() + " stripes in " + length + " bytes");
+  public static void requireFew(int stripes, long length) {
+    if (stripes > MOST_STRIPES + length / BYTES_OF_STRIPE) {
+      throw new IllegalStateException("its footer says that it has " + stripes + " stripes in " + length + " bytes");
     }
+  }
+
+  private static void requireApart(List<StripeInformation> stripes, long length) {
+    requireFew(stripes.size(), length);
     long end = 0;
     for (Object each : stripes) {
       StripeInformation stripe = (StripeInformation) each;

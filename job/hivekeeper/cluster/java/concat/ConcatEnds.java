@@ -1,5 +1,6 @@
 package hivekeeper.concat;
 
+import hivekeeper.Footer;
 import hivekeeper.Json;
 import hivekeeper.ParquetTail;
 import hivekeeper.TextFiles;
@@ -16,6 +17,9 @@ import org.apache.hadoop.fs.Path;
 
 /** What goes behind a file that is to be joined with others, and where in a joined file one ends and another begins. */
 public abstract class ConcatEnds {
+  /** What is read of their ends is in memory together. */
+  private static final int FILES_AT_ONCE = 100;
+
   private final Configuration conf;
 
   ConcatEnds(Configuration conf) {
@@ -60,12 +64,28 @@ public abstract class ConcatEnds {
     }
   }
 
-  /** Fails if these files, [[path, length], …], could not be restored as one: their footers differ in more than their rows. */
+  /** Fails if these files, [[path, length], …], could not be restored as one: footers differ in more than their rows, or are too long. */
   public void requireAlike(String listed) throws Exception {
-    JoinedFooters all = noFooters();
     List<Object> files = new ArrayList<Object>();
     for (Object file : Json.readList(listed)) files.add(Arrays.asList(new Object[] {((List) file).get(0), 0L, ((List) file).get(1)}));
-    for (Object footer : footers(files)) all.add(footer, 0L);
+    endOver(files);
+  }
+
+  /** The end of a file in which these, [[path, begin, length], …], lie one after the other. Fails if nobody would read so long a one. */
+  private byte[] endOver(List<Object> files) throws Exception {
+    JoinedFooters all = noFooters();
+    long start = 0;
+    for (int from = 0; from < files.size(); from += FILES_AT_ONCE) {
+      List<Object> some = files.subList(from, Math.min(from + FILES_AT_ONCE, files.size()));
+      List<Object> found = footers(some);
+      for (int i = 0; i < some.size(); i++) {
+        all.add(found.get(i), start);
+        start = Math.addExact(start, ((Number) ((List) some.get(i)).get(2)).longValue());
+      }
+    }
+    byte[] end = all.over();
+    Footer.requireShort(end.length);
+    return end;
   }
 
   /** Of files, [[path, begin, length], …], that may lie in another one, which is at the path then. */
@@ -84,20 +104,16 @@ public abstract class ConcatEnds {
    */
   public void restore(String text, long fileId, long begin, String lengths, String target) throws Exception {
     List<Object> files = new ArrayList<Object>();
-    List<Long> starts = new ArrayList<Long>();
     long bytes = 0;
     for (Object each : Json.readList(lengths)) {
       long length = ((Number) each).longValue();
       files.add(Arrays.asList(new Object[] {text, begin + bytes, length}));
-      starts.add(bytes);
       bytes += length;
     }
-    JoinedFooters all = noFooters();
-    List<Object> found = footers(files);
-    for (int i = 0; i < found.size(); i++) all.add(found.get(i), ((Long) starts.get(i)).longValue());
+    byte[] end = endOver(files);
     Path path = new Path(text);
     FileStatus status = path.getFileSystem(conf).getFileStatus(path);
-    new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, all.over(), status.getReplication(), status.getBlockSize());
+    new TextFiles(conf).copyPart(text, fileId, begin, bytes, target, end, status.getReplication(), status.getBlockSize());
   }
 
   /** Whether a file of this length would have the same end without what lies behind the first bytes. */
@@ -122,12 +138,14 @@ public abstract class ConcatEnds {
   public String starts(String text, String offsets) throws IOException {
     Path path = new Path(text);
     List<Object> found = new ArrayList<Object>();
+    long length = path.getFileSystem(conf).getFileStatus(path).getLen();
     FSDataInputStream in = path.getFileSystem(conf).open(path);
     try {
       byte[] last = new byte[magic().length + 1];
       byte[] first = new byte[magic().length];
       for (Object each : Json.readList(offsets)) {
         long offset = ((Number) each).longValue();
+        if (offset < last.length || offset > length - first.length) continue;
         in.readFully(offset - last.length, last);
         in.readFully(offset, first);
         if (endsWith(last) && Arrays.equals(first, magic())) found.add(Long.valueOf(offset));

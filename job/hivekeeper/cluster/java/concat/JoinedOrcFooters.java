@@ -1,6 +1,7 @@
 package hivekeeper.concat;
 
 import hivekeeper.OrcLayout;
+import hivekeeper.OrcMeaning;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -35,6 +36,7 @@ class JoinedOrcFooters implements JoinedFooters {
   private OrcProto.FileTail first;
   private OrcProto.Footer.Builder footer;
   private boolean knowsStripes = true;
+  private long length;
 
   public void add(Object end, long start) {
     Tail tail = (Tail) end;
@@ -52,6 +54,7 @@ class JoinedOrcFooters implements JoinedFooters {
       footer.addStripes(stripe.toBuilder().setOffset(Math.addExact(stripe.getOffset(), start)));
     }
     footer.setContentLength(Math.addExact(start, next.getContentLength()));
+    length = Math.addExact(start, tail.file.getFileLength());
     footers.add(next);
     // Readers find those of a stripe by its number.
     knowsStripes = knowsStripes && tail.stripes.size() == next.getStripesCount();
@@ -59,11 +62,22 @@ class JoinedOrcFooters implements JoinedFooters {
   }
 
   public byte[] over() throws IOException {
+    OrcMeaning.requireFew(footer.getStripesCount(), length);
     boolean corrected = footer.getCalendar() == OrcProto.CalendarKind.PROLEPTIC_GREGORIAN;
+    List<JoinedOrcStatistics> columns = new ArrayList<JoinedOrcStatistics>();
     for (int column = 0; column < footer.getTypesCount(); column++) {
-      JoinedOrcStatistics statistics = new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), column), corrected);
-      for (Object one : footers) statistics.add((OrcProto.Footer) one, column);
-      footer.addStatistics(statistics.ofAll());
+      columns.add(new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), column), corrected));
+    }
+    boolean areCounted = true;
+    for (OrcProto.Footer file : footers) {
+      boolean counts = JoinedOrcStatistics.isCounted((OrcProto.Footer) file);
+      areCounted = areCounted && counts;
+      for (int column = 0; column < columns.size(); column++) {
+        ((JoinedOrcStatistics) columns.get(column)).add((OrcProto.Footer) file, column, counts);
+      }
+    }
+    for (JoinedOrcStatistics column : columns) {
+      footer.addStatistics(((JoinedOrcStatistics) column).ofAll(areCounted, footer.getNumberOfRows()));
     }
     return end(knowsStripes ? metadata.build() : OrcProto.Metadata.getDefaultInstance(), footer.build());
   }

@@ -13,7 +13,6 @@ class JoinedOrcStatistics {
   private ColumnStatisticsImpl bounds;
   /** The library's merge takes the bounds of one side if the other has none. */
   private boolean isBounded = true;
-  private boolean isCounted = true;
   private boolean hasNull;
   private long values;
   private long textBytes;
@@ -24,12 +23,18 @@ class JoinedOrcStatistics {
     this.corrected = corrected;
   }
 
-  void add(OrcProto.Footer file, int column) {
+  /** Whether a file says how many values each of its columns has. A writer without indexes says 0 of every column. */
+  static boolean isCounted(OrcProto.Footer file) {
+    if (file.getStatisticsCount() < file.getTypesCount()) return false;
+    for (int i = 0; i < file.getTypesCount(); i++) {
+      if (!file.getStatistics(i).hasNumberOfValues()) return false;
+    }
+    return file.getTypesCount() == 0 || file.getStatistics(0).getNumberOfValues() == file.getNumberOfRows();
+  }
+
+  void add(OrcProto.Footer file, int column, boolean counts) {
     boolean isTold = column < file.getStatisticsCount();
     OrcProto.ColumnStatistics said = isTold ? file.getStatistics(column) : OrcProto.ColumnStatistics.getDefaultInstance();
-    // A writer without indexes says 0 of every column.
-    boolean counts = isTold && said.hasNumberOfValues() && file.getStatistics(0).getNumberOfValues() == file.getNumberOfRows();
-    isCounted = isCounted && counts;
     hasNull = hasNull || !said.hasHasNull() || said.getHasNull();
     values = Math.addExact(values, said.getNumberOfValues());
     textBytes = Math.addExact(textBytes, Math.max(0L, said.getStringStatistics().getSum()));
@@ -38,16 +43,21 @@ class JoinedOrcStatistics {
     isBounded = isBounded && counts && hasBounds(said);
     if (!isBounded) return;
     ColumnStatisticsImpl next = ColumnStatisticsImpl.deserialize(type, said, corrected, corrected);
+    // Trino's writer says nothing of the numbers of a column with a NaN.
+    isBounded = bounds == null || bounds.getClass() == next.getClass();
     if (bounds == null) bounds = next;
-    else bounds.merge(next);
+    else if (isBounded) bounds.merge(next);
   }
 
-  OrcProto.ColumnStatistics ofAll() {
+  /**
+   * `rows`: how many they have if some do not count their values. Then a number says that there are more: ORC's C++ library takes a column
+   * without one for NULLs only and skips the file, Trino one with as many values as rows for a column without NULLs.
+   */
+  OrcProto.ColumnStatistics ofAll(boolean isCounted, long rows) {
     boolean isKnown = isBounded && bounds != null;
     OrcProto.ColumnStatistics.Builder told = isKnown ? bounds.serialize() : withoutBounds(kinds.build(), textBytes);
-    if (isCounted) told.setNumberOfValues(values);
-    else told.clearNumberOfValues();
-    return told.setHasNull(hasNull).clearBytesOnDisk().build();
+    if (told.hasDoubleStatistics()) includeBothZeros(told.getDoubleStatisticsBuilder());
+    return told.setNumberOfValues(isCounted ? values : Math.addExact(rows, 1L)).setHasNull(hasNull).clearBytesOnDisk().build();
   }
 
   static OrcProto.ColumnStatistics ofNoValues(OrcProto.ColumnStatistics like) {
@@ -57,7 +67,7 @@ class JoinedOrcStatistics {
   private static boolean hasBounds(OrcProto.ColumnStatistics said) {
     if (said.hasIntStatistics()) return said.getIntStatistics().hasMinimum() && said.getIntStatistics().hasMaximum();
     if (said.hasDateStatistics()) return said.getDateStatistics().hasMinimum() && said.getDateStatistics().hasMaximum();
-    if (said.hasStringStatistics()) return said.getStringStatistics().hasMinimum() && said.getStringStatistics().hasMaximum();
+    if (said.hasStringStatistics()) return hasBounds(said.getStringStatistics());
     if (said.hasDecimalStatistics()) return said.getDecimalStatistics().hasMinimum() && said.getDecimalStatistics().hasMaximum();
     if (said.hasTimestampStatistics()) {
       return said.getTimestampStatistics().hasMinimumUtc() && said.getTimestampStatistics().hasMaximumUtc();
@@ -65,6 +75,18 @@ class JoinedOrcStatistics {
     if (!said.hasDoubleStatistics()) return true;
     OrcProto.DoubleStatistics numbers = said.getDoubleStatistics();
     return numbers.hasMinimum() && numbers.hasMaximum() && !Double.isNaN(numbers.getSum());
+  }
+
+  /** Bytes that are not UTF-8 become others in the library, which may lie below them. */
+  private static boolean hasBounds(OrcProto.StringStatistics texts) {
+    boolean isText = texts.getMinimumBytes().isValidUtf8() && texts.getMaximumBytes().isValidUtf8();
+    return isText && texts.hasMinimum() && texts.hasMaximum();
+  }
+
+  /** The library keeps the zero that came first; for Trino 0.0 is more than -0.0. */
+  private static void includeBothZeros(OrcProto.DoubleStatistics.Builder numbers) {
+    if (numbers.hasMinimum() && numbers.getMinimum() == 0) numbers.setMinimum(-0.0);
+    if (numbers.hasMaximum() && numbers.getMaximum() == 0) numbers.setMaximum(0.0);
   }
 
   /** Of the same kind, which readers expect of a column's type. */
