@@ -431,6 +431,14 @@ def test_the_catalogue_learns_the_files_of_a_joined_unit_from_the_next_look(worl
     assert {name: (unit.files, unit.status.code) for name, unit in seen.items()} == {"dt=1": (23, "compact"), "dt=2": (1, "fine")}
 
 
+@pytest.mark.parametrize(("exchange", "says"), [("auto", "compacted 1 unit: 5,000 → 4 files, 488 MiB"), ("directory", "nothing to do")])
+def test_of_two_terabytes_only_the_small_files_are_rewritten(exchange, says):
+    """A swap would rewrite all of it, so it is none for a table whose files are mostly large."""
+    world = a_world({"": [200 * MIB] * 10_000 + [100 << 10] * 5_000}, a_table([]))
+    assert says in screen.render(a_desk(world, exchange).compact())
+    assert sizes(world, "")[200 * MIB] == 10_000
+
+
 def test_a_unit_of_json_says_its_exchange_and_the_size_of_its_copy(world):
     (table,) = document.build(a_desk(world, "auto").compact())["tables"]
     told = {unit["partition"]: (unit["exchange"], unit["exchange_code"]) for unit in table["units"]}
