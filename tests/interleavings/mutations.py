@@ -78,8 +78,8 @@ MUTATIONS = {
     ),
     "taking the tail away": Mutation(
         JOINS,
-        'or self._take(self._in_live(self._join.tail), "tail")',
-        "or self.run.files.stat(self._in_live(self._join.tail)) is not None",
+        'or self._take(self.joined.in_live(self.joined.join.tail), "tail")',
+        "or self.run.files.stat(self.joined.in_live(self.joined.join.tail)) is not None",
         "joined: pause, recover",
         most=1,
     ),
@@ -89,9 +89,9 @@ MUTATIONS = {
         '            yield f"z-{run}-{nth}"',
         "joined: readers",
     ),
-    "the look after a concat": Mutation(JOINS, "if not self._is_wrong():", "if True:", "joined: replace a file"),
+    "the look after a concat": Mutation(JOINS, "if not joined.is_wrong():", "if True:", "joined: replace a file"),
     "the look of a recovery after a concat": Mutation(
-        JOINS, "incoming = not left or is_aside or self._is_wrong()", "incoming = not left", "joined: replace a file", most=1
+        JOINS, "incoming = not left or is_aside or joined.is_wrong()", "incoming = not left", "joined: replace a file", most=1
     ),
     "taking a file without rows away": Mutation(
         JOINS, '            self._take(found.path, "file")\n', "            pass\n", "joined: alone", most=1
