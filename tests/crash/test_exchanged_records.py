@@ -217,15 +217,39 @@ def test_another_tables_directory_in_an_exchanged_control_directory_does_not_go_
         word, _, path = step.partition(" ")
         if word == "move_to_trash" and not done:
             done.append(path)
-            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
-            world.files.writer.make_directory(names.parent(path))
-            world.files.writer.rename_into(SALARIES, path)
+            put_other_table(desk, path)
 
     world.files.before_step = exchange
     desk.cleanup(how="trash")
     world.files.before_step = None
     assert done
     assert world.files.namespace.find(done[0]) is victim
+
+
+def put_other_table(desk: Desk, path: str) -> None:
+    """Exchange the control directory for one that has another table's directory at this path."""
+    writer = desk.world.files.writer
+    writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
+    writer.make_directory(names.parent(path))
+    writer.rename_into(SALARIES, path)
+
+
+def run_with_exchange(desk: Desk, command: Callable[[], object], state: str) -> str:
+    """Run a command; the control directory is exchanged just before it looks at the unit in this state. Returns the unit's path."""
+    files, done = desk.world.files, []  # type: Any, List[str]
+    look = files.look
+
+    def exchange(places: Any, *most: int) -> Any:
+        found = [one for one in places if one.endswith(f"/{state}/u00001") and files.namespace.find(one) is not None]
+        if found and not done:
+            done.append(found[0])
+            put_other_table(desk, found[0])
+        return look(places, *most)
+
+    files.look = exchange
+    command()
+    files.look = look
+    return done[0]
 
 
 @pytest.mark.parametrize("place", ["held", "retired"])
@@ -236,28 +260,15 @@ def test_files_of_another_table_in_an_exchanged_control_directory_are_not_taken_
     world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
     for path in list(world.files.contents(SALARIES)):
         world.files.writer.rename_into(path, f"{SALARIES}/of-{names.base(path)}")
-    desk, done, look = Desk(world, backup_table=False), [], world.files.look  # type: Any, List[str], Any
+    desk = Desk(world, backup_table=False)
     victim = world.files.namespace.find(SALARIES)
     if place == "held":
         desk.compact()
     else:
         # So young that its time alone proves nothing: the old files are looked at where they went.
         world.add_file(f"{desk.live('dt=1')}/late.parquet", ["late"])
-
-    def exchange(places: Any, *most: int) -> Any:
-        found = [one for one in places if one.endswith(f"/{place}/u00001") and world.files.namespace.find(one) is not None]
-        if found and not done:
-            done.append(found[0])
-            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
-            world.files.writer.make_directory(names.parent(found[0]))
-            world.files.writer.rename_into(SALARIES, found[0])
-        return look(places, *most)
-
-    world.files.look = exchange
-    (desk.cleanup if place == "held" else desk.compact)()
-    world.files.look = look
-    assert done
-    assert world.files.namespace.find(done[0]) is victim
+    done = run_with_exchange(desk, desk.cleanup if place == "held" else desk.compact, place)
+    assert world.files.namespace.find(done) is victim
     assert len(victim.children) == 2
 
 
@@ -267,22 +278,9 @@ def test_a_staging_directory_of_another_table_in_an_exchanged_control_directory_
     world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
     world.add_table(a_table((), name="salaries"), {"": [1000] * 2})
     world.add_file(f"{SALARIES}/_impala_insert_staging/1_2/x.parquet", ["being written"])
-    desk, done, look = Desk(world, backup_table=False), [], world.files.look  # type: Any, List[str], Any
+    desk = Desk(world, backup_table=False)
     # So young that its time alone proves nothing: the old files are looked at where they went.
     world.add_file(f"{desk.live('dt=1')}/late.parquet", ["late"])
     victim = world.files.namespace.find(SALARIES)
-
-    def exchange(places: Any, *most: int) -> Any:
-        found = [one for one in places if one.endswith("/retired/u00001") and world.files.namespace.find(one) is not None]
-        if found and not done:
-            done.append(found[0])
-            world.files.writer.rename_into(desk.control.top, f"{desk.live()}/.aside")
-            world.files.writer.make_directory(names.parent(found[0]))
-            world.files.writer.rename_into(SALARIES, found[0])
-        return look(places, *most)
-
-    world.files.look = exchange
-    desk.compact()
-    world.files.look = look
-    assert done
+    run_with_exchange(desk, desk.compact, "retired")
     assert "_impala_insert_staging" in victim.children

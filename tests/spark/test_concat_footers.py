@@ -13,7 +13,7 @@ import pytest
 from foreign import footers, thrift
 from hivekeeper.cluster.physical_copy import CopyTask, PhysicalCopy
 from support import foreign_files
-from support.data_files import bits, listed
+from support.data_files import ask_spark, bits, listed
 
 # Pages of Spark's tests are small, so that each split and each filter has pages and row groups to leave out.
 SMALL = {"parquet.page.size": "2000", "parquet.block.row.count.limit": "100"}
@@ -90,15 +90,6 @@ def put(directory: Path, *contents: bytes) -> Path:
     return directory
 
 
-def asked(spark: Any, place: Path) -> List[str]:
-    """All rows, and what filters on statistics, Bloom filters and page indexes find."""
-    table = spark.read.parquet(str(place))
-    found = table.selectExpr("'all' question", "id", "crc32(encode(to_json(struct(*)), 'utf-8')) row")
-    for question in ("text = 'é13'", "text = 'none of them'", "id between 700 and 720", "id = 440", "amount > 120", "text is null"):
-        found = found.union(table.where(question).selectExpr(f'"{question}"', "id", "0"))
-    return sorted(map(repr, found.coalesce(1).collect()))
-
-
 @pytest.mark.parametrize(("vectorized", "split"), READERS)
 def test_spark_sees_every_row_once_at_every_stage(spark, by_spark, tmp_path, vectorized, split):
     options = {"spark.sql.parquet.enableVectorizedReader": vectorized, "spark.sql.files.maxPartitionBytes": split}
@@ -106,7 +97,7 @@ def test_spark_sees_every_row_once_at_every_stage(spark, by_spark, tmp_path, vec
     try:
         for name, value in options.items():
             spark.conf.set(name, value)
-        expected = asked(spark, put(tmp_path / "before", *by_spark.sources))
+        expected = ask_spark(spark, "parquet", put(tmp_path / "before", *by_spark.sources))
         assert sum("'all'" in row for row in expected) == ROWS
         for stage, contents in {
             "overlap": [*by_spark.sources, by_spark.without_rows],
@@ -114,7 +105,7 @@ def test_spark_sees_every_row_once_at_every_stage(spark, by_spark, tmp_path, vec
             "rolled back": [by_spark.rolled_back],
             "cleaned up": [by_spark.exchanged[: len(by_spark.copy)]],
         }.items():
-            assert asked(spark, put(tmp_path / stage, *contents)) == expected, stage
+            assert ask_spark(spark, "parquet", put(tmp_path / stage, *contents)) == expected, stage
         assert spark.read.parquet(str(put(tmp_path / "none", by_spark.without_rows))).count() == 0
     finally:
         for name, value in before.items():

@@ -12,7 +12,7 @@ import pytest
 from hivekeeper.cluster.physical_copy import CopyTask
 from hivekeeper.cluster.rows import SparkRows
 from support import orc_files
-from support.data_files import listed
+from support.data_files import QUESTIONS, ask_spark, listed
 from support.orc_bombs import message
 
 ROWS = 9000
@@ -26,7 +26,6 @@ SMALL = {
 }
 # With a vectorized reader or without; the size of a split.
 READERS = [("true", "20000"), ("false", "134217728")]
-QUESTIONS = ("text = 'é13'", "text = 'none of them'", "id between 700 and 720", "id = 440", "amount > 120", "odd >= 4", "text is null")
 
 
 class Made(NamedTuple):
@@ -84,15 +83,6 @@ def by_spark(spark, rows, tmp_path_factory) -> Made:
     return make(rows, place)
 
 
-def asked(spark: Any, place: Path) -> List[str]:
-    """All rows, and what filters on statistics and Bloom filters find."""
-    table = spark.read.orc(str(place))
-    found = table.selectExpr("'all' question", "id", "crc32(encode(to_json(struct(*)), 'utf-8')) row")
-    for question in QUESTIONS:
-        found = found.union(table.where(question).selectExpr(f'"{question}"', "id", "0"))
-    return sorted(map(repr, found.coalesce(1).collect()))
-
-
 def put(directory: Path, *contents: bytes) -> Path:
     directory.mkdir()
     for number, content in enumerate(contents):
@@ -112,7 +102,7 @@ def test_spark_sees_every_row_once_at_every_stage(spark, by_spark, tmp_path, vec
         for name, value in options.items():
             spark.conf.set(name, value)
         sources = [source.read_bytes() for source in by_spark.sources]
-        expected = asked(spark, put(tmp_path / "before", *sources))
+        expected = ask_spark(spark, "orc", put(tmp_path / "before", *sources))
         assert sum("'all'" in row for row in expected) == ROWS
         assert len({row.split(",")[0] for row in expected}) == len(QUESTIONS), "all questions but that for none"
         exchanged = by_spark.exchanged.read_bytes()
@@ -123,7 +113,7 @@ def test_spark_sees_every_row_once_at_every_stage(spark, by_spark, tmp_path, vec
             "cleaned up": [exchanged[: by_spark.copy_bytes]],
             "beside": [exchanged, by_spark.alone.read_bytes()],
         }.items():
-            assert asked(spark, put(tmp_path / stage, *contents)) == expected, stage
+            assert ask_spark(spark, "orc", put(tmp_path / stage, *contents)) == expected, stage
         assert spark.read.orc(str(put(tmp_path / "none", by_spark.without_rows.read_bytes()))).count() == 0
     finally:
         for name, value in before.items():

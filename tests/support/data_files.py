@@ -70,3 +70,16 @@ def bits(column: pa.ChunkedArray) -> object:
     whole = column.combine_chunks()
     kinds = {pa.float64(): pa.int64(), pa.float32(): pa.int32(), pa.float16(): pa.int16()}
     return whole.view(kinds[whole.type]) if whole.type in kinds else whole
+
+
+# For a table with an id and columns of several types; none of its rows fits the second one.
+QUESTIONS = ("text = 'é13'", "text = 'none of them'", "id between 700 and 720", "id = 440", "amount > 120", "odd >= 4", "text is null")
+
+
+def ask_spark(spark: Any, format: str, place: Path) -> List[str]:
+    """All rows of such a table, and what filters on statistics, Bloom filters and page indexes find."""
+    table = spark.read.format(format).load(str(place))
+    found = table.selectExpr("'all' question", "id", "crc32(encode(to_json(struct(*)), 'utf-8')) row")
+    for question in QUESTIONS:
+        found = found.union(table.where(question).selectExpr(f'"{question}"', "id", "0"))
+    return sorted(map(repr, found.coalesce(1).collect()))

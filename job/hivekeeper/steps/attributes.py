@@ -17,7 +17,7 @@ from hivekeeper.plan import file_rights
 from hivekeeper.ports import Clock, Files, NoPermission, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import look_at
+from hivekeeper.steps.observe import ask_where_allowed, look_at
 
 log = logging.getLogger(__name__)
 
@@ -129,14 +129,9 @@ class RightsOfLive:
         return self._why[number]
 
     def _ask(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
-        """A directory that is closed to this user by now fails the whole call, so they are halved until it is alone."""
-        try:
-            return self._compare(some)
-        except NoPermission as error:
-            if len(some) == 1:
-                return {some[0][0].number: Reason(Code.NO_PERMISSION, str(error))}
-        half = len(some) // 2
-        return {**self._ask(some[:half]), **self._ask(some[half:])}
+        """Also where a directory is closed to this user by now."""
+        found, denied = ask_where_allowed(self._compare, some)
+        return {**found, **{unit.number: Reason(Code.NO_PERMISSION, why) for (unit, _), why in denied}}
 
     def _compare(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
         lives = list(dict.fromkeys(unit.live for unit, _ in some))

@@ -25,7 +25,6 @@ NOT_TO_TRASH = Reason(
     Code.NOT_TO_TRASH, "its old files lie inside a file of the table, and a part of a file cannot go to the trash", "set discard: delete"
 )
 
-
 # Of what was found out about all partitions.
 MOST_AGE_MS = 60_000
 
@@ -50,14 +49,13 @@ class Whereabouts:
         if found is not None or not self._run.files.is_anywhere(self._run.table.location, inside.file_id):
             return found
         self._ask()
-        if inside.file_id not in self._places:
-            return None
-        found = self._look_in(self._places[inside.file_id], inside)
-        if found is not None:
-            return found
-        # It has left that place since the listing.
-        self._asked_ms = None
-        return self.find(unit, inside)
+        found = self._look_where_listed(inside)
+        if found is None and inside.file_id in self._places:
+            # It has left that place since the listing. Once: its owner could move it again and again.
+            self._asked_ms = None
+            self._ask()
+            found = self._look_where_listed(inside)
+        return found
 
     def is_on_the_way(self, unit: PlannedUnit, inside: Inside) -> bool:
         """Whether the unit's directory is gone, but not deleted, and the metastore does not know that."""
@@ -66,6 +64,10 @@ class Whereabouts:
             return False
         self._ask()
         return unit.number not in self._changed
+
+    def _look_where_listed(self, inside: Inside) -> Optional[FileInfo]:
+        place = self._places.get(inside.file_id)
+        return self._look_in(place, inside) if place is not None else None
 
     def _look_in(self, place: str, inside: Inside) -> Optional[FileInfo]:
         found = self._run.files.stat(names.join(place, inside.file))

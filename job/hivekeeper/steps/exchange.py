@@ -112,9 +112,8 @@ class Exchange:
 
     `expected` maps the files that live must hold afterwards to their lengths, None if unknown. `prepare` and `object_to` run before
     anything is changed in live: the first claims the incoming files or returns why they must not come in, the second returns why they are
-    not as planned. `cancel` gives
-    up the incoming files, wherever they are, and can be repeated. `was_exchanged`: the unit is known to have been exchanged before.
-    `describe` gives the same exchange at another place.
+    not as planned. `cancel` gives up the incoming files, wherever they are, and can be repeated. `was_exchanged`: the unit is known to have
+    been exchanged before. `describe` gives the same exchange at another place.
     """
 
     run: Run

@@ -6,8 +6,9 @@ Reads only; changes nothing and opens no data file.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -21,6 +22,10 @@ from hivekeeper.ports import ALL, Cluster, Files, NoPermission
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.leftovers import find_staging, look_inside
 from hivekeeper.steps.timing import Step, timed
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 
 # Directories listed in one call, and how many entries they should have together; an answer ends at twice as many. This bounds the size
 # of the answer, not the work.
@@ -304,16 +309,26 @@ def find_existing(files: Files, places: Sequence[str]) -> FrozenSet[str]:
 
 
 def look_where_allowed(files: Files, places: Sequence[str]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
-    """The snapshots, and why some directories may not be read; those count as existing and empty.
+    """The snapshots, and why some directories may not be read; those count as existing and empty."""
+    seen, denied = ask_where_allowed(partial(look_at, files.look), places)
+    return {**seen, **{place: Snapshot(exists=True) for place, _ in denied}}, dict(denied)
 
-    One forbidden directory fails the whole call, so the list is halved until that directory is alone.
+
+def ask_where_allowed(
+    ask: Callable[[Sequence[Item]], Mapping[Key, Answer]], items: Sequence[Item]
+) -> Tuple[Dict[Key, Answer], List[Tuple[Item, str]]]:
+    """The answers about directories, and about which ones nothing may be asked, with why.
+
+    One forbidden directory fails the whole call, which does not say which one it is: the list is halved until that directory is alone.
     """
+    if not items:
+        return {}, []
     try:
-        return look_at(files.look, places), {}
+        return dict(ask(items)), []
     except NoPermission as error:
-        if len(places) == 1:
-            return {places[0]: Snapshot(exists=True)}, {places[0]: str(error)}
-    half = len(places) // 2
-    seen, denied = look_where_allowed(files, places[:half])
-    more_seen, more_denied = look_where_allowed(files, places[half:])
-    return {**seen, **more_seen}, {**denied, **more_denied}
+        if len(items) == 1:
+            return {}, [(items[0], str(error))]
+    half = len(items) // 2
+    found, denied = ask_where_allowed(ask, items[:half])
+    more_found, more_denied = ask_where_allowed(ask, items[half:])
+    return {**found, **more_found}, denied + more_denied

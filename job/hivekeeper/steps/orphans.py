@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from hivekeeper import names, quoting
@@ -12,14 +13,14 @@ from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import BACKUP_OF, ControlPaths
 from hivekeeper.plan import retention
 from hivekeeper.plan.orphans import Orphan, OrphanKind, explain_backup_table, explain_records
-from hivekeeper.ports import Cluster, FilesError, NoPermission
+from hivekeeper.ports import Cluster, FilesError
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import orphan_mark, store
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.steps import ownership
 from hivekeeper.steps.census import TABLES_AT_ONCE
-from hivekeeper.steps.observe import look_in_portions
+from hivekeeper.steps.observe import ask_where_allowed, look_in_portions
 
 log = logging.getLogger(__name__)
 
@@ -108,24 +109,11 @@ def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:
 
 
 def _look_where_allowed(look: Callable[[Sequence[str]], Mapping[str, Snapshot]], places: Sequence[str]) -> Dict[str, Snapshot]:
-    """Those of these directories that exist and may be looked at. A refusal does not say which one it is about: they are halved until it is
-    alone. Whoever owns a directory beside tables may close it, so it must not hide the others.
-    """
-    seen: Dict[str, Snapshot] = {}
-    closed: List[str] = []
-    waiting = [places] if places else []
-    while waiting:
-        some = waiting.pop()
-        try:
-            seen.update(look_in_portions(look, some))
-        except NoPermission as error:
-            middle = len(some) // 2
-            if middle:
-                waiting += [some[middle:], some[:middle]]
-            else:
-                closed.append(f"{some[0]} is left out: {error}")
-    if closed:
-        log.warning("step=find-orphans reason=%r", f"{closed[0]}, and {len(closed) - 1} more")
+    """Those of these directories that exist and may be looked at. Whoever owns one beside tables may close it, and must not hide others."""
+    seen, denied = ask_where_allowed(partial(look_in_portions, look), places)
+    if denied:
+        (place, why), more = denied[0], len(denied) - 1
+        log.warning("step=find-orphans reason=%r", f"{place} is left out: {why}" + (f", and {more} more" if more else ""))
     return {place: snapshot for place, snapshot in seen.items() if snapshot.exists}
 
 

@@ -121,23 +121,18 @@ def test_a_join_is_settled_after_its_table_was_created_again_with_the_directory_
     assert desk.run_directories() == []
 
 
-@pytest.mark.parametrize("words", [["rename_exact", "/ready/u00001/part"], ["concat", "/moved/part"], ["entry.json"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        # Before anything was put there.
+        ["__hivekeeper_unit=1"],
+        ["rename_exact", ".tail-"],
+        ["rename_exact", "/ready/u00001/part"],
+        ["concat", "/moved/part"],
+        ["entry.json"],
+    ],
+)
 def test_a_join_of_a_partition_with_a_place_of_its_own_is_settled_where_it_was_moved(words):
-    desk = a_desk()
-    manage(desk)
-    move_partition(desk)
-    desk.world.files.namespace.advance(3_600_000)
-    desk.kill_before(words, lambda: desk.compact(where="dt = '1'"))
-    partition = desk.world.partitions(desk.table)["dt=1"]
-    desk.world.files.writer.rename_into(desk.live("moved"), desk.live("again"))
-    desk.world.catalog.put_partition(desk.table, replace(partition, location=desk.live("again")))
-    desk.recover()
-    assert desk.recover().code is Exit.DONE
-    assert rows(desk, "again") == ALL
-
-
-@pytest.mark.parametrize("words", [["__hivekeeper_unit=1"], ["rename_exact", ".tail-"]])
-def test_a_join_of_a_partition_with_a_place_of_its_own_is_settled_after_that_was_moved_before_anything_was_in_it(words):
     desk = a_desk()
     manage(desk)
     move_partition(desk)

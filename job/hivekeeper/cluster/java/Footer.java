@@ -1,5 +1,6 @@
 package hivekeeper;
 
+import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -45,6 +46,14 @@ public class Footer {
     this.begin = begin;
     this.length = length;
     this.roomForRowGroups = roomForRowGroups;
+  }
+
+  /** A hash, by its first half. */
+  static String hex(MessageDigest digest) {
+    StringBuilder out = new StringBuilder();
+    byte[] hash = digest.digest();
+    for (int i = 0; i < hash.length / 2; i++) out.append(Integer.toHexString(256 + (hash[i] & 255)).substring(1));
+    return out.toString();
   }
 
   public static void requireShort(long footerBytes) {

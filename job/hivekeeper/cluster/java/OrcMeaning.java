@@ -17,7 +17,6 @@ import org.apache.orc.impl.RecordReaderImpl;
  * if there are timestamps, the writer's time zone, which is in every stripe.
  */
 public class OrcMeaning {
-  private static final int HASH_BYTES = 16;
   private static final int MOST_STRIPES = 10000;
   private static final long BYTES_OF_STRIPE = 64L << 10;
 
@@ -100,10 +99,7 @@ public class OrcMeaning {
     for (int i = 0; i < footer.getMetadataCount(); i++) add(digest, footer.getMetadata(i).toByteArray());
     add(digest, footer.hasCalendar() ? footer.getCalendar().getNumber() : -1);
     for (String zone : zones) add(digest, ((String) zone).getBytes("UTF-8"));
-    StringBuilder out = new StringBuilder();
-    byte[] hash = digest.digest();
-    for (int i = 0; i < HASH_BYTES; i++) out.append(Integer.toHexString(256 + (hash[i] & 255)).substring(1));
-    return out.toString();
+    return Footer.hex(digest);
   }
 
   private static void add(MessageDigest digest, int number) {

@@ -83,10 +83,7 @@ public class RawFooter {
       digest.update(ByteBuffer.allocate(4).putInt(body == null ? -1 : body.length).array());
       if (body != null) digest.update(body);
     }
-    StringBuilder out = new StringBuilder();
-    byte[] hash = digest.digest();
-    for (int i = 0; i < 16; i++) out.append(Integer.toHexString(256 + (hash[i] & 255)).substring(1));
-    return out.toString();
+    return Footer.hex(digest);
   }
 
   /** This footer's rows, row groups and column orders (3, 4, 7) with version, schema, key-value metadata and created_by of `source`. */

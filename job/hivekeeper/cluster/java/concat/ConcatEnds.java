@@ -20,7 +20,7 @@ public abstract class ConcatEnds {
   /** What is read of their ends is in memory together. */
   private static final int FILES_AT_ONCE = 100;
 
-  private final Configuration conf;
+  final Configuration conf;
 
   ConcatEnds(Configuration conf) {
     this.conf = conf;

@@ -31,23 +31,24 @@ class JoinedOrcFooters implements JoinedFooters {
     }
   }
 
-  private final List<OrcProto.Footer> footers = new ArrayList<OrcProto.Footer>();
+  private final List<JoinedOrcStatistics> columns = new ArrayList<JoinedOrcStatistics>();
   private final OrcProto.Metadata.Builder metadata = OrcProto.Metadata.newBuilder();
-  private OrcProto.FileTail first;
+  private OrcProto.Footer first;
+  /** Of the first file, without what is of its rows. */
+  private OrcProto.Footer like;
+  private OrcProto.PostScript postscript;
   private OrcProto.Footer.Builder footer;
   private boolean knowsStripes = true;
+  private boolean areCounted = true;
   private long length;
 
-  public void add(Object end, long start) {
+  public void add(Object end, long start) throws IOException {
     Tail tail = (Tail) end;
     OrcProto.Footer next = tail.file.getFooter();
     if (next.hasEncryption()) throw new IllegalStateException("its columns are encrypted");
-    if (first == null) {
-      first = tail.file;
-      footer = OrcLayout.footer(first).toBuilder();
-    }
-    boolean alike = OrcLayout.footer(first).equals(OrcLayout.footer(tail.file));
-    if (!alike || !OrcLayout.postscript(first).equals(OrcLayout.postscript(tail.file))) throw new IllegalStateException(UNLIKE);
+    if (first == null) begin(tail.file);
+    boolean alike = like.equals(OrcLayout.footer(tail.file)) && postscript.equals(OrcLayout.postscript(tail.file));
+    if (!alike) throw new IllegalStateException(UNLIKE);
     footer.setNumberOfRows(Math.addExact(footer.getNumberOfRows(), next.getNumberOfRows()));
     for (int i = 0; i < next.getStripesCount(); i++) {
       OrcProto.StripeInformation stripe = next.getStripes(i);
@@ -55,27 +56,27 @@ class JoinedOrcFooters implements JoinedFooters {
     }
     footer.setContentLength(Math.addExact(start, next.getContentLength()));
     length = Math.addExact(start, tail.file.getFileLength());
-    footers.add(next);
+    boolean counts = JoinedOrcStatistics.isCounted(next);
+    areCounted = areCounted && counts;
+    for (int column = 0; column < columns.size(); column++) ((JoinedOrcStatistics) columns.get(column)).add(next, column, counts);
     // Readers find those of a stripe by its number.
     knowsStripes = knowsStripes && tail.stripes.size() == next.getStripesCount();
     for (Object stripe : tail.stripes) metadata.addStripeStats((OrcProto.StripeStatistics) stripe);
   }
 
+  private void begin(OrcProto.FileTail file) throws IOException {
+    first = file.getFooter();
+    like = OrcLayout.footer(file);
+    postscript = OrcLayout.postscript(file);
+    footer = like.toBuilder();
+    boolean corrected = like.getCalendar() == OrcProto.CalendarKind.PROLEPTIC_GREGORIAN;
+    for (int column = 0; column < like.getTypesCount(); column++) {
+      columns.add(new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(like.getTypesList(), column), corrected));
+    }
+  }
+
   public byte[] over() throws IOException {
     OrcMeaning.requireFew(footer.getStripesCount(), length);
-    boolean corrected = footer.getCalendar() == OrcProto.CalendarKind.PROLEPTIC_GREGORIAN;
-    List<JoinedOrcStatistics> columns = new ArrayList<JoinedOrcStatistics>();
-    for (int column = 0; column < footer.getTypesCount(); column++) {
-      columns.add(new JoinedOrcStatistics(OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), column), corrected));
-    }
-    boolean areCounted = true;
-    for (OrcProto.Footer file : footers) {
-      boolean counts = JoinedOrcStatistics.isCounted((OrcProto.Footer) file);
-      areCounted = areCounted && counts;
-      for (int column = 0; column < columns.size(); column++) {
-        ((JoinedOrcStatistics) columns.get(column)).add((OrcProto.Footer) file, column, counts);
-      }
-    }
     for (JoinedOrcStatistics column : columns) {
       footer.addStatistics(((JoinedOrcStatistics) column).ofAll(areCounted, footer.getNumberOfRows()));
     }
@@ -83,10 +84,8 @@ class JoinedOrcFooters implements JoinedFooters {
   }
 
   public byte[] withoutRows() throws IOException {
-    OrcProto.Footer.Builder none = OrcLayout.footer(first).toBuilder().setNumberOfRows(0L).setContentLength(HEADER_BYTES);
-    for (int i = 0; i < first.getFooter().getStatisticsCount(); i++) {
-      none.addStatistics(JoinedOrcStatistics.ofNoValues(first.getFooter().getStatistics(i)));
-    }
+    OrcProto.Footer.Builder none = like.toBuilder().setNumberOfRows(0L).setContentLength(HEADER_BYTES);
+    for (int i = 0; i < first.getStatisticsCount(); i++) none.addStatistics(JoinedOrcStatistics.ofNoValues(first.getStatistics(i)));
     return end(OrcProto.Metadata.getDefaultInstance(), none.build());
   }
 
@@ -95,21 +94,21 @@ class JoinedOrcFooters implements JoinedFooters {
     writeChunks(stripes.toByteArray(), out);
     int metadataBytes = out.size();
     writeChunks(footer.toByteArray(), out);
-    OrcProto.PostScript.Builder last = OrcLayout.postscript(first).toBuilder();
-    byte[] postscript = last.setMetadataLength(metadataBytes).setFooterLength(out.size() - metadataBytes).build().toByteArray();
-    if (postscript.length > MOST_POSTSCRIPT) throw new IllegalStateException("a postscript of " + postscript.length + " bytes is too long");
-    out.write(postscript, 0, postscript.length);
-    out.write(postscript.length);
+    OrcProto.PostScript.Builder lengths = postscript.toBuilder().setMetadataLength(metadataBytes).setFooterLength(out.size() - metadataBytes);
+    byte[] last = lengths.build().toByteArray();
+    if (last.length > MOST_POSTSCRIPT) throw new IllegalStateException("a postscript of " + last.length + " bytes is too long");
+    out.write(last, 0, last.length);
+    out.write(last.length);
     return out.toByteArray();
   }
 
   /** A chunk of a compressed file may be as it is (the lowest bit of its header), and is no longer than the file's buffers. */
   private void writeChunks(byte[] content, ByteArrayOutputStream out) {
-    if (first.getPostscript().getCompression() == OrcProto.CompressionKind.NONE) {
+    if (postscript.getCompression() == OrcProto.CompressionKind.NONE) {
       out.write(content, 0, content.length);
       return;
     }
-    long buffer = first.getPostscript().getCompressionBlockSize();
+    long buffer = postscript.getCompressionBlockSize();
     if (buffer <= 0) throw new IllegalStateException("its buffers have " + buffer + " bytes");
     int most = (int) Math.min(buffer, MOST_CHUNK);
     for (int from = 0; from < content.length; from += most) {

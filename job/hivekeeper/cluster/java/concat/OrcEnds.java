@@ -15,11 +15,8 @@ import org.apache.orc.Reader;
 public class OrcEnds extends ConcatEnds {
   private static final byte[] MAGIC = {'O', 'R', 'C'};
 
-  private final Configuration conf;
-
   public OrcEnds(Configuration conf) {
     super(conf);
-    this.conf = conf;
   }
 
   byte[] magic() {
