@@ -287,9 +287,9 @@ class Form:
     columns with bloom filters. `undecodable` lists what this cluster's libraries cannot decode.
     `identity` is a hash of the bytes with which a footer says how to read its values: schema, key-value metadata and
     created_by of Parquet; types with attributes, user metadata, calendar and time zone of ORC. It is empty where files
-    are grouped by meaning instead of bytes. So is `layout`, a hash of what the end of an ORC file says of its stripes: only those of
-    files where it is equal can stand in one footer. `single`: a footer says something of its own rows that would not be true of them
-    together with those of another file, whose footer may have the same bytes.
+    are grouped by meaning instead of bytes. So is `layout`, a hash of all that the end of a file says but of its rows: only row groups or
+    stripes of files where it is equal can stand in one footer. `single`: a footer says something of its own rows that would not be true of
+    them together with those of another file, whose footer may have the same bytes.
     """
 
     schema: str

@@ -12,8 +12,10 @@ import pytest
 
 from foreign import footers, thrift
 from hivekeeper.cluster.physical_copy import CopyTask, PhysicalCopy
+from hivekeeper.cluster.rows import SparkRows
 from support import foreign_files
 from support.data_files import ask_spark, bits, listed
+from support.pandas_files import counted, said_of, write_labelled
 
 # Pages of Spark's tests are small, so that each split and each filter has pages and row groups to leave out.
 SMALL = {"parquet.page.size": "2000", "parquet.block.row.count.limit": "100"}
@@ -177,6 +179,43 @@ def test_what_cannot_stand_in_one_footer_is_refused(gateway, by_spark, change, w
     made.add(footer_of(by_spark.sources[0]), 0)
     with pytest.raises(Exception, match=why):
         made.add(changed(by_spark.sources[1], change), 10_000)
+
+
+def give_version_2(footer: thrift.Struct) -> None:
+    footer[1] = (thrift.I32, 2 if footer[1][1] == 1 else 1)
+
+
+def drop_column_orders(footer: thrift.Struct) -> None:
+    del footer[7]
+
+
+def add_field(footer: thrift.Struct) -> None:
+    footer[3000] = (thrift.BINARY, b"new")
+
+
+@pytest.mark.parametrize("change", [give_version_2, drop_column_orders, add_field])
+def test_files_that_differ_in_more_than_rows_are_known_before_they_are_copied(gateway, tmp_path, change):
+    """Their rows may become one file, but no footer can be about both as they are."""
+    for rows in (10, 20, 30):
+        pq.write_table(pa.table({"a": range(rows)}), tmp_path / f"{rows}.parquet")
+    body, footer = footers.split((tmp_path / "20.parquet").read_bytes())
+    change(footer)
+    (tmp_path / "20.parquet").write_bytes(footers.join(body, footer))
+    found = SparkRows(gateway).footers("parquet", {0: listed(tmp_path)}, by_identity=True)[0].groups
+    assert [sorted(group.rows.values()) for group in found] == [[10, 30], [20]]
+    assert found[0].form.identity == found[1].form.identity
+    assert found[0].form.layout != found[1].form.layout
+
+
+def test_files_of_pandas_with_other_numbers_of_rows_stand_in_one_footer(gateway, tmp_path):
+    for rows in (10, 99, 45):
+        write_labelled(tmp_path / "u", rows, [counted(rows)])
+    made = make(gateway, tmp_path / "u")
+    (group,) = SparkRows(gateway).footers("parquet", {0: listed(tmp_path / "u")}, by_identity=True)[0].groups
+    assert group.row_count == 154
+    (tmp_path / "rolled-back.parquet").write_bytes(made.rolled_back)
+    assert [said["index_columns"] for said in said_of(tmp_path / "rolled-back.parquet")] == [[], []]
+    assert pq.read_table(tmp_path / "rolled-back.parquet").num_rows == 154
 
 
 def test_fields_of_a_later_format_stay_and_an_ordinal_of_16_bits_ends(gateway):

@@ -30,6 +30,7 @@ from hivekeeper.model import Digest
 from hivekeeper.schemas import parse_parquet
 from support import decoder_bombs, foreign_files, hostile_files
 from support.data_files import batch_of, bits, form_of, listed
+from support.pandas_files import counted, said_of, write_labelled
 
 # A field of ColumnMetaData.
 DICTIONARY_PAGE = 11
@@ -362,31 +363,6 @@ def test_the_order_of_rows_and_required_columns_do_not_change_a_digest(copier, t
     found = copier.digest([listed(tmp_path / f"{number}") for number in range(len(same))])
     assert len({answer.digest for answer in found}) == 1
     assert found[0].identity == found[1].identity != found[2].identity
-
-
-def counted(rows: int, **changed: object) -> dict:
-    return {"kind": "range", "name": None, "start": 0, "stop": rows, "step": 1, **changed}
-
-
-def write_labelled(directory: Path, rows: int, labels: Sequence[object], schema: bool = True, creator: object = "pyarrow") -> None:
-    """A file as pandas writes it through Arrow, or without Arrow's copy of the schema through fastparquet."""
-    directory.mkdir(exist_ok=True)
-    said = json.dumps({"index_columns": labels, "columns": [{"name": "a"}], "creator": creator, "pandas_version": "2.3.3"})
-    keys, path = {"own": "x", "pandas": said}, directory / f"{rows}.parquet"
-    table = pa.table({"a": pa.array(range(rows), pa.timestamp("ns", "UTC"))})
-    pq.write_table(table.replace_schema_metadata(keys), path, store_schema=schema)
-    if not schema:
-        footers.sign(path, "fastparquet-python version 2024.11.0 (build 0)", keys)
-
-
-def said_of(path: Path) -> List[dict]:
-    """What a footer says to pandas, in each place."""
-    keys = dict(pq.read_metadata(path).metadata)
-    places = [keys]
-    if b"ARROW:schema" in keys:
-        places.append(pa.ipc.read_schema(pa.py_buffer(base64.b64decode(keys[b"ARROW:schema"]))).metadata)
-    assert all(place[b"own"] == b"x" for place in places)
-    return [json.loads(place[b"pandas"]) for place in places]
 
 
 @pytest.mark.parametrize("schema", [True, False], ids=["with-arrow-schema", "without"])

@@ -44,7 +44,7 @@ class ParquetFooters {
     }
     footer.form.putAll(meaning);
     footer.form.put("identity", identity);
-    footer.form.put("layout", "");
+    footer.form.put("layout", decoded.raw.layout());
     footer.form.put("undecodable", Undecodable.find(conf, decoded, metadata));
   }
 

@@ -6,6 +6,7 @@ import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -17,14 +18,17 @@ import java.util.Map;
  */
 public class RawFooter {
   public static final int SCHEMA = 2;
+  public static final int ROWS = 3;
+  public static final int ROW_GROUPS = 4;
   public static final int ENCRYPTION = 8;
   private static final int LAST_KNOWN = 9;
-  private static final int ROW_GROUPS = 4;
   private static final int KEY_VALUES = 5;
   private static final int[] MEANING = {SCHEMA, KEY_VALUES, 6};
   private static final int[] TYPES = {
     0, ThriftStruct.I32, ThriftStruct.LIST, ThriftStruct.I64, ThriftStruct.LIST, ThriftStruct.LIST, ThriftStruct.BINARY, ThriftStruct.LIST
   };
+
+  private static final List<byte[]> NONE = new ArrayList<byte[]>();
 
   public final ThriftStruct fields;
   private final byte[] keyValues;
@@ -45,8 +49,28 @@ public class RawFooter {
   /** This footer without its row groups. */
   public byte[] withoutRowGroups() {
     Map<Integer, byte[]> none = new HashMap<Integer, byte[]>();
-    none.put(ROW_GROUPS, ThriftStruct.listOf(new ArrayList<byte[]>()));
+    none.put(ROW_GROUPS, ThriftStruct.listOf(NONE));
     return fields.with(none);
+  }
+
+  /** This footer with other rows, and with the key-value metadata that a copy gets: a count would not be true of them. */
+  public byte[] withRows(long rows, List<byte[]> groups) {
+    Map<Integer, byte[]> changed = new HashMap<Integer, byte[]>();
+    changed.put(ROWS, ThriftStruct.number(rows));
+    changed.put(ROW_GROUPS, ThriftStruct.listOf(groups));
+    if (fields.has(KEY_VALUES)) changed.put(KEY_VALUES, keyValues);
+    return fields.with(changed);
+  }
+
+  public byte[] withoutRows() {
+    return withRows(0, NONE);
+  }
+
+  /** A hash; the same for two files if row groups of both can stand in one footer. */
+  public String layout() throws Exception {
+    MessageDigest digest = MessageDigest.getInstance("SHA-256");
+    digest.update(withoutRows());
+    return Footer.hex(digest);
   }
 
   /** Whether it labels its rows in a way that is not true of them together with those of another file. */

@@ -17,8 +17,6 @@ import java.util.Map;
  * Footers are changed as raw bytes (parquet-format, `FileMetaData`), so that what is newer than this Parquet library stays.
  */
 public class JoinedParquetFooters implements JoinedFooters {
-  private static final int ROWS = 3;
-  private static final int ROW_GROUPS = 4;
   // Of a row group.
   private static final int COLUMNS = 1;
   private static final int GROUP_OFFSET = 5;
@@ -33,35 +31,26 @@ public class JoinedParquetFooters implements JoinedFooters {
   private static final int DATA_OFFSET = 9;
   private static final int[] OTHER_OFFSETS = {10, 11, 14};
 
-  private static final List<byte[]> NONE = new ArrayList<byte[]>();
-
   private final List<byte[]> groups = new ArrayList<byte[]>();
   private RawFooter first;
   private long rows;
 
   public byte[] withoutRows() {
-    return end(withRows(first, 0, NONE));
+    return end(first.withoutRows());
   }
 
   /** `footer`: its bytes. */
   public void add(Object footer, long start) {
     RawFooter next = raw((byte[]) footer);
     if (first == null) first = next;
-    if (!Arrays.equals(withRows(first, 0, NONE), withRows(next, 0, NONE))) throw new IllegalStateException(UNLIKE);
-    rows = Math.addExact(rows, next.fields.integer(ROWS));
-    for (ThriftStruct group : ThriftStruct.list(next.fields.body(ROW_GROUPS))) groups.add(moved((ThriftStruct) group, start, groups.size()));
+    if (!Arrays.equals(first.withoutRows(), next.withoutRows())) throw new IllegalStateException(UNLIKE);
+    rows = Math.addExact(rows, next.fields.integer(RawFooter.ROWS));
+    for (ThriftStruct group : ThriftStruct.list(next.fields.body(RawFooter.ROW_GROUPS))) groups.add(moved((ThriftStruct) group, start, groups.size()));
   }
 
   /** Page indexes are left out: an offset index holds the places of pages, and is no part of the footer. */
   public byte[] over() {
-    return end(withRows(first, rows, groups));
-  }
-
-  private static byte[] withRows(RawFooter footer, long rows, List<byte[]> groups) {
-    Map<Integer, byte[]> changed = new HashMap<Integer, byte[]>();
-    changed.put(ROWS, ThriftStruct.number(rows));
-    changed.put(ROW_GROUPS, ThriftStruct.listOf(groups));
-    return footer.fields.with(changed);
+    return end(first.withRows(rows, groups));
   }
 
   private static RawFooter raw(byte[] footer) {
