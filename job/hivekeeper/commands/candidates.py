@@ -10,7 +10,7 @@ from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.config.settings import AT_ONCE, JOINED, Settings
-from hivekeeper.model import Attributes, Block, FileInfo, Ties
+from hivekeeper.model import Attributes, Block, FileInfo, Ties, UnitFooters
 from hivekeeper.names import RunId
 from hivekeeper.plan import analysis, compaction, eligibility, exchange_choice, joining, sizing
 from hivekeeper.plan.analysis import ObservedTable, UnitAnalysis
@@ -26,6 +26,10 @@ UNNAMED = exchange_choice.impossible("its files changed meanwhile, or no name fo
 
 # By unit, the names of its files that must not be joined.
 LeaveOut = Mapping[str, Container[str]]
+
+
+# The files of one unit that are to be joined.
+FileSet = Tuple[FileInfo, ...]
 
 
 def list_waiting(observed: ObservedTable, settings: Settings, leave_out: LeaveOut) -> List[UnitAnalysis]:
@@ -51,7 +55,8 @@ class Places:
 
 @dataclass
 class Reader:
-    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told.
+    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told, of units
+    that are rewritten as a whole.
 
     It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
     comes a second time.
@@ -171,30 +176,40 @@ class Reader:
     ) -> Tuple[List[Candidate], List[UnitAnalysis]]:
         """The sets of files that are joined, as candidates. Units of which none can be are judged again."""
         small = [unit if unit.joined else joining.narrow(unit, self.settings, self.leave_out.get(unit.name, ())) for unit in units]
+        guessed = {unit.name: joining.guess_bins(unit, self.settings) for unit in small}
+        read = self._read_sets([files for sets in guessed.values() for files in sets])
         refused, fit = [], []  # type: Tuple[List[Candidate], List[Candidate]]
-        for one in self._read(small, places, choices):
+        for unit in small:
+            footers = compaction.merge([read[files] for files in guessed[unit.name]])
+            one = Candidate(unit, compaction.leave_out_rowless(footers), places.attributes[unit.name], why=choices[unit.name].why)
             (fit if one.is_rowless or compaction.refuse_candidate(one, self.rewrite) is None else refused).append(one)
-        joined = self._join_candidates(fit)
+        joined = self._join_candidates(fit, read)
         done = {one.analysis.name for one in joined}
         left = [one.analysis for one in fit if one.analysis.name not in done]
         again = {unit.name: self._judge(unit, places) for unit in left}
         neither = [_of_neither(unit, again[unit.name]) for unit in left if again[unit.name].exchange is None]
         return [*joined, *refused, *neither], [self._take_whole(unit) for unit in left if again[unit.name].exchange == AT_ONCE]
 
-    def _join_candidates(self, candidates: Sequence[Candidate]) -> List[Candidate]:
-        """Sets of files that are joined, instead of the units that they are of. Notes why a unit has none."""
+    def _read_sets(self, sets: Sequence[FileSet]) -> Dict[FileSet, UnitFooters]:
+        """The footers of each set of files."""
+        return dict(self.cluster.rows.footers(self.rewrite.format, {files: files for files in sets}, by_identity=True)) if sets else {}
+
+    def _join_candidates(self, candidates: Sequence[Candidate], read: Mapping[FileSet, UnitFooters]) -> List[Candidate]:
+        """Sets of files that are joined, instead of the units that they are of. Notes why a unit has none. `read`: footers of some sets."""
         sets = [(candidate, files) for candidate in candidates for files in self._find_sets(candidate)]
         if not sets:
             return []
-        read = self.cluster.rows.footers(self.rewrite.format, {nth: files for nth, (_, files) in enumerate(sets)}, by_identity=True)
+        footers = {**read, **self._read_sets([files for _, files in sets if files not in read])}
         lives = {candidate.analysis.live: candidate.analysis for candidate, _ in sets}
         blocks = {live: self._find_blocks(unit) for live, unit in lives.items()}
         made = []
-        for nth, (candidate, files) in enumerate(sets):
+        for candidate, files in sets:
             of_live = blocks[candidate.analysis.live]
             if of_live is not None:
                 self._sets += 1
-                made.append(joining.make_candidate(candidate, files, read[nth], of_live, self.run, self._sets, self.settings.block_bytes))
+                made.append(
+                    joining.make_candidate(candidate, files, footers[files], of_live, self.run, self._sets, self.settings.block_bytes)
+                )
         joined = [one for one in made if one is not None]
         for name in {candidate.analysis.name for candidate, _ in sets} - {one.analysis.name for one in joined}:
             self._obstacles.setdefault(name, UNNAMED)

@@ -140,6 +140,15 @@ class Shared:
         return self._kept.setdefault(value, value)
 
 
+def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
+    """The footers of a unit's files that were read in parts; without the facts of columns, whose bounds are texts of unknown order."""
+    rows: Dict[Form, Dict[str, int]] = {}
+    for group in (group for part in parts for group in part.groups):
+        rows.setdefault(group.form, {}).update(group.rows)
+    groups = tuple(FooterGroup(form, of_form, {}) for form, of_form in rows.items())
+    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable))
+
+
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
     """Drop the files without rows: they may differ in form from the others, and Spark writes no file without rows."""
     groups = (replace(group, rows={path: rows for path, rows in group.rows.items() if rows}) for group in footers.groups)

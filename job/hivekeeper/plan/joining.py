@@ -45,6 +45,13 @@ def small_bytes(settings: Settings) -> int:
     return ceil(sizing.threshold_bytes(settings.block_bytes, settings.ratio_threshold))
 
 
+def guess_bins(unit: UnitAnalysis, settings: Settings) -> List[Tuple[FileInfo, ...]]:
+    """What `choose_bins` gives for a narrowed unit if all its files have rows and one form, as they mostly do: footers that are read in
+    these sets need not be read again.
+    """
+    return _fill([file for file in unit.files if file.length > 0], settings)
+
+
 def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leave_out: Container[str] = ()) -> List[Tuple[FileInfo, ...]]:
     """The small files of a unit, of one form each, in as few sets as fit into a block each. Sets of few files are left out: a reader that
     opens all files in parallel meets one that is gone the more surely, the more there are. `leave_out` is as in `narrow`.
@@ -57,8 +64,12 @@ def choose_bins(candidate: Candidate, rewrite: Rewrite, settings: Settings, leav
         form = of_path.get(file.path)
         if form is not None and not form.single and _is_small(file, settings) and file.name not in leave_out:
             alike.setdefault((form.identity, form.layout, rewrite.codec_for(form), form.blooms), []).append(file)
-    bins = [some for each in alike.values() for files in fill_blocks(each, settings.block_bytes) for some in _divide(files)]
+    bins = [some for each in alike.values() for some in _fill(each, settings)]
     return [files for files in bins if len(files) >= settings.fewest_joined]
+
+
+def _fill(files: Sequence[FileInfo], settings: Settings) -> List[Tuple[FileInfo, ...]]:
+    return [some for full in fill_blocks(files, settings.block_bytes) for some in _divide(full)]
 
 
 def _divide(files: Sequence[FileInfo]) -> List[Tuple[FileInfo, ...]]:

@@ -46,10 +46,12 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
     clock = run.cluster.clock
     for _ in range(MOST_CHECKS):
         checked = check(run, unit, incoming, recent_time)
-        if not checked.why and not manifests.can_tell(checked.seen[unit.live], checked.clock_ms, run.files.clock_grain_ms):
+        # What a join took is known by its blocks afterwards, not by the time of its directory, which the one before has just changed.
+        needs_time = unit.join is None or not _is_recent(run, checked)
+        if needs_time and not checked.why and not manifests.can_tell(checked.seen[unit.live], checked.clock_ms, run.files.clock_grain_ms):
             # It may have changed since the clock was read for another unit.
             checked = check(run, unit, incoming, read_clock)
-        if checked.why or clock.monotonic_ms() - checked.began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME:
+        if checked.why or _is_recent(run, checked):
             return checked
         for _ in range(MOST_GLANCES):
             began_ms = clock.monotonic_ms()
@@ -59,6 +61,10 @@ def check_often(run: Run, unit: PlannedUnit, incoming: str) -> Checked:
                 return checked
     what = f"it keeps changing, or the file system needs more than {MOST_MS_BETWEEN_CHECK_AND_RENAME} ms for one check"
     return replace(checked, why=Reason(Code.KEEPS_CHANGING, what))
+
+
+def _is_recent(run: Run, checked: Checked) -> bool:
+    return run.cluster.clock.monotonic_ms() - checked.began_ms <= MOST_MS_BETWEEN_CHECK_AND_RENAME
 
 
 def is_still_true(run: Run, checked: Checked) -> bool:

@@ -371,6 +371,57 @@ def test_a_file_that_still_holds_old_rows_is_not_joined_again(world):
     assert {one.analysis.name: one.unjoined and one.unjoined.code for one in candidates} == {"dt=1": None, "dt=2": Code.FEW_TO_JOIN}
 
 
+class CountingRows(FakeRows):
+    """Counts how often the footer of each file is read."""
+
+    def __init__(self, files):
+        super().__init__(files)
+        self.read = Counter()
+
+    def footers(self, format, sets, *more, **asked):
+        self.read.update(file.path for files in sets.values() for file in files)
+        return super().footers(format, sets, *more, **asked)
+
+
+@pytest.mark.parametrize(("forms", "times"), [(1, 1), (2, 2)])
+def test_footers_are_read_once_for_the_choice_of_sets_if_all_have_one_form(forms, times):
+    world = a_world({"dt=1": [12 * MIB] * 40})
+    give_forms(world, forms)
+    counting = CountingRows(world.files)
+    world.cluster = replace(world.cluster, rows=counting)
+    planned = a_desk(world, "files").compact(dry_run=True).tables[0].units
+    assert [unit.files_before for unit in planned] == [10] * 4
+    assert set(counting.read.values()) == {times}
+    assert len(counting.read) == 40
+
+
+class CountingFiles(FakeFiles):
+    """Counts how often each directory is listed; and how many are joined."""
+
+    def __init__(self, **namespace):
+        super().__init__(**namespace)
+        self.listed, self.joined = Counter(), 0
+
+    def look(self, directories, *more):
+        self.listed.update(directories)
+        return super().look(directories, *more)
+
+    def concat(self, path, sources):
+        self.joined += path.startswith(f"{live('dt=1')}/")
+        return super().concat(path, sources)
+
+
+def test_a_directory_is_listed_once_for_each_set():
+    """It may hold thousands of files, and another set was joined in it a moment ago."""
+    world = a_world({"dt=1": [12 * MIB] * 40})
+    counting = world.files = CountingFiles(namespace=world.files.namespace)
+    world.cluster = world.cluster_of(counting, world.metastore, FakeRows(counting))
+    assert outcomes(a_desk(world, "files").compact()) == {"dt=1": "swapped"}
+    assert counting.joined == 4
+    # Before and after all sets: the analysis, the rights, and the sizes for the metastore.
+    assert counting.listed[live("dt=1")] == 4 + 3
+
+
 # ---- what operators read
 
 
