@@ -148,7 +148,7 @@ def time_bare_renames(files: Any, place: str, times: int) -> List[float]:
 
 
 def compact(cluster: Any, join: bool) -> List[float]:
-    more = {"exchange": JOINED, "fewest_joined": 2} if join else {}
+    more = {"exchange": JOINED, "fewest_joined": 2, "read_by_llap": False} if join else {}
     settings = Settings(min_quiet_ms=0, backup_table=False, **more)
     (table,) = compact_swap(a_context(cluster, Selection(databases=(DATABASE,)), "20260101t020304z-0000", settings)).tables
     if table.problem:
