@@ -53,6 +53,9 @@ ALL_ROWS, ABSENT, GONE = "all rows", "absent", "file gone"
 MORE, FEWER, OTHER_ERROR = "MORE ROWS", "FEWER ROWS", "OTHER ERROR"
 # Of a unit, so that it can be joined.
 FILES_TO_JOIN = 10
+MOST_ROLLBACKS = 20
+# They write pages about each task that finds its file gone.
+TALKATIVE = ("org.apache.spark.executor.Executor", "org.apache.spark.scheduler.TaskSetManager")
 # What Spark and HDFS report for a file or directory that is gone, or a block of a file that cleanup deleted under a reader.
 IS_GONE = re.compile(r"FileNotFoundException|PATH_NOT_FOUND|does not exist|BlockMissingException|Could not obtain block")
 
@@ -248,8 +251,9 @@ def swap_at(desks: Sequence[Desk], swaps: int, until: float) -> Exchanges:
     found = Exchanges()
     while found.done < swaps and time.monotonic() < until:
         for desk in desks:
-            found.add(do(desk, desk.compact))
-            found.add(do(desk, desk.rollback))
+            compacted = do(desk, desk.compact)
+            found.add(compacted)
+            undo(desk, compacted, found)
             do(desk, desk.cleanup)
     return found
 
@@ -262,11 +266,10 @@ def join_again_and_again(desks: Sequence[Desk], readers: Sequence[Reader], kept:
         table.process.before_call = found.note
     while found.done < joins and time.monotonic() < until:
         for desk in desks:
-            found.add(do(desk, desk.compact))
+            compacted = do(desk, desk.compact)
+            found.add(compacted)
             if rounds % 4 == 3:
-                undone = do(desk, desk.rollback)
-                found.add(undone)
-                found.undone += sum(unit.outcome.exchanged for unit in undone)
+                found.undone += undo(desk, compacted, found)
             do(desk, desk.cleanup)
         with ExitStack() as quiet:
             for reader in readers:
@@ -277,6 +280,19 @@ def join_again_and_again(desks: Sequence[Desk], readers: Sequence[Reader], kept:
     for table in tables:
         table.process.before_call = lambda _name: None
     return found
+
+
+def undo(desk: Desk, compacted: Sequence[Any], found: Exchanges) -> int:
+    """Roll the newest run back until no unit is left as it made it, as that has too few files to be exchanged again. Returns how many."""
+    run, units = desk.runs[-1], {unit.name for unit in compacted if unit.outcome.exchanged}
+    waiting = set(units)
+    for _ in range(MOST_ROLLBACKS):
+        if not waiting:
+            return len(units)
+        undone = do(desk, lambda: desk.rollback(run))
+        found.add([unit for unit in undone if unit.name in waiting])
+        waiting -= {unit.name for unit in undone if unit.outcome.exchanged}
+    raise SystemExit(f"bench: {desk.table}: run {run} is not undone after {MOST_ROLLBACKS} rollbacks")
 
 
 def do(desk: Any, command: Callable[[], Any]) -> Sequence[Any]:
@@ -328,8 +344,9 @@ def main() -> int:
     asked = parser.parse_args()
     with Signals(patient=False) as signals, connect({**OPTIONS, **login_options()}, signals, "error") as cluster:
         spark = cluster.rows.inner.gateway.spark
-        # A task that finds its file gone logs pages about it.
-        spark.sparkContext.setLogLevel("OFF")
+        log4j = spark._jvm.org.apache.logging.log4j
+        for name in TALKATIVE:
+            log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
         clear(spark)
         spark.sql(f"CREATE DATABASE {DATABASE} LOCATION '/user/etl/{DATABASE}'")
         files = FILES_TO_JOIN if asked.join else 3
