@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -15,9 +15,10 @@ from faults.checks import originals, require_rows_are_somewhere, settle
 from faults.scenarios import SHAPES, Point, Scenario, changes_on_fakes, first_live
 from hivekeeper import names
 from hivekeeper.codes import Exit
+from hivekeeper.report import document
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
-from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault, spec_of
+from support.real_world import FAILED, KILLED, LOST_ANSWER, Fault, spec_of, visible_files
 from support.storage import TEST_FS
 
 pytestmark = pytest.mark.skipif(not TEST_FS, reason="local files have no blocks")
@@ -82,9 +83,11 @@ def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(mak
     desk = make_desk(shape, format)
     for scenario in (JOIN, UNDO):
         desk.world.process.changed.clear()
+        before = bytes_of(desk)
         assert scenario.run(desk).code is Exit.DONE
         assert desk.world.process.changed == changes_on_fakes(scenario, shape)
         done = desk.runs[-1]
+        assert old_bytes(desk, done) == before
         require_one_file_each(desk)
         assert set(outcomes(desk.verify(done)).values()) == {"verified"}
     assert set(outcomes(desk.rollback(done)).values()) == {"rolled-back"}
@@ -95,6 +98,24 @@ def test_the_real_ports_make_the_same_changes_in_the_same_order_as_the_fakes(mak
     require_one_file_each(desk)
     assert all(length < lengths[path] for path, length in lengths_of(desk).items())
     assert desk.log().standing == ()
+
+
+def bytes_of(desk: Desk) -> Dict[str, bytes]:
+    """Of the files of live, by unit and name."""
+    copies = {unit: desk.world.storage.copy(desk.live(unit)) for unit in desk.world.units}
+    return {f"{unit}/{file.name}": file.read_bytes() for unit, copy in copies.items() for file in visible_files(copy)}
+
+
+def old_bytes(desk: Desk, run: str) -> Dict[str, bytes]:
+    """The files that a run took, read from where `history` says that they are."""
+    found, now = {}, bytes_of(desk)
+    for change in document.build(desk.history(files_of=run))["tables"][0]["changes"]:
+        begin = change["inside"]["begin"]
+        for file in change["removed"]:
+            end = begin + file["bytes"]
+            found[f"{change['partition']}/{file['name']}"] = now[f"{change['partition']}/{change['inside']['file']}"][begin:end]
+            begin = end
+    return found
 
 
 def lengths_of(desk: Desk) -> Any:

@@ -254,6 +254,7 @@ def _change(effect: Effect) -> Json:
     return {
         "partition": effect.partition,
         "place": effect.place,
+        "inside": {"file": effect.inside.file, "begin": effect.inside.begin} if effect.inside else None,
         "removed": [{"name": file.name, "bytes": file.length} for file in effect.before],
         "added": [{"name": file.name, "bytes": file.length} for file in effect.after],
     }

@@ -136,7 +136,8 @@ def _changes(table: TableOutcome, effects: Sequence[Effect]) -> List[str]:
     run = table.log[0]
     lines = [f"{table.table}: run {run.run} ({run.operation}, {time_text(run.timestamp_ms)})"]
     for effect in effects:
-        where = f"inside {effect.inside.file}" if effect.inside else f"in {effect.place}"
+        inside = effect.inside
+        where = f"inside {inside.file}, one behind the other from byte {inside.begin} on" if inside else f"in {effect.place}"
         lines.append(f"  {effect.partition or '(whole table)'}: old files {where}")
         lines += [f"    - {file.name}  {text.bytes_text(file.length)}" for file in effect.before]
         lines += [f"    + {file.name}  {text.bytes_text(file.length)}" for file in effect.after]

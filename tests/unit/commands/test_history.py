@@ -8,7 +8,8 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import Settings
 from hivekeeper.reasons import Code
-from hivekeeper.report import screen
+from hivekeeper.report import document, screen
+from support import joined_desk
 from support.builders import a_table
 from support.desk import Desk
 from support.world import World
@@ -75,6 +76,18 @@ def test_the_files_of_one_run_are_those_it_took_and_those_it_put(desk):
     assert f"  dt=1: old files in runs/{desk.runs[0]}/retired/u00001" in shown
     assert "    - part-00000.parquet  1000 B" in shown
     assert second.partition == "dt=2"
+
+
+def test_of_joined_files_it_is_said_where_they_begin():
+    """tests/faults/test_joined.py reads them there."""
+    desk = joined_desk.a_desk()
+    desk.compact()
+    result = desk.history(files_of=desk.runs[0])
+    (change,) = (one for one in document.build(result)["tables"][0]["changes"] if one["partition"] == "dt=1")
+    file, begin = (change["inside"][key] for key in ("file", "begin"))
+    assert file == change["added"][0]["name"]
+    assert 0 < begin < begin + sum(removed["bytes"] for removed in change["removed"]) < change["added"][0]["bytes"]
+    assert f"  dt=1: old files inside {file}, one behind the other from byte {begin} on" in screen.render(result)
 
 
 def test_of_a_run_that_changed_no_file_it_is_said(desk):
