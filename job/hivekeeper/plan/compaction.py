@@ -146,7 +146,8 @@ def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
     for group in (group for part in parts for group in part.groups):
         rows.setdefault(group.form, {}).update(group.rows)
     groups = tuple(FooterGroup(form, of_form, {}) for form, of_form in rows.items())
-    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable))
+    row_groups = tuple(one for part in parts for one in part.row_groups)
+    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable), row_groups)
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
