@@ -55,7 +55,7 @@ class Places:
 
 @dataclass
 class Reader:
-    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told, but none of
+    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told, none of
     files that are joined.
 
     It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
