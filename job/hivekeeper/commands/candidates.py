@@ -55,8 +55,8 @@ class Places:
 
 @dataclass
 class Reader:
-    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told, of units
-    that are rewritten as a whole.
+    """Reads the units of one table for one run. `leave_out`: files that must not be joined. `most_row_groups`: so many are told, none of
+    files that are joined.
 
     It remembers why files cannot be joined. A unit that is to be rewritten as a whole instead needs more room, so it is given back, and
     comes a second time.
@@ -177,7 +177,8 @@ class Reader:
         """The sets of files that are joined, as candidates. Units of which none can be are judged again."""
         small = [unit if unit.joined else joining.narrow(unit, self.settings, self.leave_out.get(unit.name, ())) for unit in units]
         guessed = {unit.name: joining.guess_bins(unit, self.settings) for unit in small}
-        read = self._read_sets([files for sets in guessed.values() for files in sets])
+        read = self._read_sets([files for sets in guessed.values() for files in sets], self.most_row_groups)
+        self.most_row_groups -= sum(found.row_group_count for found in read.values())
         refused, fit = [], []  # type: Tuple[List[Candidate], List[Candidate]]
         for unit in small:
             footers = compaction.merge([read[files] for files in guessed[unit.name]])
@@ -190,9 +191,12 @@ class Reader:
         neither = [_of_neither(unit, again[unit.name]) for unit in left if again[unit.name].exchange is None]
         return [*joined, *refused, *neither], [self._take_whole(unit) for unit in left if again[unit.name].exchange == AT_ONCE]
 
-    def _read_sets(self, sets: Sequence[FileSet]) -> Dict[FileSet, UnitFooters]:
+    def _read_sets(self, sets: Sequence[FileSet], most_row_groups: int = 0) -> Dict[FileSet, UnitFooters]:
         """The footers of each set of files."""
-        return dict(self.cluster.rows.footers(self.rewrite.format, {files: files for files in sets}, by_identity=True)) if sets else {}
+        if not sets:
+            return {}
+        read = self.cluster.rows.footers
+        return dict(read(self.rewrite.format, {files: files for files in sets}, by_identity=True, most_row_groups=most_row_groups))
 
     def _join_candidates(self, candidates: Sequence[Candidate], read: Mapping[FileSet, UnitFooters]) -> List[Candidate]:
         """Sets of files that are joined, instead of the units that they are of. Notes why a unit has none. `read`: footers of some sets."""

@@ -146,7 +146,8 @@ def merge(parts: Sequence[UnitFooters]) -> UnitFooters:
     for group in (group for part in parts for group in part.groups):
         rows.setdefault(group.form, {}).update(group.rows)
     groups = tuple(FooterGroup(form, of_form, {}) for form, of_form in rows.items())
-    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable))
+    row_groups = tuple(one for part in parts for one in part.row_groups)
+    return UnitFooters(groups, tuple(one for part in parts for one in part.unreadable), row_groups)
 
 
 def leave_out_rowless(footers: UnitFooters) -> UnitFooters:
@@ -282,7 +283,7 @@ def _has_fewest(candidate: Candidate, rewrite: Rewrite) -> bool:
 
 def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, ...]:
     """The files that a unit will have: for each form as few as fit into one block each. Forms that differ only in codec become one if they
-    get the same.
+    get the same. Files that are to be joined become one.
     """
     groups = candidate.footers.groups
     kinds = [(group.form.identity, rewrite.codec_for(group.form), group.form.blooms) for group in groups]
@@ -295,7 +296,7 @@ def plan_outputs(candidate: Candidate, rewrite: Rewrite) -> Tuple[StageOutput, .
     return tuple(
         StageOutput(files, forms[kind], kind[1], rewrite.may_grow, *_least_of_blocks(candidate, files))
         for kind in dict.fromkeys(kinds)
-        for files in _divide(members[kind], forms[kind], rewrite.block_bytes)
+        for files in _divide(candidate, members[kind], forms[kind], rewrite.block_bytes)
     )
 
 
@@ -308,7 +309,10 @@ def _least_of_blocks(candidate: Candidate, files: Sequence[FileInfo]) -> Tuple[i
     return max(file.block_size for file in files), max(file.replication for file in files)
 
 
-def _divide(files: Sequence[FileInfo], form: Form, block_bytes: int) -> List[Tuple[FileInfo, ...]]:
+def _divide(candidate: Candidate, files: Sequence[FileInfo], form: Form, block_bytes: int) -> List[Tuple[FileInfo, ...]]:
+    if candidate.join is not None:
+        # They are such a part of a unit already, which may be longer than a block by half a file.
+        return [tuple(files)]
     return [(file,) for file in files] if form.single else fill_blocks(files, block_bytes)
 
 

@@ -105,4 +105,5 @@ def make_candidate(
         joined=None,
     )
     join = Join(name, names.join_tail(run, nth), tuple(blocks[ManifestFile.of(file).name] for file in chosen))
-    return replace(candidate, analysis=few, footers=footers, join=join)
+    # Sets of which the footers are read again have no row groups, so none has.
+    return replace(candidate, analysis=few, footers=replace(footers, row_groups=()), join=join)

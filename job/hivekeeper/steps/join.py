@@ -35,7 +35,10 @@ def make_joined(
     join = unit.join
     assert join is not None
     files, rows = run.files, run.cluster.rows
-    (name,) = certificate.files
+    name, *others = certificate.files
+    if others:
+        # Footers may be read again after the files were chosen.
+        raise NotJoinable("its files have several forms by now: some were replaced")
     copy = files.stat(names.join(directory, name))
     if copy is None:
         raise SourceMissing(names.join(directory, name))

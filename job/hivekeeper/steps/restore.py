@@ -88,7 +88,10 @@ def _prove(run: Run, unit: PlannedUnit, format: str, holder: FileInfo, copy: Fil
         raise NotJoinable(content.failed)
     if content.digest != unit.digest:
         raise NotJoinable("its old files do not hold the rows that the run had found in them")
-    groups = run.cluster.rows.footers(format, {unit.number: [copy]}, by_identity=True)[unit.number].groups
+    footers = run.cluster.rows.footers(format, {unit.number: [copy]}, by_identity=True)[unit.number]
+    if footers.unreadable:
+        # It is over the rows of all old files: it may take more memory than the driver has, which reads it alone.
+        raise NotJoinable(footers.unreadable[0][1])
     return Certificate(
         unit=unit.number,
         partition=unit.name,
@@ -97,6 +100,6 @@ def _prove(run: Run, unit: PlannedUnit, format: str, holder: FileInfo, copy: Fil
         digest=content.digest,
         source_files=1,
         source_bytes=holder.length,
-        forms=tuple(OutputForm(group.form.schema, group.form.codec, group.form.identity) for group in groups),
+        forms=tuple(OutputForm(group.form.schema, group.form.codec, group.form.identity) for group in footers.groups),
         file_rows={copy.name: content.digest.rows},
     )

@@ -290,6 +290,13 @@ def test_those_of_files_that_are_read_and_stay_are_described_those_of_unreadable
     assert len([row for row in shown if row[0] != "dt=2"]) == 2 * len(OF_A_COPY)
 
 
+def test_so_are_those_of_a_unit_whose_files_were_to_be_joined(world, desk):
+    world.files.put(f"{desk.live('dt=2')}/damaged.parquet", "no data file", 1000)
+    done = deepest(world, rules=replace(QUIET, exchange="files", read_by_llap=False, fewest_joined=2))
+    assert {unit.name: unit.outcome.code for unit in done.tables[0].units} == {"dt=1": "swapped", "dt=2": "refused", "dt=3": "swapped"}
+    assert row_groups_in(world, "file_name", "row_count") == [("dt=2", f"part-0000{nth}.parquet", 1) for nth in range(3)]
+
+
 def test_a_copy_that_was_not_put_in_place_is_not_described_but_what_stayed(world):
     world.rows.spoil = lambda unit, rows: ("wrong", *rows[1:]) if unit == 1 else rows
     done = deepest(world, where="dt < '3'", tables=("sales.events",))

@@ -352,6 +352,36 @@ def test_max_units_counts_units_not_their_sets_of_files():
     assert Counter(unit.name for unit in found if unit.outcome.code == "planned") == {"dt=2": 4, "dt=3": 1}
 
 
+def test_a_set_that_is_longer_than_a_block_by_half_a_file_becomes_one_file():
+    world = a_world({"dt=1": [12 * MIB] * 21})
+    before = world.rows_of("sales.events")
+    units = a_desk(world, "files").compact().tables[0].units
+    assert [(unit.outcome.code, unit.files_before, unit.files_after) for unit in units] == [("swapped", 11, 1), ("swapped", 10, 1)]
+    assert world.rows_of("sales.events") == before
+
+
+class ChangingRows(FakeRows):
+    """Somebody replaces a file of the first set by one of another form between the two times that footers are read."""
+
+    def footers(self, format, sets, *more, **asked):
+        found = super().footers(format, sets, *more, **asked)
+        path = f"{live('dt=1')}/part-00002.parquet"
+        if any(file.path == path for files in sets.values() for file in files):
+            node = self.files.namespace.find(path)
+            node.content, node.mtime_ms = replace(node.content, form=replace(FORM, identity="another")), node.mtime_ms + 1
+        return found
+
+
+def test_a_file_that_gets_another_form_while_it_is_read_costs_its_own_set_only():
+    world = a_world({"dt=1": [12 * MIB] * 40})
+    give_forms(world, 2)
+    before = world.rows_of("sales.events")
+    world.cluster = replace(world.cluster, rows=ChangingRows(world.files))
+    units = a_desk(world, "files").compact().tables[0].units
+    assert Counter(unit.outcome.code for unit in units) == {"swapped": 3, "failed": 1}
+    assert world.rows_of("sales.events") == before
+
+
 def a_reader(world, settings, observed, leave_out=None):
     table = world.table("sales.events")
     rewrite = compaction.Rewrite.of(table, settings, Engine("3.5.9", "UTC"))

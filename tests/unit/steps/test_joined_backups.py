@@ -9,13 +9,14 @@ import pytest
 
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
+from hivekeeper.model import UnitFooters
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
 from hivekeeper.report import command_text, history_text
 from hivekeeper.runlog import store
 from support.builders import a_table
 from support.desk import EVERYTHING, Desk, outcomes
 from support.fakes.files import Killed
-from support.fakes.rows import DataFile
+from support.fakes.rows import DataFile, FakeRows
 from support.joined_desk import ALL, SMALL, a_desk, at, create_again, drop_partition, files_of, joined_path, replace_one, rows
 from support.world import World
 
@@ -388,6 +389,25 @@ def test_old_files_that_hold_other_rows_are_not_rolled_back(desk):
     result = desk.rollback()
     assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
     assert "do not hold the rows" in next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.what
+    assert files_of(desk) == before
+    assert desk.run_directories() == []
+
+
+class HeavyFooter(FakeRows):
+    """The footer over all old files of dt=1 is too large for the memory of the driver."""
+
+    def footers(self, format, sets, *more, **asked):
+        found = super().footers(format, sets, *more, **asked)
+        heavy = {key for key, files in sets.items() for file in files if file.path.endswith("unit=1/restored.parquet")}
+        return {key: UnitFooters((), (("restored", "too large"),)) if key in heavy else one for key, one in found.items()}
+
+
+def test_a_copy_of_old_files_whose_footer_cannot_be_read_costs_only_its_own_unit(desk):
+    before = files_of(desk)
+    desk.world.cluster = replace(desk.world.cluster, rows=HeavyFooter(desk.world.files))
+    result = desk.rollback()
+    assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
+    assert next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.what == "too large"
     assert files_of(desk) == before
     assert desk.run_directories() == []
 
