@@ -121,6 +121,7 @@ def _core(layout: Layout) -> Dict[str, object]:
     return {
         "fs.defaultFS": layout.namenode,
         "fs.trash.interval": 60,
+        "fs.viewfs.mounttable.ours.link./user": f"{layout.namenode}/user",
         "hadoop.tmp.dir": layout.run / "tmp",
         "hadoop.security.authentication": "kerberos" if layout.secure else "simple",
         "hadoop.security.authorization": str(layout.secure).lower(),
