@@ -329,6 +329,34 @@ def test_the_rights_of_many_partitions_are_read_again_in_few_calls():
     assert asked[-3:] == [50, 50, 20]
 
 
+def test_a_closed_file_of_another_table_that_takes_a_files_place_while_that_is_copied_stays_closed():
+    """Whoever may rename it, but not read it, puts both back before the swap, so that nothing has changed there."""
+    world = World()
+    world.add_table(a_table((), name="salaries", create_time=5), {"": [1000]})
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    victim, desk, rename = Desk(world, "sales.salaries"), Desk(world), world.files.namespace.rename
+    dress(world, victim.live(), 0o755, 0o600)
+    own, closed = (next(iter(world.files.contents(place))) for place in (desk.live("dt=1"), victim.live()))
+    before, secret = world.rows_of(desk.table), world.rows_of(victim.table)
+    done = []
+
+    def exchange(step):
+        if "/stage/b00001" in step and not done:
+            rename(own, f"{own}.aside")
+            rename(closed, own)
+            done.append("there")
+        elif "put " in step and done == ["there"]:
+            rename(own, closed)
+            rename(f"{own}.aside", own)
+            done.append("and back")
+
+    world.files.before_step = exchange
+    assert outcomes(desk.compact()) == {"dt=1": "failed", "dt=2": "swapped"}
+    assert done == ["there", "and back"]
+    assert world.rows_of(desk.table) == before
+    assert world.rows_of(victim.table) == secret
+
+
 def test_files_that_somebody_closes_while_they_are_joined_stay_closed():
     desk = joined_desk.a_desk()
     files = desk.world.files.namespace.find(desk.live("dt=1")).children
