@@ -693,6 +693,7 @@ class FakeFiles:
             known,
             xattrs=() if has_more else known.xattrs,
             has_more_xattrs=has_more,
+            directory_id=node.id,
             own_storage_policy=known.storage_policy != above.storage_policy,
             own_ec_policy=known.ec_policy != above.ec_policy,
         )

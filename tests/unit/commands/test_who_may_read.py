@@ -357,6 +357,47 @@ def test_a_closed_file_of_another_table_that_takes_a_files_place_while_that_is_c
     assert world.rows_of(victim.table) == secret
 
 
+def exchanged_while(files, method, one, other):
+    """Have two files, or directories, stand at one another's places whenever this is asked of the file system."""
+    ask, rename = getattr(files, method), files.namespace.rename
+
+    def swap():
+        rename(one, f"{one}.aside")
+        rename(other, one)
+        rename(f"{one}.aside", other)
+
+    def ask_meanwhile(*arguments):
+        swap()
+        try:
+            return ask(*arguments)
+        finally:
+            swap()
+
+    setattr(files, method, ask_meanwhile)
+
+
+def test_a_closed_file_is_not_copied_with_the_rights_of_one_that_lay_there_only_while_rights_were_read():
+    """Another table's, which somebody may rename, but not read."""
+    desk = a_desk({"dt=1": (0o755, 0o644)}, 0o755)
+    node = next(iter(desk.world.files.namespace.find(desk.live("dt=1")).children.values()))
+    desk.world.files.writer.add(names.join(desk.live(), "_decoy"), DataFile(("decoy",)))
+    node.attributes = replace(node.attributes, owner="hr", group="hr", file_mode=0o600)
+    path = next(path for path, each in desk.world.files.namespace.walk(desk.live("dt=1")) if each is node)
+    exchanged_while(desk.world.files, "file_rights", path, names.join(desk.live(), "_decoy"))
+    assert outcomes(desk.compact()) == {"dt=1": "refused"}
+    assert all(node.content.rows[0] not in content.rows for _, content in readable_below(desk.world, desk.live(), "stranger"))
+
+
+def test_files_of_a_closed_directory_are_not_copied_with_the_rights_of_one_that_lay_there_only_while_rights_were_read():
+    desk = a_desk({"dt=1": (0o700, 0o644)}, 0o755)
+    node, decoy = desk.world.files.namespace.find(desk.live("dt=1")), names.join(desk.live(), "_decoy")
+    node.attributes = replace(node.attributes, owner="hr", group="hr")
+    desk.world.files.writer.make_directory(decoy)
+    exchanged_while(desk.world.files, "attributes", desk.live("dt=1"), decoy)
+    assert outcomes(desk.compact()) == {"dt=1": "refused"}
+    assert desk.world.files.namespace.find(desk.live("dt=1")) is node
+
+
 def test_files_that_somebody_closes_while_they_are_joined_stay_closed():
     desk = joined_desk.a_desk()
     files = desk.world.files.namespace.find(desk.live("dt=1")).children
