@@ -221,6 +221,28 @@ def test_old_files_of_a_partition_below_a_closed_directory_stay_closed(backup_ta
         assert watched.act(command).code is Exit.DONE
 
 
+@pytest.mark.parametrize("word", ["put ", "/ready/u00001 "], ids=["while they are copied", "while others are swapped"])
+def test_old_files_of_a_partition_below_a_directory_that_is_closed_during_the_run_stay_there(word):
+    """In the backup they would be below one that everybody may pass."""
+    desk = a_desk_with_a_closed_directory()
+    region = desk.world.files.namespace.find(desk.live("region=us"))
+
+    def close(step):
+        if word in step:
+            desk.world.files.before_step = None
+            region.attributes = replace(region.attributes, mode=0o700)
+
+    dress(desk.world, desk.live("region=eu"), 0o755, 0o644)
+    desk.world.files.before_step = close
+    (table,) = desk.compact().tables
+    assert {unit.name: unit.outcome.code for unit in table.units} == {"region=eu/dt=1": "swapped", "region=us/dt=1": "given-up"}
+    assert table.units[1].why.code is Code.CHANGED_MEANWHILE
+    assert not any("region=us" in row for _, content in readable_below(desk.world, desk.live(), "stranger") for row in content.rows)
+    assert desk.compact().code is Exit.DONE
+    found = [row for _, content in readable_below(desk.world, desk.control.top, "stranger") for row in getattr(content, "rows", ())]
+    assert found and not any("region=us" in row for row in found)
+
+
 def test_old_files_of_partitions_beside_a_closed_directory_stay_open():
     desk = a_desk_with_a_closed_directory()
     assert desk.compact(where="region = 'us'").code is Exit.DONE
