@@ -102,8 +102,13 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
 
 def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:
     """Why the old files must not leave: a directory above lets fewer users through than when it was compared with the way to a backup."""
-    closed = [place for place, seen in above.items() if run.modes_above.get(place, 0) & ~seen.mode & 0o055]
-    return Reason(Code.CHANGED_MEANWHILE, f"{closed[0]} lets fewer users through than before") if closed else None
+    for place, seen in above.items():
+        before = run.above.get(place)
+        if before is not None and before.directory_id not in (0, seen.file_id):
+            return Reason(Code.CHANGED_MEANWHILE, f"{place} is another directory than before")
+        if before is not None and before.mode & ~seen.mode & 0o055:
+            return Reason(Code.CHANGED_MEANWHILE, f"{place} lets fewer users through than before")
+    return None
 
 
 def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import OWNER_ONLY, Guard, Table
+from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan import ownership
 from hivekeeper.ports import Cluster, Files, NoPermission
@@ -56,8 +56,8 @@ def _judge(cluster: Cluster, table: Table, control: ControlPaths, trusted: Colle
 
 def find_rights(
     files: Files, table: Table, above: Sequence[str], group_reads: bool, trusted: Collection[str]
-) -> Tuple[Guard, Optional[Mapping[str, int]]]:
-    """The rights of the directories that lead to backups, none while the table's directory is missing; and the modes of those `above` the
+) -> Tuple[Guard, Optional[Mapping[str, Attributes]]]:
+    """The rights of the directories that lead to backups, none while the table's directory is missing; and those of the ones `above` the
     units, None if one of them is closed to somebody whom the table's root lets through. Then these rights show too much of such a unit.
     """
     try:
@@ -70,7 +70,7 @@ def find_rights(
         return CLOSED, None
     is_closed = any(ownership.is_narrower(one, root) for one in found.values())
     guard = ownership.share(root, group_reads and not is_closed, trusted)
-    return guard, None if is_closed else {place: one.mode for place, one in found.items()}
+    return guard, None if is_closed else found
 
 
 def is_log_closed(files: Files, control: ControlPaths) -> bool:

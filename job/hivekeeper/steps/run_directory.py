@@ -12,7 +12,7 @@ from typing import Container, Iterable, Iterator, List, Mapping, Optional, Seque
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
-from hivekeeper.model import OWNER_ONLY, Guard, Table, Unit
+from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, SourceMissing
@@ -56,7 +56,7 @@ class Run:
     # The rights of directories on the path to a backup, and of records.
     rights: Guard = ownership.CLOSED
     # Of the directories above the units when they were compared with those on that path; none if these are for the run's user alone.
-    modes_above: Mapping[str, int] = field(default_factory=dict)
+    above: Mapping[str, Attributes] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
@@ -153,11 +153,11 @@ def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads:
     is not on the way any more, and the run's own stays closed in its place.
     """
     files, control = run.files, run.control
-    rights, modes = ownership.find_rights(files, run.table, above, group_reads, settings.trusted_owners)
+    rights, passed = ownership.find_rights(files, run.table, above, group_reads, settings.trusted_owners)
     shown = [run.paths.state(state) for state in states if state in recover.SHOWN_STATES]
-    own = [] if modes is None else [run.paths.top, *shown]
+    own = [] if passed is None else [run.paths.top, *shown]
     given = ownership.open_up(files, rights, control, [control.top, control.runs, *own])
-    return run if modes is None else replace(run, rights=given, modes_above=modes)
+    return run if passed is None else replace(run, rights=given, above=passed)
 
 
 def require_lock(run: Run) -> None:

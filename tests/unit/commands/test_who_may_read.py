@@ -243,6 +243,42 @@ def test_old_files_of_a_partition_below_a_directory_that_is_closed_during_the_ru
     assert found and not any("region=us" in row for row in found)
 
 
+def exchanged_while(files, method, one, other, asked=""):
+    """Have two files, or directories, stand at one another's places whenever this is asked of the file system; if given, of `asked`."""
+    ask, rename = getattr(files, method), files.namespace.rename
+
+    def swap():
+        rename(one, f"{one}.aside")
+        rename(other, one)
+        rename(f"{one}.aside", other)
+
+    def ask_meanwhile(places, *more):
+        if asked and asked not in places:
+            return ask(places, *more)
+        swap()
+        try:
+            return ask(places, *more)
+        finally:
+            swap()
+
+    setattr(files, method, ask_meanwhile)
+
+
+def test_old_files_stay_below_a_closed_directory_that_another_one_stood_in_for_when_the_run_began():
+    """One of the same mode, but of a group that more users are in."""
+    desk = a_desk_with_a_closed_directory()
+    for name, group in (("region=eu", "hr"), ("_decoy", "data"), ("", "data")):
+        place = names.join(desk.live(), name) if name else desk.live()
+        if name == "_decoy":
+            desk.world.files.writer.make_directory(place)
+        node = desk.world.files.namespace.find(place)
+        node.attributes = replace(node.attributes, group=group, mode=0o750)
+    before = desk.world.rows_of(desk.table)
+    exchanged_while(desk.world.files, "attributes", desk.live("region=eu"), names.join(desk.live(), "_decoy"), asked=desk.live("region=eu"))
+    assert outcomes(desk.compact(where="region = 'eu'")) == {"region=eu/dt=1": "given-up"}
+    assert desk.world.rows_of(desk.table) == before
+
+
 def test_old_files_of_partitions_beside_a_closed_directory_stay_open():
     desk = a_desk_with_a_closed_directory()
     assert desk.compact(where="region = 'us'").code is Exit.DONE
@@ -377,25 +413,6 @@ def test_a_closed_file_of_another_table_that_takes_a_files_place_while_that_is_c
     assert done == ["there", "and back"]
     assert world.rows_of(desk.table) == before
     assert world.rows_of(victim.table) == secret
-
-
-def exchanged_while(files, method, one, other):
-    """Have two files, or directories, stand at one another's places whenever this is asked of the file system."""
-    ask, rename = getattr(files, method), files.namespace.rename
-
-    def swap():
-        rename(one, f"{one}.aside")
-        rename(other, one)
-        rename(f"{one}.aside", other)
-
-    def ask_meanwhile(*arguments):
-        swap()
-        try:
-            return ask(*arguments)
-        finally:
-            swap()
-
-    setattr(files, method, ask_meanwhile)
 
 
 def test_a_closed_file_is_not_copied_with_the_rights_of_one_that_lay_there_only_while_rights_were_read():
