@@ -55,7 +55,7 @@ MUTATIONS = {
     ),
     "lifting a nested directory": Mutation(
         DIRECTORIES,
-        "    return {place: seen[place].entries for place in places if eligibility.holds_only_data(seen[place])}\n",
+        "    return {place: seen[place].entries for place in same if eligibility.holds_only_data(seen[place])}\n",
         "    return {}\n",
         "committer beside",
     ),

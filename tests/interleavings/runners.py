@@ -129,7 +129,7 @@ class SteppedFiles:
         if own is None or not own.is_dir:
             return Snapshot(exists=False)
         listed: Optional[Tuple[FileInfo, ...]] = _ask("files", "list", directory)
-        return Snapshot(exists=False) if listed is None else Snapshot(True, own.file_id, own.mtime_ms, listed)
+        return Snapshot(exists=False) if listed is None else Snapshot(True, own.file_id, own.mtime_ms, listed, own.mode)
 
     def exposed(self, top: str, levels: int) -> Tuple[Exposed, ...]:  # noqa: ARG002
         """There is only one user here, so rights are neither checked nor set (see tests/unit/commands/test_whose_records.py)."""
