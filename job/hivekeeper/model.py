@@ -60,7 +60,7 @@ class Attributes:
     prints them (`user::rwx`, `default:group:etl:r-x`), base entries included, empty if there is no extended ACL. Policies are those in
     effect, including inherited ones; `own_storage_policy` and `own_ec_policy` mean that the directory's parent has another one, so that
     it must be set on the directory itself.
-    `has_more_xattrs`: those of the user namespace have more than 4 KiB, and are left out.
+    `has_more_xattrs`: those of the user namespace have more than 4 KiB, and are left out. `directory_id`: of the directory that was read.
     """
 
     owner: str
@@ -77,6 +77,7 @@ class Attributes:
     file_owner: Optional[str] = None
     file_group: Optional[str] = None
     has_more_xattrs: bool = False
+    directory_id: int = field(default=0, compare=False)
 
 
 class FileRights(NamedTuple):

@@ -859,7 +859,9 @@ def test_attributes_can_be_read_and_given_to_another_directory_and_its_files(fil
     old, new = files_world.path("old"), files_world.path("new")
     wanted = dataclasses.replace(files_world.files.attributes([old])[old], mode=0o1770, file_mode=0o640)
     files_world.files.dress({old: wanted, new: wanted})
-    assert files_world.files.attributes([old, new]) == {old: wanted, new: wanted}
+    found = files_world.files.attributes([old, new])
+    assert found == {old: wanted, new: wanted}
+    assert [found[place].directory_id for place in (old, new)] == [files_world.files.stat(place).file_id for place in (old, new)]
     assert files_world.files.stat(files_world.path("new")).mode == 0o1770
     assert files_world.files.stat(files_world.path("new", "g")).mode == 0o640
     assert files_world.files.stat(files_world.path("new", "sub")).mode == sub_before

@@ -191,6 +191,19 @@ def test_files_whose_footers_together_would_not_be_read_are_not_joined(rows, for
         rows.require_alike(format, files)
 
 
+def test_ends_that_are_too_long_together_are_not_held_in_memory_all_the_same(rows, format, tmp_path):
+    """What is known by then is enough: no further file is read. Compressed, an end of ORC takes a thousandth."""
+    directory = tmp_path / "d"
+    directory.mkdir()
+    if format == "parquet":
+        (directory / "a").write_bytes(hostile_files.has_long_bounds(3 << 20))
+    else:
+        po.write_table(pa.table({"text": ["a" * (3 << 20)]}), directory / "a", compression="zlib")
+    (file,) = listed(directory)
+    with pytest.raises(RowsError, match="more than 67108864 are not read"):
+        rows.require_alike(format, [*[file] * 16, file._replace(path=f"file:{directory}/b")])
+
+
 def test_files_of_more_stripes_than_are_read_of_one_are_not_joined(rows, tmp_path):
     directory = tmp_path / "d"
     directory.mkdir()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Callable, List, Sequence
 
 import pyarrow as pa
+import pyarrow.orc as po
 import pyarrow.parquet as pq
 import pyspark
 import pytest
@@ -23,6 +24,7 @@ from pyarrow import dataset
 
 from foreign import footers, thrift
 from hivekeeper.cluster import physical_copy
+from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.java_errors import CALL_ERRORS
 from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
 from hivekeeper.cluster.rows import SparkRows
@@ -131,6 +133,27 @@ def test_long_files_are_streamed(copier, tmp_path):
     assert copier.digest([listed(source) for source in sources]) == whole
     assert copy_all(copier, sources) == whole
     assert_copied(tmp_path / "u")
+
+
+@pytest.mark.parametrize("window", [64 << 20, 10], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_file_that_was_put_in_the_place_of_the_listed_one_is_not_read(copier, tmp_path, format, window):
+    """Whoever may rename a closed file into a partition of theirs could have it copied, and put the listed one back before the swap."""
+    copier._jobs.setWindow(window)
+    for name, first in (("u", 100), ("closed", 200)):
+        (tmp_path / name).mkdir()
+        values = pa.table({"a": pa.array(range(first, first + 20))})
+        path = tmp_path / name / "0"
+        pq.write_table(values, path, compression="none") if format == "parquet" else po.write_table(values, path)
+    before = HadoopFiles(copier.gateway).look([f"file:{tmp_path}/u"])[f"file:{tmp_path}/u"].entries
+    assert (tmp_path / "closed" / "0").stat().st_size == before[0].length
+    tasks = [CopyTask(f"file:{tmp_path}/out/{number}", before, "none", format=format) for number in (1, 2)]
+    assert copier.copy(f"file:{tmp_path}/attempts", tasks[:1]) == copier.digest([before], format=format)
+    (tmp_path / "u" / "0").rename(tmp_path / "u" / "aside")
+    (tmp_path / "closed" / "0").rename(tmp_path / "u" / "0")
+    answers = [*copier.copy(f"file:{tmp_path}/attempts", tasks[1:]), *copier.digest([before], format=format)]
+    assert all("another file is there" in answer.failed for answer in answers)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["1"]
 
 
 def test_annotations_and_orders_of_a_later_format_are_copied_as_they_are(gateway, copier, tmp_path):

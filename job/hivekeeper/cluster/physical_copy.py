@@ -128,7 +128,12 @@ def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.Temporar
 
 
 def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**more, "files": [as_asked(file) for file in files]}
+    return {**more, "files": [[file.path, file.length, file.begin, _id_at_path(file)] for file in files]}
+
+
+def _id_at_path(file: FileInfo) -> int:
+    """0 if it is not known: of a file that lies in another one, the id is the one that it had by itself."""
+    return 0 if file.begin else file.file_id
 
 
 def as_asked(file: FileInfo) -> List[object]:

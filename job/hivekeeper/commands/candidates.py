@@ -102,7 +102,7 @@ class Reader:
         ties, zone = find_ties(self.cluster, self.observed.control, [unit.unit for unit in units])
         seen = Places(ties, zone)
         wanted = [unit for unit in units if self.is_open or seen.tie(unit.name) is None]
-        found, refused = read_attributes(self.cluster.files, [unit.live for unit in wanted])
+        found, refused = read_attributes(self.cluster.files, {unit.live: unit.snapshot for unit in wanted})
         return replace(
             seen,
             attributes={unit.name: found[unit.live] for unit in wanted if unit.live in found},

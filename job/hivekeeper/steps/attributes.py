@@ -11,7 +11,7 @@ from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, StageUnit
+from hivekeeper.model import OWNER_ONLY, Attributes, FileInfo, Snapshot, StageUnit
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import file_rights
 from hivekeeper.ports import Clock, Files, NoPermission, SourceMissing
@@ -62,15 +62,19 @@ def keep_neither(wanted: Attributes) -> Attributes:
     return replace(wanted, owner="", group="", file_owner="", file_group="")
 
 
-def read_attributes(files: Files, places: Sequence[str]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:
-    """The attributes of directories with those that copies of their files get, and why other directories have none."""
-    known = files.attributes(places)
+def read_attributes(files: Files, seen: Mapping[str, Snapshot]) -> Tuple[Dict[str, Attributes], Dict[str, Reason]]:
+    """The attributes of directories, as they were seen before, with those that copies of their files get, and why other directories have
+    none.
+    """
+    known = files.attributes(list(seen))
     found: Dict[str, Attributes] = {}
     refused: Dict[str, Reason] = {}
     for start in range(0, len(known), RIGHTS_AT_ONCE):
         some = list(known)[start : start + RIGHTS_AT_ONCE]
         for place, rights in files.file_rights(some, file_rights.MOST_DIFFERENT).items():
             shared = MORE_XATTRS if known[place].has_more_xattrs else file_rights.share_rights(known[place], rights)
+            if not file_rights.are_of(known[place], rights, seen[place]):
+                shared = RIGHTS_CHANGED.advising("run again")
             if isinstance(shared, Reason):
                 refused[place] = shared
             else:

@@ -97,7 +97,13 @@ def check(run: Run, unit: PlannedUnit, incoming: str, ask_time: Callable[[Run], 
     why = moved or gone or manifests.judge(unit.manifest, entries).why
     crowded = eligibility.too_many_hidden(eligibility.MOST_HIDDEN) if len(entries_above) > eligibility.MOST_HIDDEN else None
     busy = Reason(Code.WRITER_AT_WORK, f"a writer is at work in the table ({writer})") if writer else None
-    return replace(checked, why=why or crowded or busy)
+    return replace(checked, why=why or _find_closed(run, seen_above) or crowded or busy)
+
+
+def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:
+    """Why the old files must not leave: a directory above lets fewer users through than when it was compared with the way to a backup."""
+    closed = [place for place, seen in above.items() if run.modes_above.get(place, 0) & ~seen.mode & 0o055]
+    return Reason(Code.CHANGED_MEANWHILE, f"{closed[0]} lets fewer users through than before") if closed else None
 
 
 def find_change_in_metastore(run: Run, unit: PlannedUnit) -> Optional[Reason]:

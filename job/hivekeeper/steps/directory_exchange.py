@@ -229,7 +229,11 @@ def _merge(run: Run, top: FileInfo, target: str) -> str:
     while waiting:
         source, target = waiting.pop()
         merged.append(source.path)
-        entries = run.files.look([source.path], MOST_LIFTED + 1)[source.path].entries
+        seen = run.files.look([source.path], MOST_LIFTED + 1)[source.path]
+        if seen.file_id != source.file_id:
+            # Its rights are not those that are compared.
+            return f"another directory came to {source.path}"
+        entries = seen.entries
         moves += len(entries)
         if moves > MOST_LIFTED or len(merged) > MOST_LIFTED_DIRECTORIES:
             return "there are too many files"
@@ -285,10 +289,13 @@ def lift_nested(files: Files, live: str) -> Tuple[FileInfo, ...]:
 
 
 def _find_liftable(files: Files, live: str, committed: Sequence[FileInfo]) -> Mapping[str, Tuple[FileInfo, ...]]:
-    """The files in those directories that a committer may have left, by directory."""
+    """The files in those directories that a committer may have left, by directory. None of another one, of which the rights were not
+    looked at, that somebody has put in its place since.
+    """
     own = files.stat(live) if committed else None
-    places = [entry.path for entry in committed if own is not None and eligibility.is_as_open(entry, own)]
-    seen = look_inside(files, places, MOST_LIFTED_DIRECTORIES, MOST_LIFTED)
-    if not seen.keys() >= set(places):
+    known = {entry.path: entry.file_id for entry in committed if own is not None and eligibility.is_as_open(entry, own)}
+    seen = look_inside(files, list(known), MOST_LIFTED_DIRECTORIES, MOST_LIFTED)
+    if not seen.keys() >= known.keys():
         return {}
-    return {place: seen[place].entries for place in places if eligibility.holds_only_data(seen[place])}
+    same = [place for place, file_id in known.items() if seen[place].file_id == file_id]
+    return {place: seen[place].entries for place in same if eligibility.holds_only_data(seen[place])}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Collection, Dict, Iterable, Mapping, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import OWNER_ONLY, Guard, Table
@@ -54,20 +54,23 @@ def _judge(cluster: Cluster, table: Table, control: ControlPaths, trusted: Colle
     return found.tighten
 
 
-def find_rights(files: Files, table: Table, above: Sequence[str], group_reads: bool, trusted: Collection[str]) -> Tuple[Guard, bool]:
-    """The rights of the directories that lead to backups, none while the table's directory is missing; and whether one of those `above` the
-    units is closed to somebody whom the table's root lets through. Then these rights show too much of such a unit.
+def find_rights(
+    files: Files, table: Table, above: Sequence[str], group_reads: bool, trusted: Collection[str]
+) -> Tuple[Guard, Optional[Mapping[str, int]]]:
+    """The rights of the directories that lead to backups, none while the table's directory is missing; and the modes of those `above` the
+    units, None if one of them is closed to somebody whom the table's root lets through. Then these rights show too much of such a unit.
     """
     try:
         found = files.attributes(list(dict.fromkeys([table.location, *above])))
     except NoPermission as error:
         log.warning("step=open-control-directory reason=%r", f"backups and records are for this user alone: {error}")
-        return CLOSED, True
+        return CLOSED, None
     root = found.get(table.location)
     if root is None:
-        return CLOSED, True
+        return CLOSED, None
     is_closed = any(ownership.is_narrower(one, root) for one in found.values())
-    return ownership.share(root, group_reads and not is_closed, trusted), is_closed
+    guard = ownership.share(root, group_reads and not is_closed, trusted)
+    return guard, None if is_closed else {place: one.mode for place, one in found.items()}
 
 
 def is_log_closed(files: Files, control: ControlPaths) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Container, Iterable, Iterator, List, Optional, Sequence
+from typing import Container, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -55,6 +55,8 @@ class Run:
     leftover_ms: Optional[int] = None
     # The rights of directories on the path to a backup, and of records.
     rights: Guard = ownership.CLOSED
+    # Of the directories above the units when they were compared with those on that path; none if these are for the run's user alone.
+    modes_above: Mapping[str, int] = field(default_factory=dict)
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
@@ -151,11 +153,11 @@ def _open_up(run: Run, states: Iterable[str], above: Sequence[str], group_reads:
     is not on the way any more, and the run's own stays closed in its place.
     """
     files, control = run.files, run.control
-    rights, is_closed = ownership.find_rights(files, run.table, above, group_reads, settings.trusted_owners)
+    rights, modes = ownership.find_rights(files, run.table, above, group_reads, settings.trusted_owners)
     shown = [run.paths.state(state) for state in states if state in recover.SHOWN_STATES]
-    own = [] if is_closed else [run.paths.top, *shown]
+    own = [] if modes is None else [run.paths.top, *shown]
     given = ownership.open_up(files, rights, control, [control.top, control.runs, *own])
-    return replace(run, rights=ownership.CLOSED if is_closed else given)
+    return run if modes is None else replace(run, rights=given, modes_above=modes)
 
 
 def require_lock(run: Run) -> None:

@@ -339,6 +339,10 @@ class FakeFiles:
         self._require_alive()
         return part_of(self.namespace.file(self.qualify(path)), begin, length)
 
+    def is_at_path(self, file: FileInfo) -> bool:
+        """Whether the file that was listed is still at its path; for the rows fake."""
+        return self.namespace.file(self.qualify(file.path)).id == file.file_id
+
     def contents(self, top: str = ROOT) -> Dict[str, Any]:
         """Path → content of every file below `top`, for a test's assertion."""
         return {path: node.content for path, node in self.namespace.walk(self.qualify(top)) if not node.is_dir}
@@ -689,6 +693,7 @@ class FakeFiles:
             known,
             xattrs=() if has_more else known.xattrs,
             has_more_xattrs=has_more,
+            directory_id=node.id,
             own_storage_policy=known.storage_policy != above.storage_policy,
             own_ec_policy=known.ec_policy != above.ec_policy,
         )

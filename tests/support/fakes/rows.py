@@ -229,6 +229,8 @@ class FakeRows:
         content = self._content(file)
         if content is None:
             raise RowsError(f"a file is gone: {file.path}")
+        if file.file_id and not file.begin and not self.files.is_at_path(file):
+            raise RowsError(f"{file.path}: another file is there")
         if not isinstance(content, DataFile) or (form is not None and content.form.schema != form.schema):
             raise RowsError(f"{file.path} cannot be read")
         return content

@@ -455,6 +455,31 @@ def test_a_directory_with_other_rights_than_the_units_is_not_opened_by_moving_it
     assert desk.world.files.contents(desk.live("dt=1")).keys() == before
 
 
+def exchanged_before_a_look(desk, tail, other):
+    """Another directory stands at the path that ends so from the moment on at which the one there is listed by itself."""
+    look, rename = desk.world.files.look, desk.world.files.namespace.rename
+
+    def look_later(places, *most):
+        if len(places) == 1 and places[0].endswith(tail) and desk.world.files.namespace.find(other):
+            rename(places[0], f"{other}.former")
+            rename(other, places[0])
+        return look(places, *most)
+
+    desk.world.files.look = look_later
+
+
+def test_files_of_a_closed_directory_that_comes_to_the_place_of_one_that_is_lifted_are_not_moved_up():
+    desk = a_desk("dt=1")
+    desk.compact()
+    desk.append("dt=1/job", "late")
+    closed = f"{desk.live()}/.closed"
+    desk.world.add_file(f"{closed}/secret.parquet", ["secret"])
+    desk.world.files.namespace.find(closed).attributes = replace(desk.world.files.namespace.find(closed).attributes, mode=0o700)
+    exchanged_before_a_look(desk, "/dt=1/job", closed)
+    assert desk.recover().code is Exit.DONE
+    assert f"{desk.live('dt=1')}/job/secret.parquet" in desk.world.files.contents(desk.live("dt=1"))
+
+
 @pytest.mark.parametrize("kind", ["files", "directories"])
 @pytest.mark.parametrize("number", [10, 11], ids=["as many", "too many"])
 def test_what_somebody_puts_at_a_units_place_in_the_gap_is_merged_only_as_long_as_it_is_little(monkeypatch, caplog, kind, number):
@@ -501,6 +526,23 @@ def test_a_closed_directory_that_comes_in_the_gap_is_not_opened_by_merging_it(ca
     aside = desk.control.run(desk.runs[0]).recreated(1, 0)
     assert f"{aside}/late.parquet" in desk.world.picture()
     assert not inner or f"{aside}/{inner}/secret.parquet" in desk.world.picture()
+    assert f"step=merge-recreated left path='{aside}'" in caplog.text
+
+
+def test_a_closed_directory_that_comes_to_the_place_of_one_that_is_merged_is_not_opened(caplog):
+    """By an exchanged control directory: what it holds is not what was looked at."""
+    desk = a_desk("dt=1")
+    before = desk.world.rows_of(desk.table)
+    come_in_the_gap(desk, {"mode": 0o755}, {"file_mode": 0o644})
+    closed = f"{desk.live()}/.closed"
+    desk.world.add_file(f"{closed}/secret.parquet", ["secret"])
+    desk.world.files.namespace.find(closed).attributes = replace(desk.world.files.namespace.find(closed).attributes, mode=0o700)
+    age(desk)
+    exchanged_before_a_look(desk, "/recreated/u00001.0", closed)
+    assert desk.compact().code is Exit.DONE
+    assert desk.world.rows_of(desk.table) == before
+    aside = desk.control.run(desk.runs[0]).recreated(1, 0)
+    assert f"{aside}/secret.parquet" in desk.world.picture()
     assert f"step=merge-recreated left path='{aside}'" in caplog.text
 
 

@@ -221,6 +221,28 @@ def test_old_files_of_a_partition_below_a_closed_directory_stay_closed(backup_ta
         assert watched.act(command).code is Exit.DONE
 
 
+@pytest.mark.parametrize("word", ["put ", "/ready/u00001 "], ids=["while they are copied", "while others are swapped"])
+def test_old_files_of_a_partition_below_a_directory_that_is_closed_during_the_run_stay_there(word):
+    """In the backup they would be below one that everybody may pass."""
+    desk = a_desk_with_a_closed_directory()
+    region = desk.world.files.namespace.find(desk.live("region=us"))
+
+    def close(step):
+        if word in step:
+            desk.world.files.before_step = None
+            region.attributes = replace(region.attributes, mode=0o700)
+
+    dress(desk.world, desk.live("region=eu"), 0o755, 0o644)
+    desk.world.files.before_step = close
+    (table,) = desk.compact().tables
+    assert {unit.name: unit.outcome.code for unit in table.units} == {"region=eu/dt=1": "swapped", "region=us/dt=1": "given-up"}
+    assert table.units[1].why.code is Code.CHANGED_MEANWHILE
+    assert not any("region=us" in row for _, content in readable_below(desk.world, desk.live(), "stranger") for row in content.rows)
+    assert desk.compact().code is Exit.DONE
+    found = [row for _, content in readable_below(desk.world, desk.control.top, "stranger") for row in getattr(content, "rows", ())]
+    assert found and not any("region=us" in row for row in found)
+
+
 def test_old_files_of_partitions_beside_a_closed_directory_stay_open():
     desk = a_desk_with_a_closed_directory()
     assert desk.compact(where="region = 'us'").code is Exit.DONE
@@ -327,6 +349,75 @@ def test_the_rights_of_many_partitions_are_read_again_in_few_calls():
     desk.world.files.attributes = count
     assert desk.compact().code is Exit.DONE
     assert asked[-3:] == [50, 50, 20]
+
+
+def test_a_closed_file_of_another_table_that_takes_a_files_place_while_that_is_copied_stays_closed():
+    """Whoever may rename it, but not read it, puts both back before the swap, so that nothing has changed there."""
+    world = World()
+    world.add_table(a_table((), name="salaries", create_time=5), {"": [1000]})
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3, "dt=2": [1000] * 3})
+    victim, desk, rename = Desk(world, "sales.salaries"), Desk(world), world.files.namespace.rename
+    dress(world, victim.live(), 0o755, 0o600)
+    own, closed = (next(iter(world.files.contents(place))) for place in (desk.live("dt=1"), victim.live()))
+    before, secret = world.rows_of(desk.table), world.rows_of(victim.table)
+    done = []
+
+    def exchange(step):
+        if "/stage/b00001" in step and not done:
+            rename(own, f"{own}.aside")
+            rename(closed, own)
+            done.append("there")
+        elif "put " in step and done == ["there"]:
+            rename(own, closed)
+            rename(f"{own}.aside", own)
+            done.append("and back")
+
+    world.files.before_step = exchange
+    assert outcomes(desk.compact()) == {"dt=1": "failed", "dt=2": "swapped"}
+    assert done == ["there", "and back"]
+    assert world.rows_of(desk.table) == before
+    assert world.rows_of(victim.table) == secret
+
+
+def exchanged_while(files, method, one, other):
+    """Have two files, or directories, stand at one another's places whenever this is asked of the file system."""
+    ask, rename = getattr(files, method), files.namespace.rename
+
+    def swap():
+        rename(one, f"{one}.aside")
+        rename(other, one)
+        rename(f"{one}.aside", other)
+
+    def ask_meanwhile(*arguments):
+        swap()
+        try:
+            return ask(*arguments)
+        finally:
+            swap()
+
+    setattr(files, method, ask_meanwhile)
+
+
+def test_a_closed_file_is_not_copied_with_the_rights_of_one_that_lay_there_only_while_rights_were_read():
+    """Another table's, which somebody may rename, but not read."""
+    desk = a_desk({"dt=1": (0o755, 0o644)}, 0o755)
+    node = next(iter(desk.world.files.namespace.find(desk.live("dt=1")).children.values()))
+    desk.world.files.writer.add(names.join(desk.live(), "_decoy"), DataFile(("decoy",)))
+    node.attributes = replace(node.attributes, owner="hr", group="hr", file_mode=0o600)
+    path = next(path for path, each in desk.world.files.namespace.walk(desk.live("dt=1")) if each is node)
+    exchanged_while(desk.world.files, "file_rights", path, names.join(desk.live(), "_decoy"))
+    assert outcomes(desk.compact()) == {"dt=1": "refused"}
+    assert all(node.content.rows[0] not in content.rows for _, content in readable_below(desk.world, desk.live(), "stranger"))
+
+
+def test_files_of_a_closed_directory_are_not_copied_with_the_rights_of_one_that_lay_there_only_while_rights_were_read():
+    desk = a_desk({"dt=1": (0o700, 0o644)}, 0o755)
+    node, decoy = desk.world.files.namespace.find(desk.live("dt=1")), names.join(desk.live(), "_decoy")
+    node.attributes = replace(node.attributes, owner="hr", group="hr")
+    desk.world.files.writer.make_directory(decoy)
+    exchanged_while(desk.world.files, "attributes", desk.live("dt=1"), decoy)
+    assert outcomes(desk.compact()) == {"dt=1": "refused"}
+    assert desk.world.files.namespace.find(desk.live("dt=1")) is node
 
 
 def test_files_that_somebody_closes_while_they_are_joined_stay_closed():

@@ -53,6 +53,7 @@ public class Attributes {
 
   private DirectoryAttributes readOne(Place place, FileEntry own, KnownPolicies known) throws IOException {
     DirectoryAttributes found = new DirectoryAttributes();
+    found.directoryId = own.fileId;
     found.owner = own.owner;
     found.group = own.group;
     found.mode = own.mode;

@@ -19,6 +19,7 @@ public class DirectoryAttributes {
   public boolean ownStoragePolicy;
   public boolean ownEcPolicy;
   public boolean hasMoreXattrs;
+  public long directoryId;
   /** Of the files, if not the directory's; empty: as it is. */
   public String fileOwner;
   public String fileGroup;

@@ -10,21 +10,16 @@ import java.util.Base64;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Optional;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.CreateFlag;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.InvalidPathHandleException;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.client.HdfsDataInputStream;
-import org.apache.hadoop.hdfs.protocol.HdfsPathHandle;
 import org.apache.hadoop.io.IOUtils;
-import org.apache.hadoop.ipc.RemoteException;
-import org.apache.hadoop.ipc.RpcNoSuchMethodException;
 
 /** Reads and writes text files in UTF-8: small ones at once, long ones in pieces. */
 public class TextFiles {
@@ -33,7 +28,6 @@ public class TextFiles {
   private static final int OWNER_ONLY = 0600;
 
   private final Configuration conf;
-  private volatile boolean answersForIds = true;
   private final Map<Integer, FSDataOutputStream> begun = new HashMap<Integer, FSDataOutputStream>();
   private int lastNumber = 0;
 
@@ -43,7 +37,7 @@ public class TextFiles {
 
   private String read(String text, long fileId) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    IOUtils.copyBytes(openFile(text, fileId), bytes, READ_BYTES, true);
+    IOUtils.copyBytes(ExactFile.open(conf, text, fileId), bytes, READ_BYTES, true);
     return bytes.toString("UTF-8");
   }
 
@@ -63,7 +57,7 @@ public class TextFiles {
 
   /** At most this many bytes from an offset, in Base64: py4j decodes bytes one by one. Fewer only at the end of the file. */
   public String readPiece(String text, long fileId, long offset, int most) throws IOException {
-    FSDataInputStream in = openFile(text, fileId);
+    FSDataInputStream in = ExactFile.open(conf, text, fileId);
     try {
       in.seek(Math.min(offset, lengthOf(text, in)));
       return Base64.getEncoder().encodeToString(readUpTo(in, most));
@@ -81,32 +75,6 @@ public class TextFiles {
     } finally {
       IOUtils.closeStream(in);
     }
-  }
-
-  /**
-   * Exactly the file with this id, or an InvalidPathHandleException. A NameNode answers for id and blocks at once (HDFS-7878, Hadoop 3.1);
-   * one that cannot, and local files, are asked for the id after opening.
-   */
-  private FSDataInputStream openFile(String text, long fileId) throws IOException {
-    Place place = Place.of(conf, text);
-    place.requireReal();
-    if (place.isHdfs() && answersForIds) {
-      try {
-        Optional<Long> id = Optional.of(Long.valueOf(fileId));
-        return place.hdfs().open(new HdfsPathHandle(place.real.toUri().getPath(), id, Optional.<Long>empty()), READ_BYTES);
-      } catch (InvalidPathHandleException other) {
-        if (FileEntry.at(place) == null) throw new FileNotFoundException(text + ": no such file");
-        throw other;
-      } catch (RemoteException error) {
-        if (!(error.unwrapRemoteException() instanceof RpcNoSuchMethodException)) throw error;
-        answersForIds = false;
-      }
-    }
-    FSDataInputStream in = place.fs.open(place.real);
-    FileEntry entry = FileEntry.at(place);
-    if (entry != null && entry.fileId == fileId) return in;
-    IOUtils.closeStream(in);
-    throw new InvalidPathHandleException(text + ": another file is there");
   }
 
   private FSDataInputStream open(String text) throws IOException {
@@ -166,7 +134,7 @@ public class TextFiles {
   /** The same with more bytes behind them, at least so many copies and blocks of at least this size. */
   public void copyPart(
       String text, long fileId, long begin, long length, String target, byte[] more, int copies, long blockBytes) throws IOException {
-    FSDataInputStream in = openFile(text, fileId);
+    FSDataInputStream in = ExactFile.open(conf, text, fileId);
     try {
       in.seek(begin);
       int number = begin(target, OWNER_ONLY, copies, blockBytes);

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 
 /** The threads that call a NameNode or read footers for many paths at a time. They end when idle. */
 public class WorkerPool {
-  private static final int THREADS = 16;
+  public static final int THREADS = 16;
   private static final long IDLE_SECONDS = 5L;
   private static final ThreadPoolExecutor POOL = newPool();
 

@@ -17,8 +17,8 @@ import org.apache.hadoop.fs.Path;
 
 /** What goes behind a file that is to be joined with others, and where in a joined file one ends and another begins. */
 public abstract class ConcatEnds {
-  /** What is read of their ends is in memory together. */
-  private static final int FILES_AT_ONCE = 100;
+  /** What is read of their ends is in memory together: one for each thread. A file of 50 KB may have an end of as many megabytes. */
+  private static final int FILES_AT_ONCE = WorkerPool.THREADS;
 
   final Configuration conf;
 

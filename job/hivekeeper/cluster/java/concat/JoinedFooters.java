@@ -6,7 +6,7 @@ interface JoinedFooters {
 
   /**
    * From now on the rows of the file with this footer, which begins at `start`, belong to `over`. Fails if it differs from the others in
-   * anything but its rows.
+   * anything but its rows, or if what is kept of all would make an end that nobody reads.
    */
   void add(Object footer, long start) throws Exception;
 

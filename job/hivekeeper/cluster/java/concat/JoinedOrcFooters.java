@@ -1,5 +1,6 @@
 package hivekeeper.concat;
 
+import hivekeeper.Footer;
 import hivekeeper.OrcLayout;
 import hivekeeper.OrcMeaning;
 import java.io.ByteArrayOutputStream;
@@ -41,6 +42,8 @@ class JoinedOrcFooters implements JoinedFooters {
   private boolean knowsStripes = true;
   private boolean areCounted = true;
   private long length;
+  /** Of the statistics of stripes. */
+  private long bytes;
 
   public void add(Object end, long start) throws IOException {
     Tail tail = (Tail) end;
@@ -61,7 +64,16 @@ class JoinedOrcFooters implements JoinedFooters {
     for (int column = 0; column < columns.size(); column++) ((JoinedOrcStatistics) columns.get(column)).add(next, column, counts);
     // Readers find those of a stripe by its number.
     knowsStripes = knowsStripes && tail.stripes.size() == next.getStripesCount();
-    for (Object stripe : tail.stripes) metadata.addStripeStats((OrcProto.StripeStatistics) stripe);
+    if (knowsStripes) keep(tail.stripes);
+    else metadata.clear();
+  }
+
+  private void keep(List<OrcProto.StripeStatistics> stripes) {
+    for (Object stripe : stripes) {
+      bytes += ((OrcProto.StripeStatistics) stripe).getSerializedSize();
+      Footer.requireShort(bytes);
+      metadata.addStripeStats((OrcProto.StripeStatistics) stripe);
+    }
   }
 
   private void begin(OrcProto.FileTail file) throws IOException {

@@ -1,5 +1,6 @@
 package hivekeeper.concat;
 
+import hivekeeper.Footer;
 import hivekeeper.ParquetTail;
 import hivekeeper.RawFooter;
 import hivekeeper.ThriftStruct;
@@ -34,6 +35,7 @@ public class JoinedParquetFooters implements JoinedFooters {
   private final List<byte[]> groups = new ArrayList<byte[]>();
   private RawFooter first;
   private long rows;
+  private long bytes;
 
   public byte[] withoutRows() {
     return end(first.withoutRows());
@@ -45,7 +47,12 @@ public class JoinedParquetFooters implements JoinedFooters {
     if (first == null) first = next;
     if (!Arrays.equals(first.withoutRows(), next.withoutRows())) throw new IllegalStateException(UNLIKE);
     rows = Math.addExact(rows, next.fields.integer(RawFooter.ROWS));
-    for (ThriftStruct group : ThriftStruct.list(next.fields.body(RawFooter.ROW_GROUPS))) groups.add(moved((ThriftStruct) group, start, groups.size()));
+    for (ThriftStruct group : ThriftStruct.list(next.fields.body(RawFooter.ROW_GROUPS))) {
+      byte[] moved = moved((ThriftStruct) group, start, groups.size());
+      bytes += moved.length;
+      Footer.requireShort(bytes);
+      groups.add(moved);
+    }
   }
 
   /** Page indexes are left out: an offset index holds the places of pages, and is no part of the footer. */

@@ -17,8 +17,9 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
- * Asked for a digest: {format, files: [[path, length], …], check_claims}, with a third value for a file that lies in another one: where it begins; for a copy: {format, files, attempt, codec, may_grow, blooms,
- * row_group_bytes, block_bytes, copies}, the last two at least, where `attempt` is the path of the output without the number of the attempt.
+ * Asked for a digest: {format, files: [[path, length, begin, id], …], check_claims}, where `begin` is not 0 for a file that lies in another
+ * one, and the id is 0 for whatever file is there; for a copy: {format, files, attempt, codec, may_grow, blooms, row_group_bytes, block_bytes,
+ * copies}, the last two at least, where `attempt` is the path of the output without the number of the attempt.
  * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line, and
  * whether more memory may help.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
@@ -98,7 +99,7 @@ public class CopyTask implements Function<Object, Object> {
       try {
         for (Object file : (List) task.get("files")) {
           path = ReadAhead.path(file);
-          merge.add(path, ReadAhead.begin(file), ReadAhead.length(file), contents.take());
+          merge.add(path, ReadAhead.system(conf, file), ReadAhead.begin(file), ReadAhead.length(file), contents.take());
         }
       } finally {
         contents.close();

@@ -4,6 +4,7 @@ import hivekeeper.WorkLimit;
 import java.io.InterruptedIOException;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.spark.TaskContext;
 
 /** One pass over some files of one format: the digest of all rows, and one output with these rows if there is a file for it. */
@@ -20,8 +21,8 @@ abstract class FileMerge {
     return new ParquetMerge(conf, memory, output, options, checksClaims);
   }
 
-  /** Read a file, or one that lies in another from `begin` on. `content` is null if it is to be streamed. */
-  abstract void add(String path, long begin, long length, byte[] content) throws Exception;
+  /** Read a file, or one that lies in another from `begin` on. `content` is null if it is to be streamed from `fs`. */
+  abstract void add(String path, FileSystem fs, long begin, long length, byte[] content) throws Exception;
 
   /** Complete the output. */
   abstract void finish() throws Exception;

@@ -51,8 +51,8 @@ class OrcMerge extends FileMerge {
     this.checksClaims = checksClaims;
   }
 
-  void add(String path, long begin, long length, byte[] content) throws Exception {
-    OrcSource source = OrcSource.open(conf, memory, path, begin, length, content);
+  void add(String path, FileSystem fs, long begin, long length, byte[] content) throws Exception {
+    OrcSource source = OrcSource.open(conf, memory, path, fs, begin, length, content);
     try {
       source.requireRoom(memory);
       source.requireOneReading(work);

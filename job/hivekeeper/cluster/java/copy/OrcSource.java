@@ -49,10 +49,10 @@ class OrcSource {
   }
 
   /** `begin` is 0, or where the file lies in another one. `content` is null for a file that is streamed. Fails for what cannot be decoded. */
-  static OrcSource open(Configuration conf, TaskMemory memory, String path, long begin, long length, byte[] content) throws Exception {
+  static OrcSource open(Configuration conf, TaskMemory memory, String path, FileSystem whole, long begin, long length, byte[] content)
+      throws Exception {
     Path place = new Path(path);
-    FileSystem fs = place.getFileSystem(conf);
-    fs = content != null ? new ContentFileSystem(fs, content) : PartFileSystem.of(fs, begin, length);
+    FileSystem fs = content != null ? new ContentFileSystem(whole, content) : PartFileSystem.of(whole, begin, length);
     requireRoom(OrcClaims.postscript(fs, place, length), memory);
     Reader declared = OrcFile.createReader(place, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
     try {

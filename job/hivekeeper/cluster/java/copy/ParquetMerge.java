@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.impl.ColumnReadStoreImpl;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
@@ -52,8 +53,8 @@ class ParquetMerge extends FileMerge {
     this.checksClaims = checksClaims;
   }
 
-  void add(String path, long begin, long length, byte[] content) throws Exception {
-    ParquetSource source = ParquetSource.open(conf, path, begin, length, content);
+  void add(String path, FileSystem fs, long begin, long length, byte[] content) throws Exception {
+    ParquetSource source = ParquetSource.open(conf, path, fs, begin, length, content);
     try {
       add(source);
     } finally {

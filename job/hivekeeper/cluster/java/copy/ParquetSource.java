@@ -49,9 +49,8 @@ class ParquetSource {
   }
 
   /** `begin` is 0, or where the file lies in another one. `content` is null for a file that is streamed. Fails for what cannot be decoded, and for a file of another length. */
-  static ParquetSource open(Configuration conf, String path, long begin, long length, byte[] content) throws Exception {
+  static ParquetSource open(Configuration conf, String path, FileSystem fs, long begin, long length, byte[] content) throws Exception {
     Path place = new Path(path);
-    FileSystem fs = place.getFileSystem(conf);
     DecodedFooter footer = new DecodedFooter(content == null ? readFooter(fs, place, begin, length) : footer(content));
     byte[] ending = footer.changed ? withLength(footer.bytes()) : new byte[0];
     BoundedCodecs codecs = new BoundedCodecs(new CodecFactory(conf, SMALL_BUFFER));

@@ -1,5 +1,6 @@
 package hivekeeper.copy;
 
+import hivekeeper.ExactFile;
 import hivekeeper.ParquetTail;
 import java.io.IOException;
 import java.util.ArrayDeque;
@@ -12,6 +13,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -33,7 +35,7 @@ class ReadAhead {
   private long heldBytes;
   private long takenBytes;
 
-  /** `files` is [[path, length], …], or [path, length, begin]. */
+  /** `files` is [[path, length, begin, id], …]. */
   ReadAhead(Configuration conf, List<?> files, long windowBytes) {
     this.conf = conf;
     this.files = files;
@@ -57,8 +59,11 @@ class ReadAhead {
 
   /** Where a file begins, if it lies in another one. */
   static long begin(Object file) {
-    List<?> parts = (List) file;
-    return parts.size() > 2 ? ((Number) parts.get(2)).longValue() : 0L;
+    return ((Number) ((List) file).get(2)).longValue();
+  }
+
+  static FileSystem system(Configuration conf, Object file) throws IOException {
+    return ExactFile.system(conf, path(file), ((Number) ((List) file).get(3)).longValue());
   }
 
   /** The content of the next file, null if the file is longer than the window. The one taken before must no longer be used. */
@@ -92,14 +97,15 @@ class ReadAhead {
       next++;
       pending.add(pool.submit(new Callable<Object>() {
         public Object call() throws Exception {
-          return streamed ? null : read(new Path(path(file)), begin(file), (int) length);
+          return streamed ? null : read(file, (int) length);
         }
       }));
     }
   }
 
-  private byte[] read(Path path, long begin, int length) throws IOException {
-    FSDataInputStream in = path.getFileSystem(conf).open(path);
+  private byte[] read(Object file, int length) throws IOException {
+    long begin = begin(file);
+    FSDataInputStream in = system(conf, file).open(new Path(path(file)));
     try {
       byte[] content = new byte[length];
       in.readFully(begin, content, 0, length);
