@@ -27,6 +27,7 @@ from hivekeeper.ports import Cluster, Lock
 from hivekeeper.report.command_text import time_text
 from hivekeeper.report.results import BackupOutcome, CommandResult, TableOutcome
 from hivekeeper.runlog import store
+from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.runlog.orphan_mark import OrphanMark
 from hivekeeper.runlog.run_files import CLEANUP, RunPlan
@@ -128,16 +129,28 @@ def _why_not_dropped(context: Context, orphan: Orphan) -> str:
 # ---- a removal that was interrupted
 
 
-def _finish_removal(context: Context, _census: Census, _database: str, orphan: Orphan) -> TableOutcome:
-    if context.dry_run:
-        return _outcome(replace(orphan, state=OrphanState.PLANNED))
+def _finish_removal(context: Context, census: Census, _database: str, orphan: Orphan) -> TableOutcome:
     removed, control = ControlPaths(orphan.place), ControlPaths.of_removed(orphan.place)
     assert control is not None
     cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
     subject = Table.without_definition("(no table)", names.base(control.home), "")
+    ownership.require_own_records(cluster, subject, removed, cluster.trusted_owners)
+    why = _why_of_other(census, control, removal.read_whole_log(cluster, removed))
+    if why:
+        return _outcome(_stays(orphan, why))
+    if context.dry_run:
+        return _outcome(replace(orphan, state=OrphanState.PLANNED))
     if removal.finish_removal(cluster, subject, removed, context.cluster.trusted_owners):
         return _outcome(replace(orphan, state=OrphanState.REMOVED, why="its removal is finished", next=""))
     return _outcome(replace(orphan, why=f"it holds more than records, and is at {control.top} again", next=f"look at {control.top}"))
+
+
+def _why_of_other(census: Census, control: ControlPaths, history: Optional[History]) -> str:
+    """Why these may be the records of a table elsewhere, which whoever may rename them has put here; "" if they are not."""
+    own = {table_id(table) for table in census.tables() if table.location == control.home}
+    others = rules.ids_of(history) - own - {""} if history else ()
+    why = rules.why_perhaps_there(others, census.tables()) if others else ""
+    return f"its log is about {sorted(rules.names_of(others))[0]}, and {why}" if why else ""
 
 
 # ---- records

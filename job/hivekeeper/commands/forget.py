@@ -53,7 +53,7 @@ def _forget_table(removed: Dict[str, List[ControlPaths]], census: Census, contex
         # Only now: the lock, which is in it, is released.
         removal.delete_records(cluster.files, aside)
     if not context.dry_run:
-        _finish(cluster, table, leftovers)
+        _finish(cluster, census, table, leftovers)
     shown = found or (Forgotten(leftovers[0].top) if leftovers else None)
     return TableOutcome(table.full_name, None if context.dry_run or shown is None else context.run, forgotten=shown)
 
@@ -78,8 +78,12 @@ def _set_aside(context: Context, census: Census, table: Table, control: ControlP
     return found, removal.set_aside(cluster, table, control, lock, context.run)
 
 
-def _finish(cluster: Cluster, table: Table, leftovers: List[ControlPaths]) -> None:
+def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[ControlPaths]) -> None:
     for removed in leftovers:
+        ownership.require_own_records(cluster, table, removed, cluster.trusted_owners)
+        history = removal.read_whole_log(cluster, removed)
+        if history is not None:
+            _refuse_log_of_other(census, table, identity.know_history(cluster, table, history))
         if not removal.finish_removal(cluster, table, removed, cluster.trusted_owners):
             back = ControlPaths.of_removed(removed.top)
             raise Refused(

@@ -6,14 +6,17 @@ Never deletes a backup, a file that no run writes there, or a directory as a tre
 from __future__ import annotations
 
 import logging
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
 from hivekeeper.model import FileInfo, Table
 from hivekeeper.names import ControlPaths, RunId
+from hivekeeper.plan.retention import list_backups
 from hivekeeper.ports import Cluster, Files, Lock, TargetExists
 from hivekeeper.reasons import Code
+from hivekeeper.runlog import store
+from hivekeeper.runlog.history import History
 from hivekeeper.steps import ownership
 
 log = logging.getLogger(__name__)
@@ -29,6 +32,27 @@ def find_strangers(files: Files, control: ControlPaths) -> List[str]:
     inside = [entry for entry in seen[control.top].entries if known.get(entry.path) is not entry.is_dir]
     inside += [entry for entry in seen[control.log].entries if not _is_of_log(entry)]
     return [entry.path for entry in (*inside, *seen[control.runs].entries)]
+
+
+def find_needed(cluster: Cluster, removed: ControlPaths) -> List[str]:
+    """What of a control directory that was set aside is more than records, or a backup that only its log knows: one inside a joined file
+    has no directory there.
+    """
+    strangers = find_strangers(cluster.files, removed)
+    if strangers:
+        return strangers
+    try:
+        history = read_whole_log(cluster, removed)
+    except HivekeeperError as error:
+        return [str(error)]
+    return [f"the backup of run {backup.run}" for backup in list_backups(history)] if history else []
+
+
+def read_whole_log(cluster: Cluster, removed: ControlPaths) -> Optional[History]:
+    """The log of a control directory that was set aside; None if its deletion has begun, so that entries may be missing."""
+    if cluster.files.stat(removed.lock) is None:
+        return None
+    return store.read_history(cluster, removed)
 
 
 def _is_of_log(entry: FileInfo) -> bool:
@@ -48,10 +72,10 @@ def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock,
         raise _taken(table, control)
     files.rename_exact(control.top, removed.top)
     after = files.stat(removed.top)
-    strangers = find_strangers(files, removed)
-    if after is not None and (strangers or after.file_id != before.file_id):
+    needed = find_needed(cluster, removed)
+    if after is not None and (needed or after.file_id != before.file_id):
         put_back(cluster, table, removed, control)
-        raise _unknown(table, control, strangers[0] if strangers else control.top)
+        raise _unknown(table, control, needed[0] if needed else control.top)
     return removed
 
 
@@ -95,16 +119,17 @@ def find_removed(files: Files, control: ControlPaths, known: Dict[str, List[Cont
 def finish_removal(cluster: Cluster, table: Table, removed: ControlPaths, trusted: Sequence[str]) -> bool:
     """Finish what a killed run had begun; returns False if the directory was put back instead, because it holds more than records.
 
-    Its name proves nothing: whoever may write beside it may have given another directory this name. Raises NeedsInvestigation.
+    Its name proves nothing: whoever may write beside it may have given another directory this name. So the caller has looked whose log it
+    is, as far as that is whole. Raises NeedsInvestigation.
     """
     files, control = cluster.files, ControlPaths.of_removed(removed.top)
     ownership.require_own_records(cluster, table, removed, trusted)
-    strangers = find_strangers(files, removed)
-    if not strangers:
+    needed = find_needed(cluster, removed)
+    if not needed:
         delete_records(files, removed)
         return True
     if control is None or files.stat(removed.lock) is None:
-        raise _unknown(table, removed, strangers[0])
+        raise _unknown(table, removed, needed[0])
     put_back(cluster, table, removed, control)
     return False
 

@@ -1023,3 +1023,17 @@ def test_what_is_dropped_while_all_tables_are_read_costs_nothing(desk, monkeypat
     else:
         monkeypatch.setattr(metastore, "partitions", read)
     assert records(clean(desk)).state is OrphanState.REMOVED
+
+
+def test_the_records_of_a_table_elsewhere_do_not_go_as_an_interrupted_removal():
+    """Whoever may rename them, but not read them, can give them that name beside a table of their own."""
+    desk = build("flat")
+    desk.world.add_table(a_table(["dt"], name="theirs", create_time=6), {"dt=1": [1000] * 3})
+    other, removed = Desk(desk.world, "sales.theirs"), desk.control.removed("20260101t000000z-0000")
+    other.compact()
+    other.cleanup()
+    desk.world.files.namespace.rename(other.control.top, removed)
+    held = {path for path in desk.world.picture() if path.startswith(removed)}
+    (found,) = [one for one in leftovers(clean(desk, min_age_ms=0)) if one.kind is OrphanKind.REMOVED]
+    assert (found.state, "its log is about sales.theirs" in found.why) == (OrphanState.FOUND, True)
+    assert held <= set(desk.world.picture())

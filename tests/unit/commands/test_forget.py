@@ -15,6 +15,7 @@ from hivekeeper.names import ControlPaths
 from hivekeeper.ports import MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
+from support import joined_desk
 from support.builders import a_table
 from support.contexts import a_context
 from support.desk import Desk, outcomes
@@ -408,4 +409,52 @@ def test_backups_that_cannot_come_back_are_named_with_the_way_back(shape):
     assert f"hdfs dfs -mv {aside} {top}, then: hivekeeper recover" in problem.next
     desk.world.files.writer.delete(top)
     desk.world.files.namespace.rename(aside, top)
+    assert desk.rollback().code is Exit.DONE
+
+
+# ---- records that are still needed, set aside by whoever may write beside them, or by a run that had lost its lock
+
+
+def put_aside(desk, top):
+    """Give this control directory the name of one that a killed command has set aside from the desk's own."""
+    aside = desk.control.removed("20260101t000000z-0000")
+    desk.world.files.namespace.rename(top, aside)
+    return aside
+
+
+def test_records_of_another_table_that_lie_under_the_name_of_what_was_set_aside_are_left_alone(desk):
+    """Backups in joined files have no directory there: only the log tells of them."""
+    desk.world.add_table(a_table(["dt"], name="other", create_time=6), {"dt=1": [1000] * 3})
+    other = Desk(desk.world, "sales.other")
+    other.compact()
+    other.cleanup()
+    aside = put_aside(desk, other.control.top)
+    before = {path for path in desk.world.picture() if path.startswith(aside)}
+    result = desk.forget()
+    assert result.code is not Exit.DONE
+    assert before <= set(desk.world.picture())
+
+
+def test_the_log_of_joined_files_that_was_set_aside_comes_back():
+    desk = joined_desk.a_desk()
+    desk.compact()
+    put_aside(desk, desk.control.top)
+    assert desk.forget().tables[0].problem.code is Code.RECORDS_NEEDED
+    assert desk.rollback().code is Exit.DONE
+
+
+def test_a_run_that_joined_files_while_a_forget_had_lost_the_lock_keeps_its_log():
+    desk = joined_desk.a_desk()
+
+    def pause(what):
+        if what.startswith("rename_exact") and "/.hivekeeper.removed-" in what:
+            desk.world.files.before_step = None
+            desk.world.files.expire_locks()
+            desk.compact(cluster=desk.world.another_process())
+
+    desk.compact(where="dt = '2'")
+    desk.cleanup()
+    desk.world.files.before_step = pause
+    result = desk.forget()
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
     assert desk.rollback().code is Exit.DONE
