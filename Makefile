@@ -57,8 +57,8 @@ interleavings: venv ## explore every interleaving of runs and writers on the fak
 bench-swap: venv ## measure swaps on a cluster: UNITS=1000 partitions of FILES=3 small files; JOIN=yes: joins of files
 	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/swap.py --units $(or $(UNITS),1000) --files $(or $(FILES),3) $(if $(JOIN),--join)
 
-bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster; JOIN=yes: first as many joins of files
-	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),$(if $(JOIN),600,2000)) --units $(or $(UNITS),10) $(if $(JOIN),--join)
+bench-readers: venv ## count what readers see during SWAPS=2000 swaps of UNITS=10 partitions on a cluster; JOIN=yes: first as many joins of files; LIMIT=700: each for so many seconds at most
+	@$(IN_VENV) tests/cluster/with env PYTHONPATH=job:tests python tests/bench/readers.py --swaps $(or $(SWAPS),$(if $(JOIN),600,2000)) --units $(or $(UNITS),10) $(if $(JOIN),--join) $(if $(LIMIT),--seconds $(LIMIT))
 
 bench-log: venv ## measure the memory and time that a log of ENTRIES=150 entries of FILES=4800 files takes, and a run over OWN=1000000 files
 	@$(IN_VENV) env PYTHONPATH=job:tests python tests/bench/log.py --entries $(or $(ENTRIES),150) --files $(or $(FILES),4800) --kept $(or $(KEPT),3) --own $(or $(OWN),1000000)

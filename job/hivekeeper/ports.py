@@ -469,7 +469,8 @@ class Rows(Protocol):
         """
 
     def write_stage(self, batch: StageBatch) -> Mapping[UnitNumber, Content]:
-        """Write the batch's outputs below `batch.target` in one job. Returns what was read from each unit's files.
+        """Write the batch's outputs below `batch.target` in one job. Returns what was read from each unit's files, which are known by their
+        ids: a unit fails if another file lies at the path of one.
 
         A unit that could not be read or written does not fail the others if the batch is copied. Raises RowsError.
         """
@@ -479,7 +480,8 @@ class Rows(Protocol):
 
     def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
         """Read any sets of files in full, of any form, and compute their digests, which are comparable with those of write_stage and
-        read_stage. A set that cannot be read does not fail the others.
+        read_stage. A set that cannot be read does not fail the others; nor one where another file lies at the path of a listed one, unless
+        that has no id.
         """
 
     def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:

@@ -1,7 +1,7 @@
 """What readers of every kind see while compact-swap, rollback and cleanup swap units back and forth.
 
   make bench-readers [SWAPS=2000] [UNITS=10]
-  make bench-readers JOIN=yes [SWAPS=600] [UNITS=10]
+  make bench-readers JOIN=yes [SWAPS=600] [UNITS=10] [LIMIT=700]
 
 Each read of a unit is judged and counted: it must return all rows, or none, or an error because a file is gone. Anything else
 ends the benchmark with exit code 1.

@@ -135,7 +135,7 @@ def _finish_removal(context: Context, census: Census, _database: str, orphan: Or
     cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
     subject = Table.without_definition("(no table)", names.base(control.home), "")
     ownership.require_own_records(cluster, subject, removed, cluster.trusted_owners)
-    why = _why_of_other(census, control, removal.read_whole_log(cluster, removed))
+    why = _why_of_other(census, control, removal.read_log_set_aside(cluster, removed))
     if why:
         return _outcome(_stays(orphan, why))
     if context.dry_run:

@@ -81,7 +81,7 @@ def _set_aside(context: Context, census: Census, table: Table, control: ControlP
 def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[ControlPaths]) -> None:
     for removed in leftovers:
         ownership.require_own_records(cluster, table, removed, cluster.trusted_owners)
-        history = removal.read_whole_log(cluster, removed)
+        history = removal.read_log_set_aside(cluster, removed)
         if history is not None:
             _refuse_log_of_other(census, table, identity.know_history(cluster, table, history))
         if not removal.finish_removal(cluster, table, removed, cluster.trusted_owners):

@@ -104,9 +104,11 @@ def _find_closed(run: Run, above: Mapping[str, Snapshot]) -> Optional[Reason]:
     """Why the old files must not leave: a directory above lets fewer users through than when it was compared with the way to a backup."""
     for place, seen in above.items():
         before = run.above.get(place)
-        if before is not None and before.directory_id not in (0, seen.file_id):
+        if before is None:
+            continue
+        if before.directory_id not in (0, seen.file_id):
             return Reason(Code.CHANGED_MEANWHILE, f"{place} is another directory than before")
-        if before is not None and before.mode & ~seen.mode & 0o055:
+        if before.mode & ~seen.mode & 0o055:
             return Reason(Code.CHANGED_MEANWHILE, f"{place} lets fewer users through than before")
     return None
 

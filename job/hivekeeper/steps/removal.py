@@ -42,13 +42,13 @@ def find_needed(cluster: Cluster, removed: ControlPaths) -> List[str]:
     if strangers:
         return strangers
     try:
-        history = read_whole_log(cluster, removed)
+        history = read_log_set_aside(cluster, removed)
     except HivekeeperError as error:
         return [str(error)]
     return [f"the backup of run {backup.run}" for backup in list_backups(history)] if history else []
 
 
-def read_whole_log(cluster: Cluster, removed: ControlPaths) -> Optional[History]:
+def read_log_set_aside(cluster: Cluster, removed: ControlPaths) -> Optional[History]:
     """The log of a control directory that was set aside; None if its deletion has begun, so that entries may be missing."""
     if cluster.files.stat(removed.lock) is None:
         return None

@@ -34,18 +34,23 @@ public class JoinedParquetFooters implements JoinedFooters {
 
   private final List<byte[]> groups = new ArrayList<byte[]>();
   private RawFooter first;
+  private byte[] withoutRows;
   private long rows;
   private long bytes;
 
   public byte[] withoutRows() {
-    return end(first.withoutRows());
+    return end(withoutRows);
   }
 
   /** `footer`: its bytes. */
   public void add(Object footer, long start) {
     RawFooter next = raw((byte[]) footer);
-    if (first == null) first = next;
-    if (!Arrays.equals(first.withoutRows(), next.withoutRows())) throw new IllegalStateException(UNLIKE);
+    byte[] like = next.withoutRows();
+    if (first == null) {
+      first = next;
+      withoutRows = like;
+    }
+    if (!Arrays.equals(withoutRows, like)) throw new IllegalStateException(UNLIKE);
     rows = Math.addExact(rows, next.fields.integer(RawFooter.ROWS));
     for (ThriftStruct group : ThriftStruct.list(next.fields.body(RawFooter.ROW_GROUPS))) {
       byte[] moved = moved((ThriftStruct) group, start, groups.size());
