@@ -183,9 +183,9 @@ class JailedFiles:
         self.jail.require(path)
         self.inner.delete_tree(path)
 
-    def delete_file(self, path: str) -> None:
+    def delete_file(self, path: str, directory_id: int = 0) -> None:
         self.jail.require(path)
-        self.inner.delete_file(path)
+        self.inner.delete_file(path, directory_id)
 
     def move_to_trash(self, path: str) -> bool:
         self.jail.require(path)

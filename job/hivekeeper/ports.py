@@ -210,9 +210,12 @@ class Files(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a directory and everything below it; no error if it is missing. Only for what is proved superfluous."""
 
-    def delete_file(self, path: str) -> None:
+    def delete_file(self, path: str, directory_id: int = 0) -> None:
         """Delete a file; no error if it is missing. Raises FilesError, and deletes nothing, for a directory that is not empty: somebody may
         have put one at this path.
+
+        `directory_id`: of the directory that a listing showed it in. That one's file is deleted, wherever it is by now, and no other; where
+        the file system does not find directories by their ids, the file at the path, if its directory has this id.
         """
 
     def move_to_trash(self, path: str) -> bool:
@@ -461,7 +464,8 @@ class Rows(Protocol):
     def footers(
         self, format: str, sets: Mapping[Key, Sequence[FileInfo]], by_identity: bool = False, most_row_groups: int = 0
     ) -> Mapping[Key, UnitFooters]:
-        """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group.
+        """Read all footers of some sets of files, in bulk, each set grouped by form; zero-byte files are not in any group. Another file at
+        the path of a listed one is unreadable.
 
         With `by_identity` files are of one form only if they have the same `Form.identity`. `most_row_groups`: of so many row groups of all
         files together it is told where they are. Of a file all are told or none: none also if its footer

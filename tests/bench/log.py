@@ -146,14 +146,13 @@ def write_entries(files: Files, table: Table, control: ControlPaths, asked: argp
         entry = names.join(control.log, names.log_entry(version))
         files.write_new(entry, lines_of_entry(table, version, asked.files, asked.files))
     files.write_new(names.join(control.log, names.log_entry(asked.entries)), lines_of_cleanup(table, asked.entries, asked.kept))
-    listed, _ = store.list_log(files, control)
-    size = sum(file.length for file in listed.values())
+    size = sum(file.length for file in store.list_log(files, control).entries.values())
     print(f"{asked.entries} entries of {asked.files} files: {size // MIB} MiB on disk", flush=True)
 
 
 def compare_with_checkpoint(files: Files, control: ControlPaths, told: History) -> None:
     """Read the log without and with a checkpoint of its entries, in turn."""
-    content = store.make_checkpoint(cluster_of(files), control, *store.list_log(files, control), RETENTION_MS).content
+    content = store.make_checkpoint(cluster_of(files), control, store.list_log(files, control), RETENTION_MS).content
     seconds: Dict[bool, List[float]] = {False: [], True: []}
     for with_checkpoint in [False, True] * TURNS:
         path = names.join(control.log, names.checkpoint(told.next_version - 1))

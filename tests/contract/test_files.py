@@ -513,6 +513,7 @@ def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_di
     for place in (f"{top}/runs/a", f"{top}/runs/b", files_world.path("other", "runs", "a"), files_world.path("other", "runs", "b")):
         files.make_directory(place)
         writer.add(f"{place}/f", "x")
+    writer.add(files_world.path("other", "runs", "f"), "x")
     files.make_directory(files_world.path("other", "gone"))
     wanted = dataclasses.replace(files.attributes([f"{top}/runs/a"])[f"{top}/runs/a"], mode=0o751, file_mode=0o640)
     writer.rename_into(top, files_world.path("aside"))
@@ -520,6 +521,8 @@ def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_di
     files.dress({f"{top}/runs/a": wanted})
     files.guard({f"{top}/runs": Guard(0o710), f"{top}/runs/b": Guard(0o711, 0o604)})
     files.delete_tree(f"{top}/gone")
+    files.delete_file(f"{top}/gone/f")
+    files.delete_file(f"{top}/runs/f")
     with pytest.raises(SourceMissing) as missing:
         files.dress({f"{top}/gone": wanted})
     assert ".reserved" not in str(missing.value)
@@ -527,10 +530,29 @@ def test_in_a_directory_whose_lock_is_held_rights_and_trees_change_where_that_di
     aside = files_world.path("aside", "runs")
     assert [files.stat(f"{aside}{place}").mode for place in ("", "/a", "/a/f", "/b", "/b/f")] == [0o710, 0o751, 0o640, 0o711, 0o604]
     files.delete_tree(f"{top}/runs/b")
-    assert (names_in(look(files_world, f"{top}/runs")), names_in(look(files_world, aside))) == (["a", "b"], ["a"])
+    assert (names_in(look(files_world, f"{top}/runs")), names_in(look(files_world, aside))) == (["a", "b", "f"], ["a"])
     lock.release()
     files.delete_tree(f"{top}/runs/b")
-    assert names_in(look(files_world, f"{top}/runs")) == ["a"]
+    assert names_in(look(files_world, f"{top}/runs")) == ["a", "f"]
+
+
+def test_a_file_is_deleted_in_the_directory_that_was_listed_and_not_in_another_at_its_place(files_world):
+    listed, other, aside = (files_world.path(name) for name in ("listed", "other", "aside"))
+    for place in (listed, other):
+        for name in "abc":
+            files_world.writer.add(f"{place}/{name}", "x")
+    known = look(files_world, listed).file_id
+    files_world.files.delete_file(f"{listed}/a", known)
+    files_world.files.delete_file(f"{listed}/a", known)
+    files_world.writer.rename_into(listed, aside)
+    files_world.writer.rename_into(other, listed)
+    files_world.files.delete_file(f"{listed}/b", known)
+    assert names_in(look(files_world, listed)) == ["a", "b", "c"]
+    # Local files are not found by the id of their directory.
+    assert names_in(look(files_world, aside)) == (["b", "c"] if files_world.kind == "local" else ["c"])
+    files_world.files.delete_tree(aside)
+    files_world.files.delete_file(f"{listed}/c", known)
+    assert names_in(look(files_world, listed)) == ["a", "b", "c"]
 
 
 # ---- the trash

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+from dataclasses import replace
 from importlib import resources
 
 import pytest
@@ -91,9 +92,9 @@ def calls_to_read_a_log(gateway, root, entries, backups, of_checkpoint):
     files.make_directory(control.log)
     bench_log.write_entries(files, table, control, argparse.Namespace(entries=entries, files=3, kept=backups))
     if of_checkpoint:
-        listed, checkpoints = store.list_log(files, control)
-        repeated = {version: file for version, file in listed.items() if version < of_checkpoint}
-        content = store.make_checkpoint(bench_log.cluster_of(files), control, repeated, checkpoints, bench_log.RETENTION_MS).content
+        listed = store.list_log(files, control)
+        first = replace(listed, entries={version: file for version, file in listed.entries.items() if version < of_checkpoint})
+        content = store.make_checkpoint(bench_log.cluster_of(files), control, first, bench_log.RETENTION_MS).content
         files.write_new(names.join(control.log, names.checkpoint(of_checkpoint - 1)), content)
     told = []
     calls = calls_of(gateway, lambda: told.append(store.read_history(bench_log.cluster_of(files), control)))

@@ -181,6 +181,16 @@ def test_a_missing_file_is_reported_not_raised(world):
     assert [names.base(path) for path, _ in footers.unreadable] == ["a.parquet"]
 
 
+def test_the_footer_of_another_file_in_the_place_of_the_listed_one_is_not_read(world):
+    """Whoever may rename a closed file there could learn the names of its columns from a reason."""
+    world.add(1, "a.parquet", ["x"])
+    world.add(1, "b.parquet", ["y"])
+    first, second = world.list(f"{world.root}/in 1")
+    footers = world.rows.footers("parquet", {"1": [first._replace(file_id=second.file_id or 1), second]})["1"]
+    assert [(path, "another file is there" in why) for path, why in footers.unreadable] == [(first.path, True)]
+    assert [list(group.rows) for group in footers.groups] == [[second.path]]
+
+
 @pytest.fixture(params=[True, False], ids=["copied", "as rows"])
 def is_copied(request):
     return request.param

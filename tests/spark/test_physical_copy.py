@@ -26,7 +26,7 @@ from foreign import footers, thrift
 from hivekeeper.cluster import physical_copy
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.java_errors import CALL_ERRORS
-from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy
+from hivekeeper.cluster.physical_copy import Answer, CopyTask, PhysicalCopy, as_asked
 from hivekeeper.cluster.rows import SparkRows
 from hivekeeper.model import Digest
 from hivekeeper.schemas import parse_parquet
@@ -297,7 +297,7 @@ def test_files_that_mean_something_else_are_not_merged(copier, tmp_path):
 def test_an_attempt_that_still_runs_after_the_commit_creates_nothing(copier, tmp_path):
     foreign_files.write_two(tmp_path / "u", pa.table({"a": [1]}))
     task = CopyTask("", listed(tmp_path / "u"), "none")
-    asked = {**task._asdict(), "files": [[file.path, file.length] for file in task.files], "attempt": f"file:{tmp_path}/gone/0"}
+    asked = {**task._asdict(), "files": list(map(as_asked, task.files)), "attempt": f"file:{tmp_path}/gone/0"}
     (answer,) = json.loads(copier._jobs.digest(json.dumps([asked])))
     assert answer["failed"]
     assert not (tmp_path / "gone").exists()

@@ -135,8 +135,11 @@ class HadoopFiles:
     def delete_tree(self, path: str) -> None:
         self._ask_below(self._directories.deleteTree, path)
 
-    def delete_file(self, path: str) -> None:
-        _ask(self._directories.deleteFile, path)
+    def delete_file(self, path: str, directory_id: int = 0) -> None:
+        if directory_id:
+            _ask(self._directories.deleteListed, path, directory_id)
+        else:
+            self._ask_below(self._directories.deleteFile, path)
 
     def move_to_trash(self, path: str) -> bool:
         exact = self._exact(path)

@@ -128,17 +128,14 @@ def ship(gateway: Gateway, packages: Sequence[JavaPackage]) -> tempfile.Temporar
 
 
 def _asked(files: Sequence[FileInfo], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**more, "files": [[file.path, file.length, file.begin, _id_at_path(file)] for file in files]}
-
-
-def _id_at_path(file: FileInfo) -> int:
-    """0 if it is not known: of a file that lies in another one, the id is the one that it had by itself."""
-    return 0 if file.begin else file.file_id
+    return {**more, "files": list(map(as_asked, files))}
 
 
 def as_asked(file: FileInfo) -> List[object]:
-    """`[path, length]`, or `[path, length, begin]`, as the Java helpers read it."""
-    return [file.path, file.length, file.begin] if file.begin else [file.path, file.length]
+    """As the Java helpers read it (`ListedFile`). The id at the path is 0 if it is not known: that of a file which lies in another one is
+    the one that it had by itself.
+    """
+    return [file.path, file.length, file.begin, 0 if file.begin else file.file_id]
 
 
 def _answer(told: Mapping[str, Any]) -> Answer:

@@ -36,6 +36,7 @@ from hivekeeper.steps import orphans as finding
 from hivekeeper.steps.census import Census
 from hivekeeper.steps.cleanup import TableGone
 from hivekeeper.steps.observe import find_existing, qualify_all, qualify_table
+from hivekeeper.steps.removal import Aside
 
 BY_HAND = "find out what became of the table; nothing is discarded as long as that is not certain"
 
@@ -135,12 +136,13 @@ def _finish_removal(context: Context, census: Census, _database: str, orphan: Or
     cluster = confine(context.cluster, Jail.of_records(orphan.table, removed.top, control.top))
     subject = Table.without_definition("(no table)", names.base(control.home), "")
     ownership.require_own_records(cluster, subject, removed, cluster.trusted_owners)
-    why = _why_of_other(census, control, removal.read_log_set_aside(cluster, removed))
+    aside = removal.read_aside(cluster, removed)
+    why = _why_of_other(census, control, aside.history)
     if why:
         return _outcome(_stays(orphan, why))
     if context.dry_run:
         return _outcome(replace(orphan, state=OrphanState.PLANNED))
-    if removal.finish_removal(cluster, subject, removed, context.cluster.trusted_owners):
+    if removal.finish_removal(cluster, subject, aside):
         return _outcome(replace(orphan, state=OrphanState.REMOVED, why="its removal is finished", next=""))
     return _outcome(replace(orphan, why=f"it holds more than records, and is at {control.top} again", next=f"look at {control.top}"))
 
@@ -250,7 +252,7 @@ def _plan(records: _Records, orphan: Orphan) -> TableOutcome:
     return _outcome(_kept(orphan, OrphanState.PLANNED if goes else OrphanState.KEPT, verdicts), backups)
 
 
-def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutcome, Optional[ControlPaths]]:
+def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutcome, Optional[Aside]]:
     """Mark, or discard; and where the directory was set aside, if nothing but records was left in it."""
     doubt = _doubt(records)
     if doubt:
@@ -270,7 +272,8 @@ def _carry_out(records: _Records, orphan: Orphan, lock: Lock) -> Tuple[TableOutc
     doubt = Doubt(f"it holds {strangers[0]}, which no finished run leaves", is_sign=False) if strangers else _doubt(left)
     if doubt:
         return replace(outcome, orphans=(replace(_stays(orphan, doubt.why), state=state),)), None
-    aside = removal.set_aside(records.cluster, records.table, records.control, lock, records.context.run)
+    about = rules.ids_of(left.history)
+    aside = removal.set_aside(records.cluster, records.table, records.control, lock, records.context.run, about)
     gone = replace(orphan, state=OrphanState.REMOVED, why="its table was dropped, and no backup is left in it", next="")
     return replace(outcome, orphans=(gone,)), aside
 

@@ -28,6 +28,7 @@ from hivekeeper.runlog.entries import table_id
 from hivekeeper.runlog.history import History
 from hivekeeper.steps import backup_tables, finish, identity, ownership, removal, run_directory, table_lock
 from hivekeeper.steps.census import Census
+from hivekeeper.steps.removal import Aside
 
 FORGET = "forget"
 
@@ -61,30 +62,30 @@ def _forget_table(removed: Dict[str, List[ControlPaths]], census: Census, contex
 def _look(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:
     """What would be removed. Raises Refused if anything is still needed."""
     ownership.require_own_records(cluster, table, control, cluster.trusted_owners)
-    found = _describe(cluster, census, table, control)
+    found, _ = _describe(cluster, census, table, control)
     records = store.find_runs(cluster.files, control)
     known = {control.run(name).top for name in records}
     _refuse_strangers(table, [path for path in removal.find_strangers(cluster.files, control) if path not in known])
     return found
 
 
-def _set_aside(context: Context, census: Census, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, ControlPaths]:
+def _set_aside(context: Context, census: Census, table: Table, control: ControlPaths, lock: Lock) -> Tuple[Forgotten, Aside]:
     """Drop the backup tables, then set the control directory aside. Killed between: the next one does the rest."""
     cluster = context.cluster
-    found = _describe(cluster, census, table, control)
+    found, history = _describe(cluster, census, table, control)
     finish.tidy_up(cluster, table, control, every=True)
     _require_dropped(cluster, table, control)
     _refuse_strangers(table, removal.find_strangers(cluster.files, control))
-    return found, removal.set_aside(cluster, table, control, lock, context.run)
+    return found, removal.set_aside(cluster, table, control, lock, context.run, rules.ids_of(history))
 
 
 def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[ControlPaths]) -> None:
     for removed in leftovers:
         ownership.require_own_records(cluster, table, removed, cluster.trusted_owners)
-        history = removal.read_log_set_aside(cluster, removed)
-        if history is not None:
-            _refuse_log_of_other(census, table, identity.know_history(cluster, table, history))
-        if not removal.finish_removal(cluster, table, removed, cluster.trusted_owners):
+        aside = removal.read_aside(cluster, removed)
+        if aside.history is not None:
+            _refuse_log_of_other(census, table, identity.know_history(cluster, table, aside.history))
+        if not removal.finish_removal(cluster, table, aside):
             back = ControlPaths.of_removed(removed.top)
             raise Refused(
                 f"{table.full_name}: an interrupted forget had set records aside that are still needed; they are at "
@@ -95,8 +96,8 @@ def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[Cont
             )
 
 
-def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Forgotten:
-    """What Hivekeeper has of a table. Raises Refused if the table, or a reader of its log, still needs it."""
+def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Tuple[Forgotten, History]:
+    """What Hivekeeper has of a table, and its log. Raises Refused if the table, or a reader of its log, still needs it."""
     require_own_place(cluster, table, control)
     history = identity.know_history(cluster, table, store.read_history(cluster, control))
     unfinished = run_directory.find_unfinished(cluster, control)
@@ -107,8 +108,8 @@ def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPa
     if backups:
         raise _needed(table, *_explain_backups(table, backups, retention.find_former(history, table_id(table))))
     _refuse_log_of_other(census, table, history)
-    entries = store.list_log(cluster.files, control)[0]
-    return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history))
+    entries = store.list_log(cluster.files, control).entries
+    return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history)), history
 
 
 def _refuse_log_of_other(census: Census, table: Table, history: History) -> None:

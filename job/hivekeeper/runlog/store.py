@@ -12,7 +12,7 @@ from typing import Collection, Container, Dict, Iterable, Iterator, List, Mappin
 
 from hivekeeper import names
 from hivekeeper.errors import NeedsInvestigation, Refused
-from hivekeeper.model import FileInfo, Table
+from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId, RunPaths
 from hivekeeper.ports import Cluster, Files, NoPermission, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code
@@ -54,6 +54,15 @@ WRITE_OF_OTHERS = 0o022
 LOT_BYTES = 8 * 2**20
 
 
+@dataclass(frozen=True)
+class LogFiles:
+    """The entries and checkpoints of a log by number, and the id of the directory that has them."""
+
+    entries: Mapping[int, FileInfo]
+    checkpoints: Mapping[int, FileInfo]
+    directory_id: int
+
+
 def read_history(cluster: Cluster, control: ControlPaths) -> History:
     """The current log. Raises Refused if a newer version wrote it, NeedsInvestigation if it cannot be read.
 
@@ -61,30 +70,39 @@ def read_history(cluster: Cluster, control: ControlPaths) -> History:
     `Keeper` drops lists of files that are no longer needed; read_whole reads them again.
     """
     with _explained():
-        listed, checkpoints = list_log(cluster.files, control)
-        known = {version: cluster.log_entries[key] for version, key in listed.items() if key in cluster.log_entries}
-        repeated = Checkpoint()
-        if len(known) < len(listed) or 0 not in listed:
-            _, repeated = _read_checkpoint(cluster, listed, checkpoints)
-        known, keeper = {**repeated.runs, **known}, Keeper()
-        unread = iter(_read_entries(cluster, {version: key for version, key in listed.items() if version not in known}, keeper))
-        found: Dict[int, LoggedRun] = {}
-        for version in sorted({*listed, *range(repeated.expired)}, reverse=True):
-            entry = known[version] if version in known else next(unread)
-            if entry is not None:
-                found[version] = keeper.pass_by(entry)
-                if version in listed:
-                    cluster.log_entries[listed[version]] = found[version]
-        return reconcile(found, control.log)
+        return _read_listed(cluster, list_log(cluster.files, control), control.log)
 
 
-def _read_checkpoint(
-    cluster: Cluster, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo]
-) -> Tuple[Optional[FileInfo], Checkpoint]:
+def read_listed(cluster: Cluster, log_directory: Snapshot, where: str) -> History:
+    """The log that was seen by this look at its directory, `where`; raises like read_history."""
+    with _explained():
+        return _read_listed(cluster, _log_files_in(log_directory), where)
+
+
+def _read_listed(cluster: Cluster, log_files: LogFiles, where: str) -> History:
+    listed = log_files.entries
+    known = {version: cluster.log_entries[key] for version, key in listed.items() if key in cluster.log_entries}
+    repeated = Checkpoint()
+    if len(known) < len(listed) or 0 not in listed:
+        _, repeated = _read_checkpoint(cluster, log_files)
+    known, keeper = {**repeated.runs, **known}, Keeper()
+    unread = iter(_read_entries(cluster, {version: key for version, key in listed.items() if version not in known}, keeper))
+    found: Dict[int, LoggedRun] = {}
+    for version in sorted({*listed, *range(repeated.expired)}, reverse=True):
+        entry = known[version] if version in known else next(unread)
+        if entry is not None:
+            found[version] = keeper.pass_by(entry)
+            if version in listed:
+                cluster.log_entries[listed[version]] = found[version]
+    return reconcile(found, where)
+
+
+def _read_checkpoint(cluster: Cluster, log_files: LogFiles) -> Tuple[Optional[FileInfo], Checkpoint]:
     """The newest checkpoint that can be used, and its file; an empty one where there is none. Raises NewerRecord.
 
     One that was read before has only its expired entries: the others are known.
     """
+    listed, checkpoints = log_files.entries, log_files.checkpoints
     # One that is ahead of the entries is of a log that was restored since.
     usable = [checkpoints[version] for version in sorted(checkpoints, reverse=True) if version in listed]
     usable.sort(key=lambda file: file not in cluster.log_entries)
@@ -116,25 +134,26 @@ def _unpacked(cluster: Cluster, file: FileInfo) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class NewCheckpoint:
-    """The content of a checkpoint to write; the one that it follows; and the files of the entries that are expired according to both."""
+    """The content of a checkpoint to write, and what it says; the one that it follows; and the files of the entries that are expired
+    according to both.
+    """
 
     content: bytes
+    history: History
     follows: Optional[FileInfo]
     expired: Tuple[FileInfo, ...]
 
 
-def make_checkpoint(
-    cluster: Cluster, control: ControlPaths, listed: Mapping[int, FileInfo], checkpoints: Mapping[int, FileInfo], retention_ms: int
-) -> NewCheckpoint:
+def make_checkpoint(cluster: Cluster, control: ControlPaths, log_files: LogFiles, retention_ms: int) -> NewCheckpoint:
     """A checkpoint of all these entries. Raises like read_history, and FilesError; also if it could not be read again, as one may be all
     that is left of expired entries.
     """
     with _explained():
-        history = read_history(cluster, control)
+        history, listed = read_history(cluster, control), log_files.entries
         replaced = [file.path for file in listed.values() if file not in cluster.log_entries]
         if replaced:
             raise SourceReplaced(f"{replaced[0]} is not the entry that was listed")
-        follows, former = _read_checkpoint(cluster, listed, checkpoints)
+        follows, former = _read_checkpoint(cluster, log_files)
         history = History(history.runs[: max(listed) + 1])
         written_ms = {version: file.mtime_ms for version, file in listed.items()}
         expired = max(former.expired, count_expired(history, written_ms, retention_ms))
@@ -143,7 +162,7 @@ def make_checkpoint(
         texts = _repeat(cluster, listed, follows)
         content = checkpoint.compress(checkpoint.lines_of(texts, history, expired, base, control.log))
         _require_readable(content, control.log, listed, history)
-        return NewCheckpoint(content, follows, tuple(listed[version] for version in range(former.expired) if version in listed))
+        return NewCheckpoint(content, history, follows, tuple(listed[version] for version in range(former.expired) if version in listed))
 
 
 def _require_readable(content: bytes, where: str, listed: Mapping[int, FileInfo], history: History) -> None:
@@ -199,7 +218,7 @@ def read_whole(cluster: Cluster, control: ControlPaths, history: History, since:
     if not wanted:
         return history
     with _explained():
-        listed = {version: key for version, key in list_log(cluster.files, control)[0].items() if version in wanted}
+        listed = {version: key for version, key in list_log(cluster.files, control).entries.items() if version in wanted}
         runs = {run.version: run for run in history.runs}
         for entry in _read_entries(cluster, listed, Keeper()):
             if entry is not None:
@@ -247,9 +266,9 @@ def _read_lot(files: Files, lot: Sequence[FileInfo]) -> Iterator[Tuple[FileInfo,
 def read_files_at(cluster: Cluster, control: ControlPaths, version: int) -> FileSet:
     """The files known to the log at a version whose entry is not expired; raises like read_history."""
     with _explained():
-        listed, checkpoints = list_log(cluster.files, control)
-        former = Checkpoint() if 0 in listed else _read_checkpoint(cluster, listed, checkpoints)[1]
-        wanted = [file for number, file in sorted(listed.items()) if former.expired <= number <= version]
+        log_files = list_log(cluster.files, control)
+        former = Checkpoint() if 0 in log_files.entries else _read_checkpoint(cluster, log_files)[1]
+        wanted = [file for number, file in sorted(log_files.entries.items()) if former.expired <= number <= version]
         return files_at(_texts(cluster, wanted), former.base)
 
 
@@ -308,13 +327,18 @@ def _refuse_large(file: FileInfo, most: int = MOST_RECORD_BYTES) -> None:
         raise strict.foreign(file.path, "", f"it has {file.length} bytes, more than {most}")
 
 
-def list_log(files: Files, control: ControlPaths) -> Tuple[Dict[int, FileInfo], Dict[int, FileInfo]]:
-    """The files of the entries, and those of the checkpoints, by number."""
-    seen = files.look([control.log])[control.log].entries
+def list_log(files: Files, control: ControlPaths) -> LogFiles:
+    """The files of a log. Raises UnreadableRecord for an entry that is too large."""
+    return _log_files_in(files.look([control.log])[control.log])
+
+
+def _log_files_in(log_directory: Snapshot) -> LogFiles:
+    seen = log_directory.entries
     entries = {version: entry for entry in seen for version in [names.log_version(entry.name)] if version is not None}
     for entry in entries.values():
         _refuse_large(entry, MOST_ENTRY_BYTES)
-    return entries, {version: entry for entry in seen for version in [names.checkpoint_version(entry.name)] if version is not None}
+    checkpoints = {version: entry for entry in seen for version in [names.checkpoint_version(entry.name)] if version is not None}
+    return LogFiles(entries, checkpoints, log_directory.file_id)
 
 
 def find_runs(files: Files, control: ControlPaths) -> List[str]:

@@ -253,8 +253,9 @@ def _leave_out_shielded(files: Files, source: FileInfo, entries: Sequence[FileIn
         return entries
     known = files.attributes([source.path, target])
     own, other = known.get(source.path), known.get(target)
-    is_alike = own is not None and other is not None and own.acl == other.acl and eligibility.is_as_open(own, other)
-    return entries if is_alike else found
+    if own is None or other is None or own.directory_id not in (0, source.file_id):
+        return found
+    return entries if own.acl == other.acl and eligibility.is_as_open(own, other) else found
 
 
 def _move_entries(run: Run, entries: Sequence[FileInfo], target: str) -> Sequence[Tuple[FileInfo, str]]:

@@ -6,18 +6,18 @@ Never deletes a backup, a file that no run writes there, or a directory as a tre
 from __future__ import annotations
 
 import logging
-from typing import Dict, List, Optional, Sequence
+from dataclasses import dataclass
+from typing import Collection, Dict, List, Mapping, Optional, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation
-from hivekeeper.model import FileInfo, Table
+from hivekeeper.model import FileInfo, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan.retention import list_backups
 from hivekeeper.ports import Cluster, Files, Lock, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
 from hivekeeper.runlog.history import History
-from hivekeeper.steps import ownership
 
 log = logging.getLogger(__name__)
 
@@ -25,34 +25,60 @@ log = logging.getLogger(__name__)
 MOST_BESIDE = 200_000
 
 
+@dataclass(frozen=True)
+class Aside:
+    """A control directory that was set aside, by one look at it: whoever may rename beside it can put another one at its path later.
+
+    `records`: the path of each with the id of the directory that it is in, in the order in which they may be deleted. `strangers`: what is
+    there besides. `history`: the log, None if its deletion has begun, so that entries may be missing.
+    """
+
+    paths: ControlPaths
+    directory_id: int
+    records: Tuple[Tuple[str, int], ...]
+    strangers: Tuple[str, ...]
+    history: Optional[History]
+
+    @property
+    def needed(self) -> List[str]:
+        """What is more than records, or a backup that only its log knows: one inside a joined file has no directory there."""
+        backups = list_backups(self.history) if self.history else ()
+        return [*self.strangers, *(f"the backup of run {backup.run}" for backup in backups)]
+
+
 def find_strangers(files: Files, control: ControlPaths) -> List[str]:
     """What lies in a control directory besides its log and its lock: what is left of runs, and files that no run writes there."""
-    seen = files.look([control.top, control.log, control.runs])
+    return _strangers_among(files.look([control.top, control.log, control.runs]), control)
+
+
+def _strangers_among(seen: Mapping[str, Snapshot], control: ControlPaths) -> List[str]:
     known = {control.log: True, control.runs: True, control.lock: False, control.mark: False, f"{control.mark}.part": False}
     inside = [entry for entry in seen[control.top].entries if known.get(entry.path) is not entry.is_dir]
     inside += [entry for entry in seen[control.log].entries if not _is_of_log(entry)]
     return [entry.path for entry in (*inside, *seen[control.runs].entries)]
 
 
-def find_needed(cluster: Cluster, removed: ControlPaths) -> List[str]:
-    """What of a control directory that was set aside is more than records, or a backup that only its log knows: one inside a joined file
-    has no directory there.
-    """
-    strangers = find_strangers(cluster.files, removed)
-    if strangers:
-        return strangers
-    try:
-        history = read_log_set_aside(cluster, removed)
-    except HivekeeperError as error:
-        return [str(error)]
-    return [f"the backup of run {backup.run}" for backup in list_backups(history)] if history else []
+def read_aside(cluster: Cluster, removed: ControlPaths) -> Aside:
+    """Look at a control directory that was set aside. Raises like read_history; and NeedsInvestigation if it is exchanged meanwhile."""
+    seen = cluster.files.look([removed.top, removed.log, removed.runs])
+    top, logged = seen[removed.top], seen[removed.log]
+    for entry in top.entries:
+        if entry.is_dir and entry.path in seen and seen[entry.path].file_id != entry.file_id:
+            raise _exchanged(entry.path)
+    files = {entry.path for entry in top.entries if not entry.is_dir}
+    first = [path for path in (removed.lock, removed.mark, f"{removed.mark}.part") if path in files]
+    records = [(path, top.file_id) for path in first] + [(file.path, logged.file_id) for file in logged.entries if _is_of_log(file)]
+    history = store.read_listed(cluster, logged, removed.log) if removed.lock in files else None
+    if history is not None and len(history.runs) != _count_entries(logged):
+        # An entry that was not there when it was to be read does not count as one that never was.
+        raise _exchanged(removed.log)
+    return Aside(removed, top.file_id, tuple(records), tuple(_strangers_among(seen, removed)), history)
 
 
-def read_log_set_aside(cluster: Cluster, removed: ControlPaths) -> Optional[History]:
-    """The log of a control directory that was set aside; None if its deletion has begun, so that entries may be missing."""
-    if cluster.files.stat(removed.lock) is None:
-        return None
-    return store.read_history(cluster, removed)
+def _count_entries(log_directory: Snapshot) -> int:
+    """Of the log, with those that are expired."""
+    versions = [names.log_version(entry.name) for entry in log_directory.entries]
+    return 1 + max((version for version in versions if version is not None), default=-1)
 
 
 def _is_of_log(entry: FileInfo) -> bool:
@@ -60,23 +86,33 @@ def _is_of_log(entry: FileInfo) -> bool:
     return not entry.is_dir and numbers != (None, None)
 
 
-def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId) -> ControlPaths:
+def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, run: RunId, about: Collection[str]) -> Aside:
     """Rename a control directory to a name that no command takes for records, with the lock held. Undo: put_back.
 
     A run that has lost the lock can no longer write there afterwards. So only then is looked for what it had written before: if there is
-    anything, or if somebody had put another directory there, it goes back.
+    anything, or if somebody had put another directory there, it goes back. `about`: the ids of the tables that its log is about.
     """
     files, removed = cluster.files, ControlPaths(control.removed(run))
     before = files.stat(control.top)
     if before is None or not lock.check():
         raise _taken(table, control)
     files.rename_exact(control.top, removed.top)
-    after = files.stat(removed.top)
-    needed = find_needed(cluster, removed)
-    if after is not None and (needed or after.file_id != before.file_id):
+    try:
+        aside = read_aside(cluster, removed)
+        needed = aside.needed or _find_foreign(aside, before, about)
+    except HivekeeperError as error:
+        needed = [str(error)]
+    if needed:
         put_back(cluster, table, removed, control)
-        raise _unknown(table, control, needed[0] if needed else control.top)
-    return removed
+        raise _unknown(table, control, needed[0])
+    return aside
+
+
+def _find_foreign(aside: Aside, before: FileInfo, about: Collection[str]) -> List[str]:
+    """What shows that this is not the directory that the caller has looked at."""
+    if aside.history is None or {run.table_id for run in aside.history.runs} != set(about):
+        return [aside.paths.log]
+    return [] if aside.directory_id == before.file_id else [aside.paths.top]
 
 
 def put_back(cluster: Cluster, table: Table, removed: ControlPaths, control: ControlPaths) -> None:
@@ -94,14 +130,12 @@ def put_back(cluster: Cluster, table: Table, removed: ControlPaths, control: Con
     log.warning("step=put-records-back done path=%r", control.top)
 
 
-def delete_records(files: Files, removed: ControlPaths) -> int:
-    """Delete the records that were set aside; returns how many. The lock goes first: while it is there, nothing is missing."""
-    records = files.look([removed.log])[removed.log].entries
-    for path in (removed.lock, removed.mark, f"{removed.mark}.part", *(entry.path for entry in records if _is_of_log(entry))):
-        files.delete_file(path)
-    for directory in (removed.log, removed.runs, removed.top):
+def delete_records(files: Files, aside: Aside) -> None:
+    """Delete the records that were set aside. The lock goes first: while it is there, nothing is missing."""
+    for path, directory_id in aside.records:
+        files.delete_file(path, directory_id)
+    for directory in (aside.paths.log, aside.paths.runs, aside.paths.top):
         files.remove_empty(directory)
-    return len(records)
 
 
 def find_removed(files: Files, control: ControlPaths, known: Dict[str, List[ControlPaths]]) -> List[ControlPaths]:
@@ -116,22 +150,29 @@ def find_removed(files: Files, control: ControlPaths, known: Dict[str, List[Cont
     return [removed for removed in known[beside] if ControlPaths.of_removed(removed.top) == control]
 
 
-def finish_removal(cluster: Cluster, table: Table, removed: ControlPaths, trusted: Sequence[str]) -> bool:
+def finish_removal(cluster: Cluster, table: Table, aside: Aside) -> bool:
     """Finish what a killed run had begun; returns False if the directory was put back instead, because it holds more than records.
 
     Its name proves nothing: whoever may write beside it may have given another directory this name. So the caller has looked whose log it
     is, as far as that is whole. Raises NeedsInvestigation.
     """
-    files, control = cluster.files, ControlPaths.of_removed(removed.top)
-    ownership.require_own_records(cluster, table, removed, trusted)
-    needed = find_needed(cluster, removed)
+    control, needed = ControlPaths.of_removed(aside.paths.top), aside.needed
     if not needed:
-        delete_records(files, removed)
+        delete_records(cluster.files, aside)
         return True
-    if control is None or files.stat(removed.lock) is None:
-        raise _unknown(table, removed, needed[0])
-    put_back(cluster, table, removed, control)
+    if control is None or aside.history is None:
+        raise _unknown(table, aside.paths, needed[0])
+    put_back(cluster, table, aside.paths, control)
     return False
+
+
+def _exchanged(path: str) -> NeedsInvestigation:
+    return NeedsInvestigation(
+        f"{path}: another directory was put in its place while it was looked at",
+        code=Code.RECORDS_OF_ANOTHER,
+        state="nothing of these records was removed",
+        next="find out who exchanges directories beside the table's",
+    )
 
 
 def _taken(table: Table, control: ControlPaths) -> HivekeeperError:

@@ -10,6 +10,7 @@ from typing import Dict
 
 from hivekeeper import __version__, names
 from hivekeeper.errors import HivekeeperError, NeedsInvestigation
+from hivekeeper.names import RunId
 from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
@@ -37,7 +38,7 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
             if written[0].directory != run.directory:
                 require_lock(run)
             require_own_directory(run)
-            _write_checkpoint(run)
+            _write_checkpoint(run, record.run)
             return written[0].version
         text = entry_lines(record, run.table, actor_of(run.cluster), parameters, first=history.next_version == 0)
         target = names.join(run.control.log, names.log_entry(history.next_version))
@@ -64,29 +65,32 @@ def commit(run: Run, record: LogEntry, parameters: Dict[str, object]) -> int:
     )
 
 
-def _write_checkpoint(run: Run) -> None:
-    """Write a checkpoint if the log has got enough entries since the newest one; remove older ones, and entries that are expired according
-    to the last two.
+def _write_checkpoint(run: Run, own: RunId) -> None:
+    """Write a checkpoint if the log has got enough entries since the newest one, this run's `own` being the last; remove older ones, and
+    entries that are expired according to the last two.
 
     It repeats what the entries say, so a run that cannot write one has done all the same.
     """
     if run.checkpoint_interval is None:
         return
     try:
-        entries, found = store.list_log(run.files, run.control)
-        newest = max(entries)
-        if newest - max((version for version in found if version <= newest), default=-1) < run.checkpoint_interval:
+        listed = store.list_log(run.files, run.control)
+        newest = max(listed.entries)
+        if newest - max((version for version in listed.checkpoints if version <= newest), default=-1) < run.checkpoint_interval:
             return
-        made = store.make_checkpoint(run.cluster, run.control, entries, found, run.log_retention_ms)
+        made = store.make_checkpoint(run.cluster, run.control, listed, run.log_retention_ms)
+        if made.history.runs[-1].run != own:
+            # Another one has finished since; or somebody has put another table's control directory here.
+            return
         run.files.delete_file(run.paths.checkpoint)
         run.files.write_new(run.paths.checkpoint, made.content, run.record_mode)
         run.files.rename_exact(run.paths.checkpoint, names.join(run.control.log, names.checkpoint(newest)))
         # Whoever lost the lock may have slept for days: by now there may be another log at these paths.
         require_lock(run)
         # The one before stays, for commands that have listed it and are about to read, and in case that this one is damaged one day.
-        older = [file for version, file in found.items() if version < newest and file != made.follows]
+        older = [file for version, file in listed.checkpoints.items() if version < newest and file != made.follows]
         for file in [*older, *made.expired]:
-            run.files.delete_file(file.path)
+            run.files.delete_file(file.path, listed.directory_id)
     except (FilesError, HivekeeperError) as error:
         log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))
 

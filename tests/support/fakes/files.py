@@ -446,14 +446,15 @@ class FakeFiles:
         path = self.qualify(path)
         self._change("delete_tree", [path], lambda: self.namespace.delete(self._exact(path)))
 
-    def delete_file(self, path: str) -> None:
+    def delete_file(self, path: str, directory_id: int = 0) -> None:
         path = self.qualify(path)
 
         def delete() -> None:
-            node = self.namespace.find(path)
+            exact = names.join(self._place_of(directory_id), names.base(path)) if directory_id else self._exact(path)
+            node = self.namespace.find(exact)
             if node is not None and node.children:
                 raise FilesUnavailable(f"{path} is non empty: Directory is not empty")
-            self.namespace.delete(path)
+            self.namespace.delete(exact)
 
         self._change("delete_file", [path], delete)
 
@@ -549,9 +550,12 @@ class FakeFiles:
         """Where a path is by now that was in a directory with a lock of ours."""
         for directory, node in self._held.items():
             if (path + "/").startswith(directory + "/") and self.namespace.find(directory) is not node:
-                place = next((place for place, one in self.namespace.walk(ROOT) if one is node), f"{directory}.gone")
-                return place + path[len(directory) :]
+                return (self._place_of(node.id) or f"{directory}.gone") + path[len(directory) :]
         return path
+
+    def _place_of(self, id: int) -> str:
+        """Where the directory with this id is by now, "" if it is gone."""
+        return next((place for place, node in self.namespace.walk(ROOT) if node.id == id), "")
 
     def _listed(self, file: FileInfo) -> Optional[Node]:
         """The file with the id that was listed; None if nothing is at its path."""

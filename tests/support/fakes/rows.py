@@ -209,7 +209,9 @@ class FakeRows:
         unreadable = []
         for file in files:
             content = self._content(file)
-            if isinstance(content, DataFile):
+            if content is not None and self._is_other(file):
+                unreadable.append((file.path, "another file is there"))
+            elif isinstance(content, DataFile):
                 form = content.form if by_identity else dataclasses.replace(content.form, identity="")
                 groups.setdefault(form, {})[f"{file.path}+{file.begin}" if file.begin else file.path] = content.rows
             else:
@@ -222,6 +224,10 @@ class FakeRows:
         except FilesError:
             return None
 
+    def _is_other(self, file: FileInfo) -> bool:
+        """Whether another file than the one that was listed is at its path."""
+        return bool(file.file_id and not file.begin and not self.files.is_at_path(file))
+
     def _read_at(self, path: str, form: Optional[Form] = None) -> DataFile:
         return self._read(FileInfo(path, 1, 0, is_dir=False, file_id=0), form)
 
@@ -229,7 +235,7 @@ class FakeRows:
         content = self._content(file)
         if content is None:
             raise RowsError(f"a file is gone: {file.path}")
-        if file.file_id and not file.begin and not self.files.is_at_path(file):
+        if self._is_other(file):
             raise RowsError(f"{file.path}: another file is there")
         if not isinstance(content, DataFile) or (form is not None and content.form.schema != form.schema):
             raise RowsError(f"{file.path} cannot be read")

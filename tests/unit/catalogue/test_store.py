@@ -177,12 +177,12 @@ def test_another_directory_that_somebody_puts_at_the_place_of_one_that_goes_is_n
         files.fail_next("write_new", NoSpace("no space left"))
 
     def exchange_before(delete):
-        def exchanged(path):
+        def exchanged(path, *more):
             if path.startswith(f"{store.data}/") and files.namespace.find(victim):
                 directory = names.join(store.data, path[len(store.data) + 1 :].partition("/")[0])
                 files.writer.delete(directory)
                 files.another_client().rename_exact(victim, directory)
-            delete(path)
+            delete(path, *more)
 
         return exchanged
 

@@ -672,9 +672,9 @@ def clean_up_with_nothing_to_do(runs):
     desk.append(bench_log.UNIT, "a")
     world.files.make_directory(desk.control.log)
     bench_log.write_entries(world.files, table, desk.control, argparse.Namespace(entries=runs, files=2, kept=runs))
-    listed, checkpoints = store.list_log(world.files, desk.control)
-    repeated = {version: file for version, file in listed.items() if version < runs}
-    made = store.make_checkpoint(world.cluster, desk.control, repeated, checkpoints, bench_log.RETENTION_MS)
+    listed = store.list_log(world.files, desk.control)
+    first = replace(listed, entries={version: file for version, file in listed.entries.items() if version < runs})
+    made = store.make_checkpoint(world.cluster, desk.control, first, bench_log.RETENTION_MS)
     world.files.write_new(names.join(desk.control.log, names.checkpoint(runs - 1)), made.content)
     for version in range(runs):
         for name in ("a", "b"):

@@ -546,6 +546,32 @@ def test_a_closed_directory_that_comes_to_the_place_of_one_that_is_merged_is_not
     assert f"step=merge-recreated left path='{aside}'" in caplog.text
 
 
+def test_a_closed_directory_that_is_away_only_while_rights_are_compared_is_not_opened_by_merging_it():
+    desk = a_desk("dt=1")
+    before, files, done = desk.world.rows_of(desk.table), desk.world.files, []
+    come_in_the_gap(desk, {"mode": 0o700}, {"file_mode": 0o644})
+    open_one, attributes = f"{desk.live()}/.open", files.attributes
+    desk.world.add_file(f"{open_one}/x.parquet", ["open"])
+    age(desk)
+
+    def read_others(places):
+        aside = [place for place in places if place.endswith("/recreated/u00001.0")]
+        for place in aside:
+            files.namespace.rename(place, f"{open_one}.closed")
+            files.namespace.rename(open_one, place)
+        found = attributes(places)
+        for place in aside:
+            done.append(place)
+            files.namespace.rename(place, open_one)
+            files.namespace.rename(f"{open_one}.closed", place)
+        return found
+
+    files.attributes = read_others
+    assert desk.compact().code is Exit.DONE
+    assert done
+    assert desk.world.rows_of(desk.table) == before
+
+
 @pytest.mark.parametrize("acl", [(), ("user:mallory:r-x",)], ids=["the same", "more by its ACL"])
 def test_what_comes_in_the_gap_is_merged_if_the_unit_is_closed_to_the_same_users(acl):
     """Impala gives a new directory the mode of the one above (insert_inherit_permissions), and its files 644."""

@@ -72,10 +72,10 @@ def test_another_directory_that_somebody_puts_at_the_place_of_a_file_that_goes_i
     for delete in ("delete_tree", "delete_file"):
         real = getattr(files, delete)
 
-        def exchange_first(path, real=real):
+        def exchange_first(path, *more, real=real):
             files.writer.delete(path)
             files.another_client().rename_exact("/sales/events", path)
-            real(path)
+            real(path, *more)
 
         monkeypatch.setattr(files, delete, exchange_first)
     with suppress(FilesUnavailable):

@@ -44,7 +44,7 @@ def desk():
 
 
 def checkpoints(desk):
-    return store.list_log(desk.world.files, desk.control)[1]
+    return store.list_log(desk.world.files, desk.control).checkpoints
 
 
 def read_afresh(desk):
@@ -55,7 +55,7 @@ def read_afresh(desk):
 def read_entries_only(desk, monkeypatch):
     with monkeypatch.context() as patch:
         listed = store.list_log
-        patch.setattr(store, "list_log", lambda *arguments: (listed(*arguments)[0], {}))
+        patch.setattr(store, "list_log", lambda *arguments: replace(listed(*arguments), checkpoints={}))
         return read_afresh(desk)
 
 
@@ -334,7 +334,7 @@ def calls_to_read_a_checkpoint(files):
     desk.append("dt=1", *(f"f{nth}" for nth in range(files)))
     desk.compact()
     (file,) = checkpoints(desk).values()
-    listed, _ = store.list_log(desk.world.files, desk.control)
+    listed = store.list_log(desk.world.files, desk.control).entries
     lines = list(strict.lines_of(checkpoint.decompress(desk.world.files.read_bytes(file), "x"), "x"))
     calls = []
     sys.setprofile(lambda _frame, event, _what: calls.append(event) if event == "call" else None)

@@ -28,7 +28,7 @@ def build(interval=1, days=10):
 
 
 def entries(desk):
-    return sorted(store.list_log(desk.world.files, desk.control)[0])
+    return sorted(store.list_log(desk.world.files, desk.control).entries)
 
 
 class Archive:
@@ -263,7 +263,7 @@ def test_with_one_of_the_two_checkpoints_damaged_nothing_is_missing():
 
 def copy_the_log(desk, change=lambda _version, text: text):
     """As distcp does: other ids and times."""
-    for version, file in store.list_log(desk.world.files, desk.control)[0].items():
+    for version, file in store.list_log(desk.world.files, desk.control).entries.items():
         text = desk.world.files.contents(desk.control.log)[file.path]
         desk.world.files.writer.delete(file.path)
         desk.world.files.writer.add(file.path, change(version, text), None)

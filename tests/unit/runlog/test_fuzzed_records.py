@@ -198,10 +198,10 @@ def a_checkpoint():
         desk.cleanup(EVERYTHING if night else Settings(min_age_ms=1000))
         desk.append("dt=1", f"a{night}", f"b{night}")
     desk.compact()
-    listed, found = store.list_log(world.files, desk.control)
-    packed = world.files.read_bytes(found[max(found)])
+    found = store.list_log(world.files, desk.control)
+    packed = world.files.read_bytes(found.checkpoints[max(found.checkpoints)])
     lines = strict.lines_of(checkpoint.decompress(packed, "checkpoint"), "checkpoint")
-    return [json.loads(line) for line in lines if line], listed
+    return [json.loads(line) for line in lines if line], found.entries
 
 
 @many

@@ -68,7 +68,7 @@ def test_a_compaction_follows_and_repeats_it_in_a_checkpoint(desk):
     result = desk.compact()
     assert (result.code, outcomes(result)) == (Exit.DONE, {"dt=1": "swapped"})
     assert desk.world.rows_of(desk.table) == rows
-    assert list(store.list_log(desk.world.files, desk.control)[1]) == [before.next_version]
+    assert list(store.list_log(desk.world.files, desk.control).checkpoints) == [before.next_version]
     desk.world.cluster.log_entries.clear()
     assert desk.log().runs[:-1] == before.runs
     assert [effect.key for effect in desk.log().standing][:-1] == [effect.key for effect in before.standing]
@@ -91,6 +91,6 @@ def test_its_old_entries_expire(desk):
         desk.world.wait(2 * 86_400_000)
         desk.append("dt=1", f"x{nth}", f"y{nth}")
         assert desk.compact().code is Exit.DONE
-    assert min(store.list_log(desk.world.files, desk.control)[0]) >= len(RUNS)
+    assert min(store.list_log(desk.world.files, desk.control).entries) >= len(RUNS)
     desk.world.cluster.log_entries.clear()
     assert [run.run for run in desk.log().runs][:6] == RUNS[:6]

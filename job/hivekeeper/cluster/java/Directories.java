@@ -60,8 +60,25 @@ public class Directories {
   /** Not more than one inode, whatever is at the path by now. */
   public void deleteFile(String text) throws IOException {
     Path path = new Path(text);
-    FileSystem fs = path.getFileSystem(conf);
-    if (!fs.delete(path, false) && fs.exists(path)) throw new IOException(text + ": could not be deleted");
+    deleteOne(path.getFileSystem(conf), path);
+  }
+
+  /** The file with this name in the directory with this id. Only a NameNode finds that one wherever it is, no router and no local files. */
+  public void deleteListed(String text, long directoryId) throws IOException {
+    Place place = Place.of(conf, text);
+    if (place.real == null) return;
+    if (place.isHdfs()) deleteOne(place.fs, new Path("/.reserved/.inodes/" + directoryId + "/" + place.real.getName()));
+    FileEntry directory = FileEntry.at(Place.of(conf, place.real.getParent().toString()));
+    if (directory != null && directory.fileId == directoryId) deleteOne(place.fs, place.real);
+  }
+
+  private static void deleteOne(FileSystem fs, Path path) throws IOException {
+    try {
+      if (!fs.delete(path, false) && fs.exists(path)) throw new IOException(path + ": could not be deleted");
+    } catch (FileNotFoundException absent) {
+      // HDFS says so of a directory that it does not find by its id.
+      return;
+    }
   }
 
   /** False if the trash is switched off. `exact`: the same directory by a path that begins with an id, or the same path. */

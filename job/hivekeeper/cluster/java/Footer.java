@@ -22,10 +22,7 @@ public class Footer {
   private static final long MOST_NAMES = 64L << 20;
   private static final String STARVED = "its footer makes the reader take more memory than the driver has (spark.driver_memory)";
 
-  final String path;
-  /** Where the file begins, if it lies in another one, which is at `path`. */
-  final long begin;
-  final long length;
+  final ListedFile file;
   String unreadable;
   long rows;
   /** Statistics by column, nested ones under their dotted names. */
@@ -41,10 +38,8 @@ public class Footer {
   private long namesLength;
 
   /** `roomForRowGroups`: how many may still be told, of all files that share it. */
-  Footer(String path, long begin, long length, AtomicInteger roomForRowGroups) {
-    this.path = path;
-    this.begin = begin;
-    this.length = length;
+  Footer(ListedFile file, AtomicInteger roomForRowGroups) {
+    this.file = file;
     this.roomForRowGroups = roomForRowGroups;
   }
 
@@ -74,8 +69,8 @@ public class Footer {
 
   /** Whether there is room to tell so many row groups. */
   boolean beginRowGroups(int count) {
-    boolean fits = begin == 0 && roomForRowGroups.addAndGet(-count) >= 0;
-    if (begin == 0 && !fits) roomForRowGroups.addAndGet(count);
+    boolean fits = file.begin == 0 && roomForRowGroups.addAndGet(-count) >= 0;
+    if (file.begin == 0 && !fits) roomForRowGroups.addAndGet(count);
     rowGroups = fits ? new ArrayList<Long>() : null;
     return fits;
   }
@@ -85,7 +80,7 @@ public class Footer {
    * can be read is judged elsewhere.
    */
   void addRowGroup(long start, long size, long rowsInside) {
-    if (start < endOfRowGroups || size < 0 || size > length - start) rowGroups = null;
+    if (start < endOfRowGroups || size < 0 || size > file.length - start) rowGroups = null;
     if (rowGroups == null) return;
     endOfRowGroups = start + size;
     rowGroups.add(start);
@@ -95,7 +90,7 @@ public class Footer {
 
   /** Whoever reads the rows would not come to an end of more values. */
   void requireReadable() {
-    WorkLimit limit = new WorkLimit(length);
+    WorkLimit limit = new WorkLimit(file.length);
     limit.takeValues(rows);
     for (ColumnFacts column : columns.values()) limit.takeValues(((ColumnFacts) column).values);
   }

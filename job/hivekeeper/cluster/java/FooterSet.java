@@ -82,7 +82,7 @@ class FooterSet {
 
   private static Map<String, String> reason(Footer footer) {
     Map<String, String> found = new LinkedHashMap<String, String>();
-    found.put("path", footer.path);
+    found.put("path", footer.file.path);
     found.put("reason", footer.unreadable);
     return found;
   }

@@ -31,21 +31,17 @@ public class Footers {
   private static class Source {
     final FooterSet unit;
     final int number;
-    final String path;
-    final long begin;
-    final long length;
+    final ListedFile file;
 
-    Source(FooterSet unit, int number, List<?> file) {
+    Source(FooterSet unit, int number, ListedFile file) {
       this.unit = unit;
       this.number = number;
-      this.path = (String) file.get(0);
-      this.length = ((Number) file.get(1)).longValue();
-      this.begin = file.size() > 2 ? ((Number) file.get(2)).longValue() : 0L;
+      this.file = file;
     }
   }
 
   /**
-   * `units` is {unit: [[path, length], …]}, with a third value for a file that lies in another one: where it begins there; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
+   * `units` is {unit: [`ListedFile`, …]}; without `byIdentity` a form is what the footer means, not its bytes. Returns {forms: [form, …],
    * units: {unit: {groups, unreadable: [{path, reason}], rowGroups}}}; a group holds the files of one form: {form, files, rows, columns:
    * {name: {values, nulls, low, high}}}, where `form` is a position in `forms`, and `rows` are the counts of `files`, positions in the unit's
    * list. `rowGroups` are [[file, [start, length, rows, …]], …], all those of a file or none: `mostRowGroups` of all files together.
@@ -56,8 +52,8 @@ public class Footers {
     for (Map.Entry<String, Object> unit : Json.readMap(units).entrySet()) {
       FooterSet set = new FooterSet();
       found.put((String) unit.getKey(), set);
-      List<?> wanted = (List) unit.getValue();
-      for (int i = 0; i < wanted.size(); i++) files.add(new Source(set, i, (List) wanted.get(i)));
+      List<Object> wanted = ListedFile.all((List) unit.getValue());
+      for (int i = 0; i < wanted.size(); i++) files.add(new Source(set, i, (ListedFile) wanted.get(i)));
     }
     Reading reading = new Reading(format, byIdentity, mostRowGroups);
     for (int start = 0; start < files.size(); start += FILES_AT_ONCE) {
@@ -105,14 +101,14 @@ public class Footers {
       return again;
     }
 
-    private Footer givenUp(Source file) {
-      Footer footer = new Footer(file.path, file.begin, file.length, roomForRowGroups);
+    private Footer givenUp(Source source) {
+      Footer footer = new Footer(source.file, roomForRowGroups);
       footer.giveUp();
       return footer;
     }
 
-    private Footer readOne(Source file) {
-      Footer footer = new Footer(file.path, file.begin, file.length, roomForRowGroups);
+    private Footer readOne(Source source) {
+      Footer footer = new Footer(source.file, roomForRowGroups);
       try {
         if (format.equals("orc")) OrcFooters.read(conf, footer);
         else ParquetFooters.read(conf, footer, known);

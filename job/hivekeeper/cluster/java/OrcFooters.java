@@ -32,11 +32,12 @@ class OrcFooters {
   private OrcFooters() {}
 
   static void read(Configuration conf, Footer footer) throws Exception {
-    Path path = new Path(footer.path);
-    FileSystem fs = PartFileSystem.of(path.getFileSystem(conf), footer.begin, footer.length);
-    if (footer.length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(fs, path, footer.length));
+    Path path = footer.file.place();
+    long length = footer.file.length;
+    FileSystem fs = PartFileSystem.of(footer.file.system(conf), footer.file.begin, length);
+    if (length > Footer.MOST_BYTES) Footer.requireShort(tailBytes(fs, path, length));
     // With its length, as listed: without one the library asks the NameNode for each file again.
-    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(fs).maxLength(footer.length));
+    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(fs).maxLength(length));
     try {
       describe(reader, footer);
     } finally {

@@ -10,7 +10,6 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.parquet.column.statistics.Statistics;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
@@ -30,8 +29,8 @@ class ParquetFooters {
   private ParquetFooters() {}
 
   static void read(Configuration conf, Footer footer, KnownForms known) throws Exception {
-    Path path = new Path(footer.path);
-    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(path.getFileSystem(conf), path, footer.begin, footer.length));
+    ListedFile file = footer.file;
+    DecodedFooter decoded = new DecodedFooter(ParquetTail.footer(file.system(conf), file.place(), file.begin, file.length));
     ParquetMetadata metadata = new ParquetMetadataConverter().fromParquetMetadata(decoded.metadata);
     ColumnChunks.requireConsistent(metadata, decoded.metadata.getNum_rows());
     addRows(metadata, footer);
@@ -55,7 +54,7 @@ class ParquetFooters {
     for (BlockMetaData block : metadata.getBlocks()) {
       footer.rows += block.getRowCount();
       for (ColumnChunkMetaData chunk : block.getColumns()) {
-        ColumnChunks.requireInside(chunk, footer.length);
+        ColumnChunks.requireInside(chunk, footer.file.length);
         String codec = chunk.getCodec().name().toLowerCase();
         codecs.add(codec.equals("uncompressed") ? "none" : codec);
         if (chunk.getBloomFilterOffset() >= 0) blooms.add(chunk.getPath().toDotString());

@@ -2,6 +2,7 @@ package hivekeeper.concat;
 
 import hivekeeper.Footer;
 import hivekeeper.Json;
+import hivekeeper.ListedFile;
 import hivekeeper.ParquetTail;
 import hivekeeper.TextFiles;
 import hivekeeper.WorkerPool;
@@ -12,7 +13,6 @@ import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /** What goes behind a file that is to be joined with others, and where in a joined file one ends and another begins. */
@@ -36,7 +36,7 @@ public abstract class ConcatEnds {
   abstract byte[] end(FSDataInputStream in, long begin, long length) throws IOException;
 
   /** Of such a file, for `JoinedFooters`. */
-  abstract Object footer(FileSystem fs, Path path, long begin, long length) throws Exception;
+  abstract Object footer(ListedFile file) throws Exception;
 
   abstract JoinedFooters noFooters();
 
@@ -45,7 +45,7 @@ public abstract class ConcatEnds {
     Path path = new Path(text);
     byte[] ownEnd = endOfWhole(path, length);
     JoinedFooters footers = noFooters();
-    footers.add(footer(path.getFileSystem(conf), path, 0L, length), 0L);
+    footers.add(footer(new ListedFile(text, length, 0L, 0L)), 0L);
     byte[] end = footers.withoutRows();
     TextFiles files = new TextFiles(conf);
     files.writeBytes(withoutRows, end);
@@ -64,14 +64,12 @@ public abstract class ConcatEnds {
     }
   }
 
-  /** Fails if these files, [[path, length], …], could not be restored as one: footers differ in more than their rows, or are too long. */
+  /** Fails if these files, [`ListedFile`, …], could not be restored as one: footers differ in more than their rows, or are too long. */
   public void requireAlike(String listed) throws Exception {
-    List<Object> files = new ArrayList<Object>();
-    for (Object file : Json.readList(listed)) files.add(Arrays.asList(new Object[] {((List) file).get(0), 0L, ((List) file).get(1)}));
-    endOver(files);
+    endOver(ListedFile.all(Json.readList(listed)));
   }
 
-  /** The end of a file in which these, [[path, begin, length], …], lie one after the other. Fails if nobody would read so long a one. */
+  /** The end of a file in which these, each a ListedFile, lie one after the other. Fails if nobody would read so long a one. */
   private byte[] endOver(List<Object> files) throws Exception {
     JoinedFooters all = noFooters();
     long start = 0;
@@ -80,7 +78,7 @@ public abstract class ConcatEnds {
       List<Object> found = footers(some);
       for (int i = 0; i < some.size(); i++) {
         all.add(found.get(i), start);
-        start = Math.addExact(start, ((Number) ((List) some.get(i)).get(2)).longValue());
+        start = Math.addExact(start, ((ListedFile) some.get(i)).length);
       }
     }
     byte[] end = all.over();
@@ -88,12 +86,10 @@ public abstract class ConcatEnds {
     return end;
   }
 
-  /** Of files, [[path, begin, length], …], that may lie in another one, which is at the path then. */
   private List<Object> footers(List<Object> files) throws Exception {
     return WorkerPool.map(files, new WorkerPool.Task() {
       public Object of(Object file) throws Exception {
-        Path path = new Path((String) ((List) file).get(0));
-        return footer(path.getFileSystem(conf), path, ((Number) ((List) file).get(1)).longValue(), ((Number) ((List) file).get(2)).longValue());
+        return footer((ListedFile) file);
       }
     });
   }
@@ -107,7 +103,7 @@ public abstract class ConcatEnds {
     long bytes = 0;
     for (Object each : Json.readList(lengths)) {
       long length = ((Number) each).longValue();
-      files.add(Arrays.asList(new Object[] {text, begin + bytes, length}));
+      files.add(new ListedFile(text, length, begin + bytes, fileId));
       bytes += length;
     }
     byte[] end = endOver(files);

@@ -1,5 +1,6 @@
 package hivekeeper.concat;
 
+import hivekeeper.ListedFile;
 import hivekeeper.OrcClaims;
 import hivekeeper.PartFileSystem;
 import java.io.IOException;
@@ -7,7 +8,6 @@ import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 
@@ -32,9 +32,9 @@ public class OrcEnds extends ConcatEnds {
     return OrcClaims.end(in, begin, length);
   }
 
-  Object footer(FileSystem fs, Path path, long begin, long length) throws Exception {
-    FileSystem part = PartFileSystem.of(fs, begin, length);
-    Reader reader = OrcFile.createReader(path, OrcFile.readerOptions(conf).filesystem(part).maxLength(length));
+  Object footer(ListedFile file) throws Exception {
+    FileSystem part = PartFileSystem.of(file.system(conf), file.begin, file.length);
+    Reader reader = OrcFile.createReader(file.place(), OrcFile.readerOptions(conf).filesystem(part).maxLength(file.length));
     try {
       return new JoinedOrcFooters.Tail(reader.getFileTail(), reader.getOrcProtoStripeStatistics());
     } finally {

@@ -1,12 +1,11 @@
 package hivekeeper.concat;
 
+import hivekeeper.ListedFile;
 import hivekeeper.ParquetTail;
 import java.io.IOException;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 
 /** `ConcatEnds` of Parquet. */
 public class ParquetEnds extends ConcatEnds {
@@ -28,8 +27,8 @@ public class ParquetEnds extends ConcatEnds {
     return JoinedParquetFooters.end(ParquetTail.footer(in, begin, length));
   }
 
-  Object footer(FileSystem fs, Path path, long begin, long length) throws IOException {
-    return ParquetTail.footer(fs, path, begin, length);
+  Object footer(ListedFile file) throws IOException {
+    return ParquetTail.footer(file.system(conf), file.place(), file.begin, file.length);
   }
 
   JoinedFooters noFooters() {

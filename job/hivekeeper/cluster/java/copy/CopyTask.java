@@ -1,6 +1,7 @@
 package hivekeeper.copy;
 
 import hivekeeper.Json;
+import hivekeeper.ListedFile;
 import hivekeeper.Messages;
 import hivekeeper.WorkLimit;
 import java.io.IOException;
@@ -17,9 +18,8 @@ import org.apache.spark.util.SerializableConfiguration;
 /**
  * One task of a Spark job: copies some files into one, or only digests them. Takes and answers JSON.
  *
- * Asked for a digest: {format, files: [[path, length, begin, id], …], check_claims}, where `begin` is not 0 for a file that lies in another
- * one, and the id is 0 for whatever file is there; for a copy: {format, files, attempt, codec, may_grow, blooms, row_group_bytes, block_bytes,
- * copies}, the last two at least, where `attempt` is the path of the output without the number of the attempt.
+ * Asked for a digest: {format, files: [`ListedFile`, …], check_claims}; for a copy: {format, files, attempt, codec, may_grow, blooms,
+ * row_group_bytes, block_bytes, copies}, the last two at least, where `attempt` is the path of the output without the number of the attempt.
  * Answered: {rows, high, low, identity, attempt}, the first three as text; or {failed, path, starved}: the reason on one short line, and
  * whether more memory may help.
  * Nothing is thrown, because Spark would repeat the task and then fail all others.
@@ -50,6 +50,7 @@ public class CopyTask implements Function<Object, Object> {
   private static class Run {
     private final Configuration conf;
     private final Map<String, Object> task;
+    private final List<Object> files;
     private final TaskMemory memory;
     /** What is being read or written, for the reason of a failure. */
     private String path;
@@ -58,6 +59,7 @@ public class CopyTask implements Function<Object, Object> {
     Run(SerializableConfiguration conf, Map<String, Object> task, TaskMemory memory) {
       this.conf = conf.value();
       this.task = task;
+      this.files = ListedFile.all((List) task.get("files"));
       this.memory = memory;
     }
 
@@ -95,11 +97,12 @@ public class CopyTask implements Function<Object, Object> {
     }
 
     private void readAll(FileMerge merge) throws Exception {
-      ReadAhead contents = new ReadAhead(conf, (List) task.get("files"), memory.windowBytes);
+      ReadAhead contents = new ReadAhead(conf, files, memory.windowBytes);
       try {
-        for (Object file : (List) task.get("files")) {
-          path = ReadAhead.path(file);
-          merge.add(path, ReadAhead.system(conf, file), ReadAhead.begin(file), ReadAhead.length(file), contents.take());
+        for (Object each : files) {
+          ListedFile file = (ListedFile) each;
+          path = file.path;
+          merge.add(path, file.system(conf), file.begin, file.length, contents.take());
         }
       } finally {
         contents.close();
@@ -121,7 +124,7 @@ public class CopyTask implements Function<Object, Object> {
 
     private long sourceBytes() {
       long bytes = 0;
-      for (Object file : (List) task.get("files")) bytes += ReadAhead.length(file);
+      for (Object file : files) bytes += ((ListedFile) file).length;
       return bytes;
     }
 

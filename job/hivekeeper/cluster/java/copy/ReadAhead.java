@@ -1,6 +1,6 @@
 package hivekeeper.copy;
 
-import hivekeeper.ExactFile;
+import hivekeeper.ListedFile;
 import hivekeeper.ParquetTail;
 import java.io.IOException;
 import java.util.ArrayDeque;
@@ -13,8 +13,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 
 /**
  * The contents of files in order, read by several threads, one open and one read each.
@@ -35,7 +33,7 @@ class ReadAhead {
   private long heldBytes;
   private long takenBytes;
 
-  /** `files` is [[path, length, begin, id], …]. */
+  /** `files` are `ListedFile`. */
   ReadAhead(Configuration conf, List<?> files, long windowBytes) {
     this.conf = conf;
     this.files = files;
@@ -47,23 +45,6 @@ class ReadAhead {
         return thread;
       }
     });
-  }
-
-  static String path(Object file) {
-    return (String) ((List) file).get(0);
-  }
-
-  static long length(Object file) {
-    return ((Number) ((List) file).get(1)).longValue();
-  }
-
-  /** Where a file begins, if it lies in another one. */
-  static long begin(Object file) {
-    return ((Number) ((List) file).get(2)).longValue();
-  }
-
-  static FileSystem system(Configuration conf, Object file) throws IOException {
-    return ExactFile.system(conf, path(file), ((Number) ((List) file).get(3)).longValue());
   }
 
   /** The content of the next file, null if the file is longer than the window. The one taken before must no longer be used. */
@@ -89,8 +70,8 @@ class ReadAhead {
 
   private void fill() {
     while (next < files.size() && pending.size() < MOST_FILES) {
-      final Object file = files.get(next);
-      final long length = length(file);
+      final ListedFile file = (ListedFile) files.get(next);
+      final long length = file.length;
       final boolean streamed = length > windowBytes;
       if (!streamed && heldBytes + length > windowBytes) return;
       if (!streamed) heldBytes += length;
@@ -103,13 +84,12 @@ class ReadAhead {
     }
   }
 
-  private byte[] read(Object file, int length) throws IOException {
-    long begin = begin(file);
-    FSDataInputStream in = system(conf, file).open(new Path(path(file)));
+  private byte[] read(ListedFile file, int length) throws IOException {
+    FSDataInputStream in = file.system(conf).open(file.place());
     try {
       byte[] content = new byte[length];
-      in.readFully(begin, content, 0, length);
-      if (begin == 0) ParquetTail.requireEnd(in, length);
+      in.readFully(file.begin, content, 0, length);
+      if (file.begin == 0) ParquetTail.requireEnd(in, length);
       return content;
     } finally {
       in.close();
