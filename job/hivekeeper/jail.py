@@ -20,6 +20,7 @@ from hivekeeper.model import (
     CatalogueTable,
     Content,
     Differences,
+    Ends,
     Exposed,
     FileInfo,
     FileRights,
@@ -365,13 +366,14 @@ class JailedRows:
     def digests(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, Content]:
         return self.inner.digests(format, sets)
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
-        for path in (without_rows, own, *([] if alone is None else [alone])):
-            self.jail.require(path)
-        self.inner.write_ends(format, file, without_rows, own, alone)
+    def write_ends(self, format: str, wanted: Mapping[Key, Ends]) -> Mapping[Key, str]:
+        for ends in wanted.values():
+            for path in (ends.without_rows, ends.own, *([] if ends.alone is None else [ends.alone])):
+                self.jail.require(path)
+        return self.inner.write_ends(format, wanted)
 
-    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
-        self.inner.require_alike(format, files)
+    def find_unlike(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, str]:
+        return self.inner.find_unlike(format, sets)
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
         self.jail.require(target)

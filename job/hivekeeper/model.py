@@ -417,6 +417,17 @@ class StageOutput:
     copies: int = 0
 
 
+class Ends(NamedTuple):
+    """New files with ends of a data file, by their paths. Behind any bytes `without_rows` makes a file of its schema without rows, `own`
+    one of its rows if that begins with its bytes. `alone`, if it is asked for: a whole file of its schema without rows.
+    """
+
+    file: FileInfo
+    without_rows: str
+    own: str
+    alone: Optional[str] = None
+
+
 @dataclass(frozen=True)
 class StageUnit:
     """The part of a stage batch that is one unit."""

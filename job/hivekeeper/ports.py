@@ -35,6 +35,7 @@ from hivekeeper.model import (
     CatalogueTable,
     Content,
     Differences,
+    Ends,
     Exposed,
     FileInfo,
     FileRights,
@@ -488,14 +489,12 @@ class Rows(Protocol):
         that has no id.
         """
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
-        """Write new files for this user alone: behind any bytes the first makes a file of this one's schema without rows, the second
-        one of its rows if that begins with this one's bytes. `alone`: a whole file of this schema without rows. Raises RowsError.
-        """
+    def write_ends(self, format: str, wanted: Mapping[Key, Ends]) -> Mapping[Key, str]:
+        """Write new files for this user alone. Returns why not all could be written, of those where one could not. Raises RowsError."""
 
-    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
-        """Raise RowsError unless these files could be restored as one: their footers are the same but for their rows, and together not
-        too long to be read.
+    def find_unlike(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, str]:
+        """Why files of some sets could not be restored as one: their footers differ in more than their rows, or are together too long to be
+        read. Raises RowsError.
         """
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:

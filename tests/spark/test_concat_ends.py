@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.model import Ends
 from hivekeeper.ports import RowsError
 from support import hostile_files
 from support.data_files import listed
@@ -39,7 +40,7 @@ def test_a_file_with_an_end_without_rows_shows_none_and_with_its_own_again_all(r
     path = write(format, tmp_path / "d", "a.data", 1, 2, 3)
     (file,) = listed(tmp_path / "d")
     empty, own = tmp_path / "empty", tmp_path / "own"
-    rows.write_ends(format, file, f"file:{empty}", f"file:{own}")
+    assert rows.write_ends(format, {1: Ends(file, f"file:{empty}", f"file:{own}")}) == {}
     ends = {"empty": empty.read_bytes(), "own": own.read_bytes()}
     assert path.read_bytes().endswith(ends["own"])
     assert {oct(one.stat().st_mode & 0o777) for one in (empty, own)} == {"0o600"}
@@ -67,8 +68,9 @@ def test_ends_are_never_written_over_a_file(rows, format, tmp_path):
     write(format, tmp_path / "d", "a.data", 1)
     (file,) = listed(tmp_path / "d")
     (tmp_path / "own").write_text("mine")
-    with pytest.raises(RowsError):
-        rows.write_ends(format, file, f"file:{tmp_path}/empty", f"file:{tmp_path}/own")
+    places = [Ends(file, f"file:{tmp_path}/empty{number}", f"file:{tmp_path}/own{number}") for number in ("", 2)]
+    assert rows.write_ends(format, dict(enumerate(places))).keys() == {0}
+    assert (tmp_path / "own2").exists()
     assert (tmp_path / "own").read_text() == "mine"
 
 
@@ -167,13 +169,12 @@ def test_a_file_that_replaced_the_one_with_old_files_inside_is_not_read(rows, fo
 def test_files_whose_footers_say_more_than_their_rows_could_not_come_back_as_one(rows, format, tmp_path):
     write(format, tmp_path / "d", "a.data", 1)
     write(format, tmp_path / "d", "b.data", 2)
-    rows.require_alike(format, listed(tmp_path / "d"))
+    assert rows.find_unlike(format, {1: listed(tmp_path / "d")}) == {}
     if format == "parquet":
         pq.write_table(pa.table({"n": [3]}).replace_schema_metadata({"who": "else"}), tmp_path / "d" / "c.data")
     else:
         po.write_table(pa.table({"n": [3]}), tmp_path / "d" / "c.data", compression="zstd")
-    with pytest.raises(RowsError, match="more than their rows"):
-        rows.require_alike(format, listed(tmp_path / "d"))
+    assert "more than their rows" in rows.find_unlike(format, {1: listed(tmp_path / "d")})[1]
 
 
 def test_files_whose_footers_together_would_not_be_read_are_not_joined(rows, format, tmp_path):
@@ -186,9 +187,8 @@ def test_files_whose_footers_together_would_not_be_read_are_not_joined(rows, for
         else:
             po.write_table(pa.table({"text": [name * (12 << 20)]}), directory / name, compression="zlib")
     files = listed(directory)
-    rows.require_alike(format, files[:1])
-    with pytest.raises(RowsError, match="more than 67108864 are not read"):
-        rows.require_alike(format, files)
+    assert rows.find_unlike(format, {1: files[:1]}) == {}
+    assert "more than 67108864 are not read" in rows.find_unlike(format, {1: files})[1]
 
 
 def test_ends_that_are_too_long_together_are_not_held_in_memory_all_the_same(rows, format, tmp_path):
@@ -200,8 +200,7 @@ def test_ends_that_are_too_long_together_are_not_held_in_memory_all_the_same(row
     else:
         po.write_table(pa.table({"text": ["a" * (3 << 20)]}), directory / "a", compression="zlib")
     (file,) = listed(directory)
-    with pytest.raises(RowsError, match="more than 67108864 are not read"):
-        rows.require_alike(format, [*[file] * 16, file._replace(path=f"file:{directory}/b")])
+    assert "more than 67108864 are not read" in rows.find_unlike(format, {1: [*[file] * 16, file._replace(path=f"file:{directory}/b")]})[1]
 
 
 def test_files_of_more_stripes_than_are_read_of_one_are_not_joined(rows, tmp_path):
@@ -210,15 +209,14 @@ def test_files_of_more_stripes_than_are_read_of_one_are_not_joined(rows, tmp_pat
     for name in "ab":
         hostile_files.write_orc_naming_a_stripe_often(directory / name, 6000)
     files = listed(directory)
-    rows.require_alike("orc", files[:1])
-    with pytest.raises(RowsError, match="12002 stripes"):
-        rows.require_alike("orc", files)
+    assert rows.find_unlike("orc", {1: files[:1]}) == {}
+    assert "12002 stripes" in rows.find_unlike("orc", {1: files})[1]
 
 
 def test_a_whole_file_without_rows_is_written_beside(rows, format, tmp_path):
     path = write(format, tmp_path / "d", "a.data", 1)
     (file,) = listed(tmp_path / "d")
     alone = tmp_path / "alone.data"
-    rows.write_ends(format, file, f"file:{tmp_path}/empty", f"file:{tmp_path}/own", f"file:{alone}")
+    rows.write_ends(format, {1: Ends(file, f"file:{tmp_path}/empty", f"file:{tmp_path}/own", f"file:{alone}")})
     assert read(format, alone).to_pylist() == []
     assert read(format, alone).schema == read(format, path).schema

@@ -11,6 +11,7 @@ import pytest
 
 from hivekeeper.cluster.physical_copy import CopyTask
 from hivekeeper.cluster.rows import SparkRows
+from hivekeeper.model import Ends
 from support import orc_files
 from support.data_files import QUESTIONS, ask_spark, listed
 from support.orc_bombs import message
@@ -47,14 +48,14 @@ def rows(gateway) -> SparkRows:
 def make(rows: SparkRows, source: Path, codec: str = "zlib") -> Made:
     top = source.parent
     copy, files = top / "copied" / "copy.orc", listed(source)
-    rows.require_alike("orc", files)
+    assert rows.find_unlike("orc", {1: files}) == {}
     (answer,) = rows.physical.copy(f"file:{top}/attempts", [CopyTask(f"file:{copy}", files, codec, row_group_bytes=1 << 20, format="orc")])
     assert answer.failed == ""
     (of_copy,) = listed(copy.parent)
     places = {name: top / name / f"{name}.orc" for name in ("without_rows", "exchanged", "rolled_back", "alone")}
     for place in places.values():
         place.parent.mkdir()
-    rows.write_ends("orc", of_copy, f"file:{top}/end", f"file:{top}/tail", f"file:{places['alone']}")
+    assert rows.write_ends("orc", {1: Ends(of_copy, f"file:{top}/end", f"file:{top}/tail", f"file:{places['alone']}")}) == {}
     sources = [Path(file.path[len("file:") :]) for file in files]
     places["without_rows"].write_bytes(copy.read_bytes() + (top / "end").read_bytes())
     inner = [source.read_bytes() for source in sources]

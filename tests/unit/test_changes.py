@@ -35,7 +35,7 @@ CHANGE_NOTHING = {
     ports.RowFiles: {"read"},
     ports.Rows: {
         *("warm_up", "require_started", "footers", "read_stage", "digests", "differences", "hazards"),
-        *("find_starts", "require_alike", "ends_like_whole"),
+        *("find_starts", "find_unlike", "ends_like_whole"),
     },
 }
 CHANGE = {ports.Files: changes.FILES, ports.Metastore: changes.METASTORE, ports.Rows: changes.ROWS, ports.RowFiles: changes.ROW_FILES}

@@ -15,7 +15,7 @@ from hivekeeper import ports
 from hivekeeper.codes import Exit
 from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.jail import NOWHERE, Jail, JailedFiles, JailedMetastore, JailedRowFiles, JailedRows, confine, confine_files
-from hivekeeper.model import CatalogueTable, FileInfo, Partition, Snapshot, StageBatch
+from hivekeeper.model import CatalogueTable, Ends, FileInfo, Partition, Snapshot, StageBatch
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.reasons import Code
 from support import changes
@@ -25,6 +25,7 @@ from support.world import World
 TABLE = a_table(["dt"])
 ROOT = TABLE.location
 INSIDE = f"{ROOT}/dt=1"
+FILE = FileInfo(INSIDE, 9, 0, False, 7)
 CONTROL = f"{ROOT}/.hivekeeper"
 OURS = {BACKUP_OF: TABLE.full_name}
 JAIL = Jail.of(World().files, TABLE)
@@ -101,9 +102,9 @@ CALLS: List[Tuple[str, str, Callable[[Any, str], Any]]] = [
     ("metastore", "point_backup_table", lambda port, path: port.point_backup_table("b.t", OURS, {"dt=1": path})),
     ("metastore", "make_catalogue_table", lambda port, path: port.make_catalogue_table(CatalogueTable("seen.t", path, {}, "day", {}))),
     ("metastore", "point_catalogue_table", lambda port, path: port.point_catalogue_table(SEEN, {"1": INSIDE, "2": path})),
-    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), path, INSIDE)),
-    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, path)),
-    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", FileInfo(INSIDE, 9, 0, False, 7), INSIDE, INSIDE, path)),
+    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", {1: Ends(FILE, INSIDE, INSIDE), 2: Ends(FILE, path, INSIDE)})),
+    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", {1: Ends(FILE, INSIDE, path)})),
+    ("rows", "write_ends", lambda port, path: port.write_ends("parquet", {1: Ends(FILE, INSIDE, INSIDE, path)})),
     ("rows", "write_restored", lambda port, path: port.write_restored("parquet", FileInfo(INSIDE, 9, 0, False, 7), 1, [8], path)),
     ("rows", "write_stage", lambda port, path: port.write_stage(a_batch(path))),
     ("row_files", "write", lambda port, path: port.write(path, {}, ())),

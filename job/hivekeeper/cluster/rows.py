@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.cluster.digest import NoDigestError
@@ -22,6 +22,7 @@ from hivekeeper.model import (
     ColumnFacts,
     Content,
     Differences,
+    Ends,
     FileInfo,
     FileRowGroups,
     FooterGroup,
@@ -116,13 +117,15 @@ class SparkRows:
     def _ends(self, format: str) -> Any:
         return self.gateway.helper(f"concat.{'Parquet' if format == PARQUET else 'Orc'}Ends", self.gateway.hadoop_conf)
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:
+    def write_ends(self, format: str, wanted: Mapping[Key, Ends]) -> Mapping[Key, str]:
+        asked = [[as_asked(ends.file), ends.without_rows, ends.own, ends.alone or ""] for ends in wanted.values()]
         with _rows_errors():
-            self._ends(format).write(file.path, file.length, without_rows, own, alone or "")
+            return _failed(wanted, json.loads(self._ends(format).write(json.dumps(asked))))
 
-    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:
+    def find_unlike(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, str]:
+        asked = [list(map(as_asked, files)) for files in sets.values()]
         with _rows_errors():
-            self._ends(format).requireAlike(json.dumps([as_asked(file) for file in files]))
+            return _failed(sets, json.loads(self._ends(format).findUnlike(json.dumps(asked))))
 
     def write_restored(self, format: str, file: FileInfo, begin: int, lengths: Sequence[int], target: str) -> None:
         with _rows_errors():
@@ -195,6 +198,10 @@ def _unit_footers(said: Mapping[str, Any], forms: Sequence[Form], files: Sequenc
 def _row_groups(claims: Sequence[int]) -> Tuple[RowGroup, ...]:
     """From three numbers for each."""
     return tuple(map(RowGroup, claims[::3], claims[1::3], claims[2::3]))
+
+
+def _failed(keys: Iterable[Key], told: Sequence[Optional[str]]) -> Mapping[Key, str]:
+    return {key: why for key, why in zip(keys, told) if why}
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit, ce
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress, like
 from hivekeeper.steps.cut import find_blocks
-from hivekeeper.steps.join import NotJoinable, make_joined
+from hivekeeper.steps.join import NotJoinable, ToJoin, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
 
 # All of them are made one after the other, in one directory for each.
@@ -78,7 +78,11 @@ def _restore(run: Run, unit: PlannedUnit, directory: str, holder: FileInfo) -> C
     copy = run.files.stat(path)
     if copy is None:
         raise SourceMissing(path)
-    return make_joined(run, unit, format, directory, [holder], _prove(run, unit, format, holder, copy))
+    certificate = _prove(run, unit, format, holder, copy)
+    joining = make_joined(run, format, [ToJoin(unit, directory, [holder], certificate)])
+    for reason in joining.failed.values():
+        raise NotJoinable(reason.what)
+    return joining.certificates[unit.number]
 
 
 def _prove(run: Run, unit: PlannedUnit, format: str, holder: FileInfo, copy: FileInfo) -> Certificate:

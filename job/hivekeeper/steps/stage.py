@@ -19,7 +19,7 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.run_files import Certificate, certificates_to_text
 from hivekeeper.runlog.store import write_durably
 from hivekeeper.steps.attributes import dress
-from hivekeeper.steps.join import NotJoinable, make_joined
+from hivekeeper.steps.join import ToJoin, make_joined
 from hivekeeper.steps.run_directory import Run, require_lock
 from hivekeeper.steps.timing import Step, timed
 
@@ -124,6 +124,7 @@ class Stager:
     ) -> None:
         footers = self._read_footers(batch)
         proved: List[Certificate] = []
+        to_join: List[ToJoin] = []
         for unit in batch.units:
             planned, sources = self.plan.unit(unit.number), self.plan.sources[unit.number]
             listed, output = footers[unit.number]
@@ -139,14 +140,13 @@ class Stager:
             everything = self.run.files.look([directory])[directory].entries if planned.markers else listed
             certificate = certify(planned, sources, output.groups, everything, content.digest)
             if planned.join:
-                try:
-                    certificate = make_joined(self.run, planned, batch.format, directory, unit.files, certificate)
-                except NotJoinable as error:
-                    staged.failed[unit.number] = error.reason
-                    continue
+                to_join.append(ToJoin(planned, directory, unit.files, certificate))
             else:
                 self._keep_row_groups(unit.number, output)
-            proved.append(certificate)
+                proved.append(certificate)
+        joining = make_joined(self.run, batch.format, to_join)
+        staged.failed.update(joining.failed)
+        proved.extend(joining.certificates.values())
         self._make_ready(number, batch, proved)
         staged.certificates.update({certificate.unit: certificate for certificate in proved})
 

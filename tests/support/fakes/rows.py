@@ -10,7 +10,7 @@ import hashlib
 import itertools
 from collections import Counter
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.model import (
@@ -18,6 +18,7 @@ from hivekeeper.model import (
     Content,
     Differences,
     Digest,
+    Ends,
     FileInfo,
     FileRowGroups,
     FooterGroup,
@@ -30,6 +31,8 @@ from hivekeeper.model import (
 from hivekeeper.names import UnitNumber
 from hivekeeper.ports import FilesError, Key, RowsError
 from support.fakes.files import FakeFiles
+
+Value = TypeVar("Value")
 
 FORM = Form("message schema {\n  optional binary row (STRING);\n}", "snappy", "spark", identity="a footer of Spark")
 COLUMN = "row"
@@ -148,14 +151,20 @@ class FakeRows:
         except RowsError as error:
             return Content(failed=str(error))
 
-    def write_ends(self, format: str, file: FileInfo, without_rows: str, own: str, alone: Optional[str] = None) -> None:  # noqa: ARG002
-        content = self._read(file)
-        self._put(without_rows, DataFile((), content.form), 10, "write_ends")
-        self._put(own, content, 20, "write_ends")
-        if alone:
-            self._put(alone, DataFile((), content.form), 15, "write_ends")
+    def write_ends(self, format: str, wanted: Mapping[Key, Ends]) -> Mapping[Key, str]:  # noqa: ARG002
+        return _failed(wanted, self._write_ends)
 
-    def require_alike(self, format: str, files: Sequence[FileInfo]) -> None:  # noqa: ARG002
+    def _write_ends(self, ends: Ends) -> None:
+        content = self._read(ends.file)
+        self._put(ends.without_rows, DataFile((), content.form), 10, "write_ends")
+        self._put(ends.own, content, 20, "write_ends")
+        if ends.alone:
+            self._put(ends.alone, DataFile((), content.form), 15, "write_ends")
+
+    def find_unlike(self, format: str, sets: Mapping[Key, Sequence[FileInfo]]) -> Mapping[Key, str]:  # noqa: ARG002
+        return _failed(sets, self._require_alike)
+
+    def _require_alike(self, files: Sequence[FileInfo]) -> None:
         if len({self._read(file).form for file in files}) > 1:
             raise RowsError("their footers differ in more than their rows")
 
@@ -246,6 +255,17 @@ class FakeRows:
             self.files.put(path, content, length, step)
         except FilesError as error:
             raise RowsError(str(error)) from error
+
+
+def _failed(wanted: Mapping[Key, Value], act: Callable[[Value], None]) -> Mapping[Key, str]:
+    """Why this failed, of those with which it did."""
+    failed = {}
+    for key, value in wanted.items():
+        try:
+            act(value)
+        except RowsError as error:
+            failed[key] = str(error)
+    return failed
 
 
 def _group(form: Form, rows: Mapping[str, RowTexts]) -> FooterGroup:

@@ -10,7 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.config.settings import RunSettings
-from hivekeeper.ports import NeverStops
+from hivekeeper.ports import NeverStops, RowsError
 from hivekeeper.stop_conditions import LOOK_EVERY_MS, Watch
 from support.desk import outcomes
 from support.fakes.files import Killed
@@ -128,16 +128,38 @@ def test_more_copies_on_disk_are_not_lost(desk, monkeypatch):
 
 @pytest.mark.parametrize(("spoilt", "outcome"), [("rows in the new file", "failed"), ("other rows in its tail", "put-back")])
 def test_ends_that_are_not_as_planned_are_not_used(desk, spoilt, outcome, monkeypatch):
-    def write_ends(self, _format, file, without_rows, own, _alone):
-        content = self._read(file)
-        first, last = (content, content) if "new file" in spoilt else (DataFile((), content.form), DataFile(("x",), content.form))
-        self._put(without_rows, first, 10)
-        self._put(own, last, 20)
+    def write_ends(self, _format, wanted):
+        for ends in wanted.values():
+            content = self._read(ends.file)
+            first, last = (content, content) if "new file" in spoilt else (DataFile((), content.form), DataFile(("x",), content.form))
+            self._put(ends.without_rows, first, 10)
+            self._put(ends.own, last, 20)
+        return {}
 
     monkeypatch.setattr(type(desk.world.rows), "write_ends", write_ends)
     assert set(outcomes(desk.compact()).values()) == {outcome}
     assert rows(desk) == ALL
     assert len(rows_by_file(desk, "dt=1")) == 4
+
+
+@pytest.mark.parametrize("method", ["find_unlike", "write_ends"])
+@pytest.mark.parametrize("is_whole_call", [False, True], ids=["its own", "the call"])
+def test_files_that_could_not_be_made_ready_cost_their_own_join_and_a_call_that_fails_those_of_its_batch(desk, method, is_whole_call):
+    given = getattr(desk.world.rows, method)
+
+    def fail(format, wanted):
+        if is_whole_call:
+            raise RowsError("no memory")
+        first = min(wanted)
+        rest = given(format, {number: one for number, one in wanted.items() if number != first})
+        return {**rest, first: "no memory"}
+
+    setattr(desk.world.rows, method, fail)
+    result = desk.compact()
+    assert sorted(outcomes(result).values()) == ["failed", "failed" if is_whole_call else "swapped"]
+    assert {unit.why.what for unit in result.tables[0].units if unit.why} == {"no memory"}
+    assert rows(desk) == ALL
+    assert desk.run_directories() == []
 
 
 def steps_of(desk):

@@ -114,9 +114,7 @@ public class Footers {
         else ParquetFooters.read(conf, footer, known);
         footer.requireReadable();
       } catch (Throwable error) {
-        // A damaged file may make a library throw anything, even for memory or stack. The file is then unreadable; other JVM errors propagate.
-        boolean ofFile = error instanceof StackOverflowError || error instanceof OutOfMemoryError;
-        if (error instanceof VirtualMachineError && !ofFile) throw (VirtualMachineError) error;
+        Messages.requireOfFile(error);
         footer.refuse(error);
       }
       ColumnNames.forgetMany();

@@ -3,6 +3,7 @@ package hivekeeper.concat;
 import hivekeeper.Footer;
 import hivekeeper.Json;
 import hivekeeper.ListedFile;
+import hivekeeper.Messages;
 import hivekeeper.ParquetTail;
 import hivekeeper.TextFiles;
 import hivekeeper.WorkerPool;
@@ -40,12 +41,31 @@ public abstract class ConcatEnds {
 
   abstract JoinedFooters noFooters();
 
-  /** New files: the end of one without rows with this one's schema, this one's own end, and unless its name is empty a whole one without rows. */
-  public void write(String text, long length, String withoutRows, String own, String alone) throws Exception {
-    Path path = new Path(text);
-    byte[] ownEnd = endOfWhole(path, length);
+  /**
+   * New files for each of [[`ListedFile`, path, path, path], …]: the end of one without rows with this one's schema, this one's own end, and
+   * unless its path is empty a whole one without rows. Returns [why not, …], null for those that were written.
+   */
+  public String write(String asked) throws Exception {
+    return Json.write(WorkerPool.map(Json.readList(asked), new WorkerPool.Task() {
+      public Object of(Object wanted) {
+        try {
+          writeOne((List) wanted);
+          return null;
+        } catch (Throwable failed) {
+          return reason(failed);
+        }
+      }
+    }));
+  }
+
+  private void writeOne(List<?> wanted) throws Exception {
+    ListedFile file = (ListedFile) ListedFile.all(wanted.subList(0, 1)).get(0);
+    String withoutRows = (String) wanted.get(1);
+    String own = (String) wanted.get(2);
+    String alone = (String) wanted.get(3);
+    byte[] ownEnd = endOfWhole(file);
     JoinedFooters footers = noFooters();
-    footers.add(footer(new ListedFile(text, length, 0L, 0L)), 0L);
+    footers.add(footer(file), 0L);
     byte[] end = footers.withoutRows();
     TextFiles files = new TextFiles(conf);
     files.writeBytes(withoutRows, end);
@@ -54,19 +74,39 @@ public abstract class ConcatEnds {
   }
 
   /** Fails if the file has become longer than it was when it was listed. */
-  private byte[] endOfWhole(Path path, long length) throws IOException {
-    FSDataInputStream in = path.getFileSystem(conf).open(path);
+  private byte[] endOfWhole(ListedFile file) throws IOException {
+    FSDataInputStream in = file.system(conf).open(file.place());
     try {
-      ParquetTail.requireEnd(in, length);
-      return end(in, 0L, length);
+      ParquetTail.requireEnd(in, file.length);
+      return end(in, 0L, file.length);
     } finally {
       in.close();
     }
   }
 
-  /** Fails if these files, [`ListedFile`, …], could not be restored as one: footers differ in more than their rows, or are too long. */
-  public void requireAlike(String listed) throws Exception {
-    endOver(ListedFile.all(Json.readList(listed)));
+  /**
+   * For each of some sets, [[`ListedFile`, …], …], why they could not be restored as one: footers differ in more than their rows, or are too
+   * long; null if they could. One set after the other: their ends are in memory together.
+   */
+  public String findUnlike(String sets) throws Exception {
+    List<Object> found = new ArrayList<Object>();
+    for (Object set : Json.readList(sets)) found.add(whyUnlike(ListedFile.all((List) set)));
+    return Json.write(found);
+  }
+
+  private String whyUnlike(List<Object> files) {
+    try {
+      endOver(files);
+      return null;
+    } catch (Throwable unlike) {
+      return reason(unlike);
+    }
+  }
+
+  private static String reason(Throwable error) {
+    Throwable cause = Messages.innermost(error);
+    Messages.requireOfFile(cause);
+    return Messages.shortReason(cause);
   }
 
   /** The end of a file in which these, each a ListedFile, lie one after the other. Fails if nobody would read so long a one. */
@@ -115,7 +155,7 @@ public abstract class ConcatEnds {
   /** Whether a file of this length would have the same end without what lies behind the first bytes. */
   public boolean endsLikeWhole(String text, long length, long first) throws IOException {
     Path path = new Path(text);
-    byte[] whole = endOfWhole(path, length);
+    byte[] whole = endOfWhole(new ListedFile(text, length, 0L, 0L));
     FSDataInputStream in = path.getFileSystem(conf).open(path);
     try {
       return Arrays.equals(whole, end(in, 0L, first));
