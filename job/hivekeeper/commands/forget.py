@@ -97,9 +97,10 @@ def _finish(cluster: Cluster, census: Census, table: Table, leftovers: List[Cont
 
 
 def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPaths) -> Tuple[Forgotten, History]:
-    """What Hivekeeper has of a table, and its log. Raises Refused if the table, or a reader of its log, still needs it."""
+    """What Hivekeeper has of a table, and its log as it is written. Raises Refused if the table, or a reader of its log, still needs it."""
     require_own_place(cluster, table, control)
-    history = identity.know_history(cluster, table, store.read_history(cluster, control))
+    logged = store.read_history(cluster, control)
+    history = identity.know_history(cluster, table, logged)
     unfinished = run_directory.find_unfinished(cluster, control)
     if unfinished:
         what = f"run {store.run_of(unfinished[0])} is at work, or was interrupted"
@@ -109,7 +110,7 @@ def _describe(cluster: Cluster, census: Census, table: Table, control: ControlPa
         raise _needed(table, *_explain_backups(table, backups, retention.find_former(history, table_id(table))))
     _refuse_log_of_other(census, table, history)
     entries = store.list_log(cluster.files, control).entries
-    return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history)), history
+    return Forgotten(control.top, len(entries), backup_tables.find_left(cluster, table, history)), logged
 
 
 def _refuse_log_of_other(census: Census, table: Table, history: History) -> None:

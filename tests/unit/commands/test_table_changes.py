@@ -336,6 +336,17 @@ def test_a_renamed_table_is_known_again(kind):
 
 
 @pytest.mark.parametrize("kind", ["EXTERNAL_TABLE", "MANAGED_TABLE"])
+def test_the_records_of_a_renamed_table_are_forgotten(kind):
+    desk = make_desk(kind)
+    desk.compact()
+    carry_out(Hive(desk.world).rename_table(TABLE, RENAMED))
+    desk.table = RENAMED
+    desk.cleanup()
+    assert desk.forget().code is Exit.DONE
+    assert not [path for path in desk.world.picture() if ".hivekeeper" in path]
+
+
+@pytest.mark.parametrize("kind", ["EXTERNAL_TABLE", "MANAGED_TABLE"])
 def test_an_interrupted_run_is_recovered_under_the_tables_new_name(kind):
     desk = make_desk(kind)
     before = desk.world.rows_of(TABLE)
