@@ -184,9 +184,9 @@ class JailedFiles:
         self.jail.require(path)
         self.inner.delete_tree(path)
 
-    def delete_file(self, path: str, directory_id: int = 0) -> None:
+    def delete_file(self, path: str, directory_id: int = 0, file_id: int = 0) -> None:
         self.jail.require(path)
-        self.inner.delete_file(path, directory_id)
+        self.inner.delete_file(path, directory_id, file_id)
 
     def move_to_trash(self, path: str) -> bool:
         self.jail.require(path)

@@ -211,12 +211,12 @@ class Files(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a directory and everything below it; no error if it is missing. Only for what is proved superfluous."""
 
-    def delete_file(self, path: str, directory_id: int = 0) -> None:
+    def delete_file(self, path: str, directory_id: int = 0, file_id: int = 0) -> None:
         """Delete a file; no error if it is missing. Raises FilesError, and deletes nothing, for a directory that is not empty: somebody may
         have put one at this path.
 
-        `directory_id`: of the directory that a listing showed it in. That one's file is deleted, wherever it is by now, and no other; where
-        the file system does not find directories by their ids, the file at the path, if its directory has this id.
+        With the ids of a listing, its own and that of the directory which showed it, just that file is deleted, as long as it is in that
+        directory, wherever this is by now; where the file system does not find directories by their ids, as long as that is at its path.
         """
 
     def move_to_trash(self, path: str) -> bool:

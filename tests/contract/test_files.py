@@ -541,17 +541,21 @@ def test_a_file_is_deleted_in_the_directory_that_was_listed_and_not_in_another_a
     for place in (listed, other):
         for name in "abc":
             files_world.writer.add(f"{place}/{name}", "x")
-    known = look(files_world, listed).file_id
-    files_world.files.delete_file(f"{listed}/a", known)
-    files_world.files.delete_file(f"{listed}/a", known)
+    seen = look(files_world, listed)
+    known = {entry.name: (seen.file_id, entry.file_id) for entry in seen.entries}
+    files_world.files.delete_file(f"{listed}/a", *known["a"])
+    files_world.files.delete_file(f"{listed}/a", *known["a"])
     files_world.writer.rename_into(listed, aside)
     files_world.writer.rename_into(other, listed)
-    files_world.files.delete_file(f"{listed}/b", known)
+    files_world.files.delete_file(f"{listed}/b", *known["b"])
     assert names_in(look(files_world, listed)) == ["a", "b", "c"]
     # Local files are not found by the id of their directory.
     assert names_in(look(files_world, aside)) == (["b", "c"] if files_world.kind == "local" else ["c"])
+    # As a router would do with an id of another NameNode.
+    files_world.files.delete_file(f"{listed}/c", seen.file_id, seen.file_id)
+    assert "c" in names_in(look(files_world, aside))
     files_world.files.delete_tree(aside)
-    files_world.files.delete_file(f"{listed}/c", known)
+    files_world.files.delete_file(f"{listed}/c", *known["c"])
     assert names_in(look(files_world, listed)) == ["a", "b", "c"]
 
 

@@ -3,6 +3,7 @@ nothing of the other table's log goes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Callable, List, Sequence
 
 import pytest
@@ -215,4 +216,18 @@ def test_an_entry_that_is_not_there_when_it_is_read_does_not_count_as_none() -> 
     exchange.files.read_texts, exchange.files.read_bytes = lambda _: {}, read_nothing  # type: ignore[method-assign, assignment]
     result = desk.forget()
     assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.RECORDS_OF_ANOTHER)
+    assert desk.world.picture() == before
+
+
+def test_files_of_others_that_lie_there_after_the_check_of_their_owners_stay() -> None:
+    desk, exchange = two_without_backups()
+    kill_forget(desk, 2)
+    files, (aside,) = exchange.files, {path.rpartition("/")[0] for path in desk.world.picture() if ".removed-" in path and "/log/" in path}
+    checked = {levels: files.exposed(aside[: -len("/log")], levels) for levels in range(4)}
+    for node in files.namespace.directory(aside).children.values():
+        node.attributes = replace(node.attributes, owner="loader")
+    before = desk.world.picture()
+    files.exposed = lambda _, levels: checked[levels]  # type: ignore[method-assign]
+    result = desk.forget()
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.UNKNOWN_FILES)
     assert desk.world.picture() == before

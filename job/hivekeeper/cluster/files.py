@@ -135,9 +135,9 @@ class HadoopFiles:
     def delete_tree(self, path: str) -> None:
         self._ask_below(self._directories.deleteTree, path)
 
-    def delete_file(self, path: str, directory_id: int = 0) -> None:
+    def delete_file(self, path: str, directory_id: int = 0, file_id: int = 0) -> None:
         if directory_id:
-            _ask(self._directories.deleteListed, path, directory_id)
+            _ask(self._directories.deleteListed, path, directory_id, file_id)
         else:
             self._ask_below(self._directories.deleteFile, path)
 

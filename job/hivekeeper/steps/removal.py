@@ -29,13 +29,13 @@ MOST_BESIDE = 200_000
 class Aside:
     """A control directory that was set aside, by one look at it: whoever may rename beside it can put another one at its path later.
 
-    `records`: the path of each with the id of the directory that it is in, in the order in which they may be deleted. `strangers`: what is
-    there besides. `history`: the log, None if its deletion has begun, so that entries may be missing.
+    `records`: each with the id of the directory that it is in, in the order in which they may be deleted. `strangers`: what is there
+    besides. `history`: the log, None if its deletion has begun, so that entries may be missing.
     """
 
     paths: ControlPaths
     directory_id: int
-    records: Tuple[Tuple[str, int], ...]
+    records: Tuple[Tuple[FileInfo, int], ...]
     strangers: Tuple[str, ...]
     history: Optional[History]
 
@@ -65,14 +65,16 @@ def read_aside(cluster: Cluster, removed: ControlPaths) -> Aside:
     for entry in top.entries:
         if entry.is_dir and entry.path in seen and seen[entry.path].file_id != entry.file_id:
             raise _exchanged(entry.path)
-    files = {entry.path for entry in top.entries if not entry.is_dir}
-    first = [path for path in (removed.lock, removed.mark, f"{removed.mark}.part") if path in files]
-    records = [(path, top.file_id) for path in first] + [(file.path, logged.file_id) for file in logged.entries if _is_of_log(file)]
+    files = {entry.path: entry for entry in top.entries if not entry.is_dir}
+    first = [files[path] for path in (removed.lock, removed.mark, f"{removed.mark}.part") if path in files]
+    records = [(file, top.file_id) for file in first] + [(file, logged.file_id) for file in logged.entries if _is_of_log(file)]
+    # Their owners were looked at before, perhaps at another directory.
+    of_others = [file.path for file, _ in records if store.why_not_trusted(cluster.files, file, cluster.trusted_owners)]
     history = store.read_listed(cluster, logged, removed.log) if removed.lock in files else None
     if history is not None and len(history.runs) != _count_entries(logged):
         # An entry that was not there when it was to be read does not count as one that never was.
         raise _exchanged(removed.log)
-    return Aside(removed, top.file_id, tuple(records), tuple(_strangers_among(seen, removed)), history)
+    return Aside(removed, top.file_id, tuple(records), (*_strangers_among(seen, removed), *of_others), history)
 
 
 def _count_entries(log_directory: Snapshot) -> int:
@@ -111,7 +113,7 @@ def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock,
 def _find_foreign(aside: Aside, before: FileInfo, about: Collection[str]) -> List[str]:
     """What shows that this is not the directory that the caller has looked at."""
     if aside.history is None or {run.table_id for run in aside.history.runs} != set(about):
-        return [aside.paths.log]
+        return [f"{aside.paths.log}, which is about other tables"]
     return [] if aside.directory_id == before.file_id else [aside.paths.top]
 
 
@@ -132,8 +134,8 @@ def put_back(cluster: Cluster, table: Table, removed: ControlPaths, control: Con
 
 def delete_records(files: Files, aside: Aside) -> None:
     """Delete the records that were set aside. The lock goes first: while it is there, nothing is missing."""
-    for path, directory_id in aside.records:
-        files.delete_file(path, directory_id)
+    for file, directory_id in aside.records:
+        files.delete_file(file.path, directory_id, file.file_id)
     for directory in (aside.paths.log, aside.paths.runs, aside.paths.top):
         files.remove_empty(directory)
 

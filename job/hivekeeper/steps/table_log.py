@@ -90,7 +90,7 @@ def _write_checkpoint(run: Run, own: RunId) -> None:
         # The one before stays, for commands that have listed it and are about to read, and in case that this one is damaged one day.
         older = [file for version, file in listed.checkpoints.items() if version < newest and file != made.follows]
         for file in [*older, *made.expired]:
-            run.files.delete_file(file.path, listed.directory_id)
+            run.files.delete_file(file.path, listed.directory_id, file.file_id)
     except (FilesError, HivekeeperError) as error:
         log.warning("table=%s step=write-checkpoint failed reason=%r", run.table.full_name, str(error))
 

@@ -446,12 +446,14 @@ class FakeFiles:
         path = self.qualify(path)
         self._change("delete_tree", [path], lambda: self.namespace.delete(self._exact(path)))
 
-    def delete_file(self, path: str, directory_id: int = 0) -> None:
+    def delete_file(self, path: str, directory_id: int = 0, file_id: int = 0) -> None:
         path = self.qualify(path)
 
         def delete() -> None:
             exact = names.join(self._place_of(directory_id), names.base(path)) if directory_id else self._exact(path)
             node = self.namespace.find(exact)
+            if node is not None and file_id not in (0, node.id):
+                return
             if node is not None and node.children:
                 raise FilesUnavailable(f"{path} is non empty: Directory is not empty")
             self.namespace.delete(exact)

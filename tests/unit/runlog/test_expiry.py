@@ -185,6 +185,13 @@ def test_a_unit_that_is_what_an_expired_run_made_of_it_is_left_alone():
     assert kept == [(0, "dt=2"), (2, "dt=1")]
 
 
+def test_a_log_with_expired_entries_is_forgotten_like_any_other():
+    desk = a_desk_with_expired_entries()
+    desk.cleanup(EVERYTHING)
+    assert desk.forget().code is Exit.DONE
+    assert not [path for path in desk.world.picture() if ".hivekeeper" in path]
+
+
 @pytest.mark.parametrize("ask", ["files", "at", "verify", "rollback"])
 def test_who_asks_for_details_of_an_expired_entry_is_told(ask):
     desk = a_desk_with_expired_entries()

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Trash;
 import org.apache.hadoop.fs.TrashPolicy;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
+import org.apache.hadoop.hdfs.protocol.HdfsFileStatus;
 import org.apache.hadoop.security.AccessControlException;
 
 /** Creates and deletes directories, and deletes files. */
@@ -63,13 +64,26 @@ public class Directories {
     deleteOne(path.getFileSystem(conf), path);
   }
 
-  /** The file with this name in the directory with this id. Only a NameNode finds that one wherever it is, no router and no local files. */
-  public void deleteListed(String text, long directoryId) throws IOException {
+  /**
+   * The file with this name and id in the directory with this id. A NameNode finds that one wherever it is, local files have no such paths, and
+   * a router may ask another NameNode, where the directory's id is that of another one.
+   */
+  public void deleteListed(String text, long directoryId, long fileId) throws IOException {
     Place place = Place.of(conf, text);
     if (place.real == null) return;
-    if (place.isHdfs()) deleteOne(place.fs, new Path("/.reserved/.inodes/" + directoryId + "/" + place.real.getName()));
+    String exact = "/.reserved/.inodes/" + directoryId + "/" + place.real.getName();
+    if (place.isHdfs() && isAt(place.hdfs(), exact, fileId)) deleteOne(place.fs, new Path(exact));
     FileEntry directory = FileEntry.at(Place.of(conf, place.real.getParent().toString()));
     if (directory != null && directory.fileId == directoryId) deleteOne(place.fs, place.real);
+  }
+
+  private static boolean isAt(DistributedFileSystem hdfs, String path, long fileId) throws IOException {
+    try {
+      HdfsFileStatus found = hdfs.getClient().getFileInfo(path);
+      return found != null && found.getFileId() == fileId;
+    } catch (FileNotFoundException absent) {
+      return false;
+    }
   }
 
   private static void deleteOne(FileSystem fs, Path path) throws IOException {
