@@ -105,15 +105,18 @@ public class LeaseLock {
 
   /**
    * The id of the directory that the lock's file is in, wherever that is; 0 where nothing is found by its id, as behind a router or a mount
-   * (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). Asked of the client, because a Path would resolve the two dots itself. Never fails, or the
-   * lock would be held by nobody.
+   * (with ViewFileSystemOverloadScheme one is at `hdfs:`, too). A router may ask another NameNode, which has other files with these ids. Asked of the
+   * client, because a Path would resolve the two dots itself. Never fails, or the lock would be held by nobody.
    */
   public long directoryId(int number) {
     Held held = find(number);
     if (held.isMounted) return 0;
     try {
       HdfsFileStatus found = held.fs.getClient().getFileInfo("/.reserved/.inodes/" + held.fileId + "/..");
-      return found == null ? 0 : found.getFileId();
+      if (found == null) return 0;
+      String exact = "/.reserved/.inodes/" + found.getFileId() + "/" + held.path.getName();
+      HdfsFileStatus lock = held.fs.getClient().getFileInfo(exact);
+      return lock != null && lock.getFileId() == held.fileId ? found.getFileId() : 0;
     } catch (IOException unknown) {
       return 0;
     } catch (RuntimeException unknown) {
