@@ -74,6 +74,19 @@ def test_ends_are_never_written_over_a_file(rows, format, tmp_path):
     assert (tmp_path / "own").read_text() == "mine"
 
 
+def test_ends_that_do_not_fit_into_memory_together_are_written_all_the_same(rows, tmp_path):
+    """Two dozen of 14 MiB, each several times in memory, in a driver with 1 GiB."""
+    directory = tmp_path / "d"
+    directory.mkdir()
+    data = hostile_files.has_long_bounds(7 << 20)
+    for number in range(24):
+        (directory / f"{number}").write_bytes(data)
+    files = dict(enumerate(listed(directory)))
+    wanted = {number: Ends(file, f"file:{tmp_path}/empty{number}", f"file:{tmp_path}/own{number}") for number, file in files.items()}
+    assert rows.write_ends("parquet", wanted) == {}
+    assert all(data.endswith((tmp_path / f"own{number}").read_bytes()) for number in wanted)
+
+
 def test_files_in_a_joined_file_are_found_by_where_they_begin_and_end(rows, format, tmp_path):
     parts = [write(format, tmp_path / "parts", f"{n}.data", *range(n * 100)).read_bytes() for n in (1, 2, 3)]
     joined = tmp_path / "joined"

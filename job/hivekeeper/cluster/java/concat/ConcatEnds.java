@@ -46,16 +46,29 @@ public abstract class ConcatEnds {
    * unless its path is empty a whole one without rows. Returns [why not, …], null for those that were written.
    */
   public String write(String asked) throws Exception {
-    return Json.write(WorkerPool.map(Json.readList(asked), new WorkerPool.Task() {
+    List<Object> all = Json.readList(asked);
+    List<Object> failures = WorkerPool.map(all, new WorkerPool.Task() {
       public Object of(Object wanted) {
-        try {
-          writeOne((List) wanted);
-          return null;
-        } catch (Throwable failed) {
-          return reason(failed);
-        }
+        return tryToWrite((List) wanted);
       }
-    }));
+    });
+    List<Object> told = new ArrayList<Object>();
+    for (int i = 0; i < failures.size(); i++) {
+      Throwable failure = (Throwable) failures.get(i);
+      // Alone, because others that were written at the same time may have taken the memory.
+      if (failure instanceof OutOfMemoryError) failure = tryToWrite((List) all.get(i));
+      told.add(failure == null ? null : Messages.shortReason(failure));
+    }
+    return Json.write(told);
+  }
+
+  private Throwable tryToWrite(List<?> wanted) {
+    try {
+      writeOne(wanted);
+      return null;
+    } catch (Throwable failed) {
+      return causeOfFile(failed);
+    }
   }
 
   private void writeOne(List<?> wanted) throws Exception {
@@ -99,14 +112,14 @@ public abstract class ConcatEnds {
       endOver(files);
       return null;
     } catch (Throwable unlike) {
-      return reason(unlike);
+      return Messages.shortReason(causeOfFile(unlike));
     }
   }
 
-  private static String reason(Throwable error) {
+  private static Throwable causeOfFile(Throwable error) {
     Throwable cause = Messages.innermost(error);
     Messages.requireOfFile(cause);
-    return Messages.shortReason(cause);
+    return cause;
   }
 
   /** The end of a file in which these, each a ListedFile, lie one after the other. Fails if nobody would read so long a one. */
