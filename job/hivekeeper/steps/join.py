@@ -12,7 +12,7 @@ from hivekeeper import names
 from hivekeeper.model import Ends, FileInfo, FooterGroup
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import NotPossible, RowsError, SourceMissing
+from hivekeeper.ports import NotPossible, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.joins import Join, JoinedFile, length_of
 from hivekeeper.runlog.run_files import Certificate, OutputForm, PlannedUnit
@@ -51,7 +51,8 @@ class ToJoin(NamedTuple):
 class Joining:
     """Makes the copies of some units into the files that are to be joined, in a few calls for all of them.
 
-    `certificates` are of the units whose copies have become what the plan says, `failed` says why others have not. Raises SourceMissing.
+    `certificates` are of the units whose copies have become what the plan says, `failed` says why others have not. Raises SourceMissing, and
+    RowsError if a call fails as a whole, which says nothing of a single unit.
     """
 
     def __init__(self, run: Run, format: str, wanted: Iterable[ToJoin]) -> None:
@@ -76,14 +77,10 @@ class Joining:
             self.certificates[number] = replace(one.certificate, files={file: length}, file_rows=rows, join=joined[number])
 
     def _leave(self, find_failed: Callable[[], Mapping[UnitNumber, str]]) -> None:
-        """Go on without the units that are found, or without any if that fails as a whole."""
+        """Go on without the units that are found."""
         if not self._left:
             return
-        try:
-            found = find_failed()
-        except RowsError as error:
-            found = dict.fromkeys(self._left, str(error))
-        for number, why in found.items():
+        for number, why in find_failed().items():
             self.failed[number] = Reason(Code.JOB_FAILED, why)
             del self._left[number]
 
@@ -147,7 +144,7 @@ class Joining:
 
 
 def make_joined(run: Run, format: str, wanted: Iterable[ToJoin]) -> Joining:
-    """One that cannot be made costs only itself."""
+    """One that cannot be made costs only itself. Raises like `Joining`."""
     joining = Joining(run, format, wanted)
     joining.make()
     return joining

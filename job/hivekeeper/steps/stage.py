@@ -125,6 +125,7 @@ class Stager:
         footers = self._read_footers(batch)
         proved: List[Certificate] = []
         to_join: List[ToJoin] = []
+        differing: Dict[int, Reason] = {}
         for unit in batch.units:
             planned, sources = self.plan.unit(unit.number), self.plan.sources[unit.number]
             listed, output = footers[unit.number]
@@ -133,7 +134,7 @@ class Stager:
             if differences:
                 # Whoever took this run over deletes its stage.
                 require_lock(self.run)
-                staged.differing[unit.number] = Reason(Code.PROOF_FAILED, "; ".join(differences[:3]))
+                differing[unit.number] = Reason(Code.PROOF_FAILED, "; ".join(differences[:3]))
                 continue
             directory = _staged_directory(batch, unit.number)
             self._add_markers(directory, planned.markers)
@@ -145,6 +146,8 @@ class Stager:
                 self._keep_row_groups(unit.number, output)
                 proved.append(certificate)
         joining = make_joined(self.run, batch.format, to_join)
+        # Not before: if that raises, all units of the batch are staged again.
+        staged.differing.update(differing)
         staged.failed.update(joining.failed)
         proved.extend(joining.certificates.values())
         self._make_ready(number, batch, proved)

@@ -162,6 +162,30 @@ def test_files_that_could_not_be_made_ready_cost_their_own_join_and_a_call_that_
     assert desk.run_directories() == []
 
 
+@pytest.mark.parametrize("method", ["find_unlike", "write_ends", "footers"])
+def test_a_call_for_a_batch_that_fails_once_costs_no_join(desk, method):
+    """It says nothing of a single set, so the batch is halved like one whose job fails."""
+    fake, asked = desk.world.rows, []
+    given, unlike = getattr(fake, method), fake.find_unlike
+
+    def fail_once(format, wanted, *more):
+        asked.append(sorted(wanted))
+        if len(asked) == 1:
+            raise RowsError("no memory")
+        return given(format, wanted, *more)
+
+    def find_unlike(format, sets):
+        """Footers are read before this, too."""
+        setattr(fake, method, fail_once)
+        return (fail_once if method == "find_unlike" else unlike)(format, sets)
+
+    fake.find_unlike = find_unlike
+    assert set(outcomes(desk.compact()).values()) == {"swapped"}
+    assert asked[0] == [1, 2]
+    assert rows(desk) == ALL
+    assert desk.run_directories() == []
+
+
 def steps_of(desk):
     before = desk.world.files.steps
     desk.compact()
