@@ -51,8 +51,8 @@ class ToJoin(NamedTuple):
 class Joining:
     """Makes the copies of some units into the files that are to be joined, in a few calls for all of them.
 
-    `certificates` are of the units whose copies have become what the plan says, `failed` says why others have not. Raises SourceMissing, and
-    RowsError if a call fails as a whole, which says nothing of a single unit.
+    `certificates` are of the units whose copies have become what the plan says, `failed` says why others have not. Raises SourceMissing,
+    and RowsError if a call fails as a whole, which says nothing of a single unit.
     """
 
     def __init__(self, run: Run, format: str, wanted: Iterable[ToJoin]) -> None:
