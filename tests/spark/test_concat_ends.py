@@ -75,11 +75,11 @@ def test_ends_are_never_written_over_a_file(rows, format, tmp_path):
 
 
 def test_ends_that_do_not_fit_into_memory_together_are_written_all_the_same(rows, tmp_path):
-    """Two dozen of 14 MiB, each several times in memory, in a driver with 1 GiB."""
+    """Sixteen of 14 MiB, each several times in memory, in a driver with 1 GiB."""
     directory = tmp_path / "d"
     directory.mkdir()
     data = hostile_files.has_long_bounds(7 << 20)
-    for number in range(24):
+    for number in range(16):
         (directory / f"{number}").write_bytes(data)
     files = dict(enumerate(listed(directory)))
     wanted = {number: Ends(file, f"file:{tmp_path}/empty{number}", f"file:{tmp_path}/own{number}") for number, file in files.items()}
