@@ -104,7 +104,7 @@ def test_a_program_that_failed_has_no_figures():
 
 def test_calls_for_files_and_for_units_are_bounded_apart():
     text = page.render({"partitions": measured([0.1], [1.0], calls=51)})
-    assert "at most 3 NameNode calls a file (GetBlockLocations) | 1.00 | met |" in text
+    assert "at most 3 NameNode calls a file (GetBlockLocations, GetLocatedFileInfo) | 1.00 | met |" in text
     assert "at most 25 NameNode calls a unit (all others) | 25.50 | **missed** |" in text
 
 

@@ -113,7 +113,8 @@ class Joining:
 
     def _look(self) -> Mapping[UnitNumber, Mapping[str, FileInfo]]:
         """The entries of the units' directories, by name."""
-        seen = self._run.files.look([one.directory for one in self._left.values()])
+        directories = [one.directory for one in self._left.values()]
+        seen = self._run.files.look(directories) if directories else {}
         return {number: {entry.name: entry for entry in seen[one.directory].entries} for number, one in self._left.items()}
 
     def _lengthen(self, one: ToJoin, copy: FileInfo) -> None:
