@@ -90,10 +90,11 @@ def test_an_exchange_before_expired_entries_are_deleted_costs_the_other_log_noth
     assert exchange.log == exchange.log_before
 
 
-def test_another_log_that_is_listed_after_a_run_has_ended_keeps_its_expired_entries() -> None:
+@pytest.mark.parametrize("is_same_command", [False, True], ids=["", "of a table of the same command"])
+def test_another_log_that_is_listed_after_a_run_has_ended_keeps_its_expired_entries(is_same_command: bool) -> None:
     desk, exchange = two_with_expired_entries()
     other = Desk(desk.world, "sales.other", checkpoint_interval=100, backup_table=False)
-    other.runs.extend(desk.runs * 2)
+    other.runs.extend(desk.runs * (1 if is_same_command else 2))
     compact(other)
     exchange.log_before = dict(exchange.log)
     files, log, entry = exchange.files, desk.control.log, f"{len(desk.log().runs):020d}.json"
@@ -111,6 +112,61 @@ def test_another_log_that_is_listed_after_a_run_has_ended_keeps_its_expired_entr
     files.before_step = lambda _: exchange.end() if exchange.is_begun else None
     compact(desk)
     assert len(asked) > 1
+    assert (desk.runs[-1] == other.runs[-1]) is is_same_command
+    assert exchange.log == exchange.log_before
+
+
+def test_another_log_that_was_read_before_and_is_listed_at_the_end_keeps_its_expired_entries() -> None:
+    """And the run's own log is there in between, so that the run is the last in it."""
+    desk, exchange = two_with_expired_entries()
+    other = Desk(desk.world, "sales.other", checkpoint_interval=100, backup_table=False)
+    other.runs.extend(desk.runs * 2)
+    desk.cleanup(EVERYTHING)
+    for days in (0, 3):
+        compact(other)
+        exchange.files.namespace.advance(days * DAY_MS)
+    compact(other)
+    exchange.log_before = dict(exchange.log)
+    files, log, entry = exchange.files, desk.control.log, f"{len(desk.log().runs):020d}.json"
+    ids, own_entries = {node.id for node in exchange.log.values()}, files.namespace.directory(log).children
+    looks: List[bool] = []
+
+    def exchanged(call: Callable[..., Any], is_meant: Callable[[Any], bool]) -> Callable[..., Any]:
+        def called(asked: Any, *more: Any) -> Any:
+            if not is_meant(asked):
+                return call(asked, *more)
+            exchange.begin(desk.control.top)
+            try:
+                found = call(asked, *more)
+                return found if isinstance(found, dict) else list(found)
+            finally:
+                exchange.end()
+
+        return called
+
+    def is_first_or_last(places: Any) -> bool:
+        if places != [log]:
+            return False
+        looks.append(entry in own_entries)
+        return len(looks) == 1 or (looks[-1] and sum(looks) == 2)
+
+    def is_of_other(asked: Any) -> bool:
+        return any(file.file_id in ids for file in (asked if isinstance(asked, list) else [asked]))
+
+    def replace_a_file(what: str) -> None:
+        """So that the run has no backup, of which the other log would say nothing."""
+        if what.startswith(f"rename_exact {desk.live('dt=1')} "):
+            files.before_step = None
+            live = files.namespace.directory(desk.live("dt=1"))
+            files.namespace.delete(f"{desk.live('dt=1')}/{min(live.children)}")
+
+    desk.world.cluster.log_entries.clear()
+    files.before_step = replace_a_file
+    files.look = exchanged(files.look, is_first_or_last)  # type: ignore[method-assign]
+    for method in ("read_texts", "read_bytes"):
+        setattr(files, method, exchanged(getattr(files, method), is_of_other))
+    compact(desk)
+    assert sum(looks) > 1
     assert exchange.log == exchange.log_before
 
 

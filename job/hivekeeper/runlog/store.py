@@ -149,7 +149,8 @@ def make_checkpoint(cluster: Cluster, control: ControlPaths, log_files: LogFiles
     that is left of expired entries.
     """
     with _explained():
-        history, listed = read_history(cluster, control), log_files.entries
+        # Of the entries that were listed: at the log's path may be another log by now, and only these files are said to be expired.
+        history, listed = _read_listed(cluster, log_files, control.log), log_files.entries
         replaced = [file.path for file in listed.values() if file not in cluster.log_entries]
         if replaced:
             raise SourceReplaced(f"{replaced[0]} is not the entry that was listed")

@@ -14,7 +14,7 @@ from hivekeeper.names import RunId
 from hivekeeper.ports import Cluster, FilesError, FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog import store
-from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines
+from hivekeeper.runlog.entries import Actor, LogEntry, entry_lines, table_id
 from hivekeeper.steps.run_directory import Run, fenced, is_gone, require_lock, require_own_directory
 
 log = logging.getLogger(__name__)
@@ -79,8 +79,10 @@ def _write_checkpoint(run: Run, own: RunId) -> None:
         if newest - max((version for version in listed.checkpoints if version <= newest), default=-1) < run.checkpoint_interval:
             return
         made = store.make_checkpoint(run.cluster, run.control, listed, run.log_retention_ms)
-        if made.history.runs[-1].run != own:
-            # Another one has finished since; or somebody has put another table's control directory here.
+        last = made.history.runs[-1]
+        if (last.run, last.table_id) != (own, table_id(run.table)):
+            # Another one has finished since; or somebody has put another table's control directory here, perhaps of one that this command
+            # has worked on, too.
             return
         run.files.delete_file(run.paths.checkpoint)
         run.files.write_new(run.paths.checkpoint, made.content, run.record_mode)
