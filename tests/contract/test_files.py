@@ -559,6 +559,18 @@ def test_a_file_is_deleted_in_the_directory_that_was_listed_and_not_in_another_a
     assert names_in(look(files_world, listed)) == ["a", "b", "c"]
 
 
+def test_another_file_of_that_name_in_the_directory_that_was_listed_stays(files_world):
+    listed = files_world.path("listed")
+    for name in "ab":
+        files_world.writer.add(f"{listed}/{name}", "x")
+    seen = look(files_world, listed)
+    known = {entry.name: entry.file_id for entry in seen.entries}
+    files_world.files.delete_file(f"{listed}/b", seen.file_id, known["a"])
+    assert names_in(look(files_world, listed)) == ["a", "b"]
+    files_world.files.delete_file(f"{listed}/b", seen.file_id, known["b"])
+    assert names_in(look(files_world, listed)) == ["a"]
+
+
 # ---- the trash
 
 

@@ -72,9 +72,15 @@ public class Directories {
     Place place = Place.of(conf, text);
     if (place.real == null) return;
     String exact = "/.reserved/.inodes/" + directoryId + "/" + place.real.getName();
-    if (place.isHdfs() && isAt(place.hdfs(), exact, fileId)) deleteOne(place.fs, new Path(exact));
+    if (place.isHdfs() && isAt(place.hdfs(), exact, fileId)) {
+      // Not by its path as well: another directory may come there within this call.
+      deleteOne(place.fs, new Path(exact));
+      return;
+    }
     FileEntry directory = FileEntry.at(Place.of(conf, place.real.getParent().toString()));
-    if (directory != null && directory.fileId == directoryId) deleteOne(place.fs, place.real);
+    FileEntry file = FileEntry.at(place);
+    boolean isListed = directory != null && directory.fileId == directoryId && file != null && file.fileId == fileId;
+    if (isListed) deleteOne(place.fs, place.real);
   }
 
   private static boolean isAt(DistributedFileSystem hdfs, String path, long fileId) throws IOException {
