@@ -81,8 +81,11 @@ class Joining:
         if not self._left:
             return
         for number, why in find_failed().items():
-            self.failed[number] = Reason(Code.JOB_FAILED, why)
-            del self._left[number]
+            self._drop(number, why)
+
+    def _drop(self, number: UnitNumber, why: str) -> None:
+        self.failed[number] = Reason(Code.JOB_FAILED, why)
+        del self._left[number]
 
     def _each(self, act: Callable[[ToJoin], Result]) -> Dict[UnitNumber, Result]:
         """Do this with every unit that is left, and go on without those where it fails."""
@@ -91,8 +94,7 @@ class Joining:
             try:
                 done[number] = act(one)
             except (NotJoinable, NotPossible) as error:
-                self.failed[number] = Reason(Code.JOB_FAILED, str(error))
-                del self._left[number]
+                self._drop(number, str(error))
         return done
 
     def _find_copies(self) -> Mapping[UnitNumber, FileInfo]:

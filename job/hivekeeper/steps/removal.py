@@ -112,7 +112,9 @@ def set_aside(cluster: Cluster, table: Table, control: ControlPaths, lock: Lock,
 
 def _find_foreign(aside: Aside, before: FileInfo, about: Collection[str]) -> List[str]:
     """What shows that this is not the directory that the caller has looked at."""
-    if aside.history is None or {run.table_id for run in aside.history.runs} != set(about):
+    if aside.history is None:
+        return [f"{aside.paths.log}, without its lock"]
+    if {run.table_id for run in aside.history.runs} != set(about):
         return [f"{aside.paths.log}, which is about other tables"]
     return [] if aside.directory_id == before.file_id else [aside.paths.top]
 

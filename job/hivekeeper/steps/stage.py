@@ -143,10 +143,11 @@ class Stager:
             if planned.join:
                 to_join.append(ToJoin(planned, directory, unit.files, certificate))
             else:
-                self._keep_row_groups(unit.number, output)
                 proved.append(certificate)
         joining = make_joined(self.run, batch.format, to_join)
         # Not before: if that raises, all units of the batch are staged again.
+        for certificate in proved:
+            self._keep_row_groups(certificate.unit, footers[certificate.unit][1])
         staged.differing.update(differing)
         staged.failed.update(joining.failed)
         proved.extend(joining.certificates.values())
