@@ -23,7 +23,7 @@ from hivekeeper.model import (
     Ends,
     Exposed,
     FileInfo,
-    FileRights,
+    FilesByRights,
     FooterGroup,
     Guard,
     Partition,
@@ -35,7 +35,7 @@ from hivekeeper.model import (
     UnitFooters,
 )
 from hivekeeper.names import BACKUP_OF, ControlPaths, UnitNumber
-from hivekeeper.ports import ALL, ANY_LENGTH, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
+from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, Cluster, Files, Key, Lock, Metastore, Row, RowFiles, Rows
 from hivekeeper.reasons import Code
 
 # Below these names HDFS reaches any file by inode number or without encryption, or contents never change.
@@ -215,10 +215,10 @@ class JailedFiles:
         self.jail.require(path)
         return self.inner.hold(path, holder)
 
-    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
-        return self.inner.attributes(directories)
+    def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
+        return self.inner.attributes(directories, ids)
 
-    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
+    def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:
         return self.inner.file_rights(directories, most)
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:

@@ -7,7 +7,7 @@ trailing slash (`hdfs://nn:8020/a b/dt=x%2Fy`, `file:/a b`). Times are milliseco
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Mapping, NamedTuple, Optional, Tuple
+from typing import Collection, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import quote
 
 from hivekeeper.names import RunId, UnitNumber
@@ -87,6 +87,10 @@ class FileRights(NamedTuple):
     group: str
     mode: int
     acl: Tuple[str, ...] = ()
+
+
+# The rights that occur among files, and the ids of those that have them.
+FilesByRights = Mapping[FileRights, Collection[int]]
 
 
 @dataclass(frozen=True)

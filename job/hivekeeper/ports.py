@@ -38,7 +38,7 @@ from hivekeeper.model import (
     Ends,
     Exposed,
     FileInfo,
-    FileRights,
+    FilesByRights,
     FooterGroup,
     Guard,
     Partition,
@@ -56,6 +56,9 @@ from hivekeeper.reasons import Code
 ALL = 2**31 - 1
 # As a limit of a file's length: none.
 ANY_LENGTH = 2**63 - 1
+
+# As the ids of directories: what is at their paths.
+NO_IDS: Mapping[str, int] = MappingProxyType({})
 
 # A caller's key for each of its sets of files.
 Key = TypeVar("Key")
@@ -260,11 +263,16 @@ class Files(Protocol):
         Never breaks a living holder's lock.
         """
 
-    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
-        """Attributes of existing directories in bulk (file attributes from their first data file)."""
+    def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
+        """Attributes of existing directories in bulk (file attributes from their first data file).
 
-    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
-        """The rights that occur among the data files of each existing directory, in order of their names; more than `most` are cut off.
+        `ids`: those that a listing showed. This and file_rights ask the directory with that id, wherever it is by now, while a lock is held
+        on its server; not on local files, behind a router or a mount table of ViewFs: there is only the path.
+        """
+
+    def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:
+        """The rights that occur among the data files of each existing directory, in order of their names, and the ids of the files that
+        have them; rights are cut off after `most`. `directories`: with the id that a listing showed, or 0.
 
         Each ACL costs a request, so it may take as long as opening the files. One gateway call.
         """

@@ -932,6 +932,11 @@ def test_extended_attributes_are_told_up_to_four_kilobytes(files_world, value, i
     assert files_world.files.attributes([top]) == {top: expected}
 
 
+def rights_in(files_world, *directories, most=10):
+    found = files_world.files.file_rights(dict.fromkeys(directories, 0), most)
+    return {directory: {rights: list(ids) for rights, ids in some.items()} for directory, some in found.items()}
+
+
 def test_the_rights_of_data_files_are_told_once_each_and_no_more_than_asked_for(files_world):
     top = files_world.path("d")
     for name in ("a", "b", "c", ".hidden", "_hidden"):
@@ -941,11 +946,12 @@ def test_the_rights_of_data_files_are_told_once_each_and_no_more_than_asked_for(
     files_world.files.dress({top: dataclasses.replace(known, file_mode=0o640)})
     owner, group = files_world.files.stat(f"{top}/a").owner, files_world.files.stat(f"{top}/a").group
     of_all = FileRights(owner, group, 0o640)
-    assert files_world.files.file_rights([top, files_world.path("missing")], 10) == {top: (of_all,)}
+    ids = [files_world.files.stat(f"{top}/{name}").file_id for name in ("a", "b", "c")]
+    assert rights_in(files_world, top, files_world.path("missing")) == {top: {of_all: ids}}
     files_world.files.guard({f"{top}/b": Guard(0o600), f"{top}/c": Guard(0o644)})
-    expected = (of_all, of_all._replace(mode=0o600), of_all._replace(mode=0o644))
-    assert files_world.files.file_rights([top], 10) == {top: expected}
-    assert files_world.files.file_rights([top], 1) == {top: expected[:2]}
+    expected = {of_all: ids[:1], of_all._replace(mode=0o600): ids[1:2], of_all._replace(mode=0o644): ids[2:]}
+    assert rights_in(files_world, top) == {top: expected}
+    assert [*rights_in(files_world, top, most=1)[top]] == [*expected][:2]
 
 
 def test_the_acls_of_data_files_are_told(files_world):
@@ -955,7 +961,37 @@ def test_the_acls_of_data_files_are_told(files_world):
     known = files_world.files.attributes([top])[top]
     acl = ("group::r--", "group:etl:rw-", "mask::rw-", "other::---", "user::rw-")
     files_world.files.dress({top: dataclasses.replace(known, file_mode=0o660, file_acl=acl)})
-    assert files_world.files.file_rights([top], 10) == {top: (FileRights(known.owner, known.group, 0o660, acl),)}
+    assert [*rights_in(files_world, top)[top]] == [FileRights(known.owner, known.group, 0o660, acl)]
+
+
+def test_rights_are_those_of_the_directory_that_was_listed_while_a_lock_is_held_there(files_world):
+    """Whoever may rename it can put another one at its path, whose files have the same owner, group and mode."""
+    files_world.skip_on("local", "paths only")
+    files, top = files_world.files, files_world.path("top")
+    listed, other, aside = (files_world.path("top", name) for name in ("listed", "other", "aside"))
+    groups = {listed: "etl", other: "hr"}
+    acls = {place: ("group::r--", f"group:{group}:rw-", "mask::rw-", "other::---", "user::rw-") for place, group in groups.items()}
+    for place, mode in ((listed, 0o700), (other, 0o755)):
+        files_world.writer.add(f"{place}/f", "x")
+        files.dress({place: dataclasses.replace(files.attributes([place])[place], mode=mode, file_mode=0o660, file_acl=acls[place])})
+    ids = {place: look(files_world, place).file_id for place in (listed, other)}
+    of_file = files.stat(f"{listed}/f").file_id
+    files_world.writer.rename_into(listed, aside)
+    files_world.writer.rename_into(other, listed)
+
+    def ask():
+        known = files.attributes([listed, top], ids)
+        rights = files.file_rights({listed: ids[listed]}, 10)[listed]
+        return known[listed].directory_id == ids[listed], known[listed].mode, known[listed].file_acl, [one.acl for one in rights]
+
+    lock = files.hold(f"{top}/lock", "us")
+    assert ask() == (True, 0o700, acls[listed], [acls[listed]])
+    assert [list(found) for found in files.file_rights({listed: ids[listed]}, 10)[listed].values()] == [[of_file]]
+    files_world.writer.delete(aside)
+    assert listed not in files.attributes([listed, top], ids)
+    assert files.file_rights({listed: ids[listed]}, 10) == {}
+    lock.release()
+    assert ask() == (False, 0o755, acls[other], [acls[other]])
 
 
 def test_files_may_get_another_owner_and_group_than_their_directory_or_keep_theirs(files_world):

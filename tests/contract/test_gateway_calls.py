@@ -64,7 +64,7 @@ def test_many_files_cost_as_many_calls_as_few(gateway, directories, method):
         elif method == "attributes":
             assert len(files.attributes(paths)) == len(paths)
         elif method == "file_rights":
-            assert len(files.file_rights(paths, 10)) == len(paths)
+            assert len(files.file_rights(dict.fromkeys(paths, 0), 10)) == len(paths)
         elif method == "dress":
             files.dress(dict.fromkeys(paths, files.attributes(paths[:1])[paths[0]]))
         elif method == "exposed":

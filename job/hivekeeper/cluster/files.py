@@ -23,8 +23,21 @@ from hivekeeper import names
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import BEING_RECOVERED, HELD_BY_ANOTHER, JAVA_ERRORS, files_error, java_causes
 from hivekeeper.errors import Refused
-from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, FileRights, Guard, Quota, Room, Snapshot, Ties
-from hivekeeper.ports import ALL, ANY_LENGTH, FilesError, Lock, LockHeld
+from hivekeeper.model import (
+    OWNER_ONLY,
+    Attributes,
+    Block,
+    Exposed,
+    FileInfo,
+    FileRights,
+    FilesByRights,
+    Guard,
+    Quota,
+    Room,
+    Snapshot,
+    Ties,
+)
+from hivekeeper.ports import ALL, ANY_LENGTH, NO_IDS, FilesError, Lock, LockHeld
 from hivekeeper.reasons import Code
 
 AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*(?=/)|(?=/(?!/)))")
@@ -265,17 +278,28 @@ class HadoopFiles:
         nearest = max(around, key=len)
         return f"{server}/.reserved/.inodes/{self._held[nearest]}{path[len(nearest) :]}"
 
-    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
+    def _by_id(self, directory: str, file_id: int) -> str:
+        """The path that is the directory's id, if directories are found so on its server: where a lock of ours was."""
+        server = names.server_of(directory)
+        is_usable = server.startswith("hdfs:") and any(id and names.server_of(held) == server for held, id in self._held.items())
+        return f"{server}/.reserved/.inodes/{file_id}" if file_id and is_usable else directory
+
+    def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
         if not directories:
             return {}
-        found = json.loads(_ask(self._attributes.read, json.dumps(list(directories))))
+        asked = {directory: self._by_id(directory, ids.get(directory, 0)) for directory in directories}
+        found = json.loads(_ask(self._attributes.read, json.dumps(asked)))
         return {directory: _read_attributes(known) for directory, known in found.items()}
 
-    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
+    def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:
         if not directories:
             return {}
-        found = json.loads(_ask(self._attributes.fileRights, json.dumps(list(directories)), most))
-        return {place: tuple(FileRights(**{**one, "acl": tuple(one["acl"])}) for one in some) for place, some in found.items()}
+        asked = {directory: self._by_id(directory, file_id) for directory, file_id in directories.items()}
+        found = json.loads(_ask(self._attributes.fileRights, json.dumps(asked), most))
+        return {
+            place: {FileRights(one["owner"], one["group"], one["mode"], tuple(one["acl"])): tuple(one["ids"]) for one in some}
+            for place, some in found.items()
+        }
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         if wanted:

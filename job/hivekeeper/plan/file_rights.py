@@ -10,7 +10,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from hivekeeper.model import Attributes, FileInfo, FileRights, Snapshot
+from hivekeeper.model import Attributes, FileInfo, FileRights, FilesByRights, Snapshot
 from hivekeeper.plan.eligibility import data_files
 from hivekeeper.plan.ownership import bits_of, list_access, symbols_of
 from hivekeeper.reasons import Code, Reason
@@ -78,13 +78,13 @@ def share_rights(known: Attributes, found: Sequence[FileRights]) -> Union[Attrib
     )
 
 
-def are_of(known: Attributes, found: Sequence[FileRights], seen: Snapshot) -> bool:
-    """Whether these can be the rights of a directory and its files as they were seen before. Somebody may have had open ones at the places
-    of another table's closed ones while rights were read.
+def are_of(known: Attributes, found: FilesByRights, seen: Snapshot) -> bool:
+    """Whether these are the rights of a directory and its files as they were seen before. Somebody may have had open ones at the places of
+    another table's closed ones while rights were read.
     """
-    shown = {rights[:3] for rights in found}
+    shown = {(file_id, rights[:3]) for rights, ids in found.items() for file_id in ids}
     is_that = seen.file_id == known.directory_id or 0 in (seen.file_id, known.directory_id)
-    return is_that and (len(found) > MOST_DIFFERENT or all(_shown(file) in shown for file in data_files(seen)))
+    return is_that and (len(found) > MOST_DIFFERENT or all((file.file_id, _shown(file)) in shown for file in data_files(seen)))
 
 
 def _refuse(why: str) -> Reason:

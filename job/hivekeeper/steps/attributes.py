@@ -66,13 +66,14 @@ def read_attributes(files: Files, seen: Mapping[str, Snapshot]) -> Tuple[Dict[st
     """The attributes of directories, as they were seen before, with those that copies of their files get, and why other directories have
     none.
     """
-    known = files.attributes(list(seen))
+    ids = {place: snapshot.file_id for place, snapshot in seen.items()}
+    known = files.attributes(list(seen), ids)
     found: Dict[str, Attributes] = {}
     refused: Dict[str, Reason] = {}
     for start in range(0, len(known), RIGHTS_AT_ONCE):
-        some = list(known)[start : start + RIGHTS_AT_ONCE]
+        some = {place: ids[place] for place in list(known)[start : start + RIGHTS_AT_ONCE]}
         for place, rights in files.file_rights(some, file_rights.MOST_DIFFERENT).items():
-            shared = MORE_XATTRS if known[place].has_more_xattrs else file_rights.share_rights(known[place], rights)
+            shared = MORE_XATTRS if known[place].has_more_xattrs else file_rights.share_rights(known[place], list(rights))
             if not file_rights.are_of(known[place], rights, seen[place]):
                 shared = RIGHTS_CHANGED.advising("run again")
             if isinstance(shared, Reason):
@@ -83,16 +84,19 @@ def read_attributes(files: Files, seen: Mapping[str, Snapshot]) -> Tuple[Dict[st
 
 
 def like(files: Files, file: FileInfo) -> Attributes:
-    """The attributes of a file's directory, with that file's own rights for what lies in it. Raises SourceMissing if it is gone."""
+    """The attributes of a file's directory, with that file's own rights for what lies in it. Raises SourceMissing if it is gone.
+
+    If its rights cannot be told, or another directory is at that place by now, for nobody else: an operator can open it.
+    """
     directory = names.parent(file.path)
     known = files.attributes([directory]).get(directory)
     if known is None:
         raise SourceMissing(directory)
-    every = files.file_rights([directory], file_rights.MOST_DIFFERENT).get(directory, ())
-    own = [rights for rights in every if rights[:3] == (file.owner, file.group, file.mode)]
+    every = files.file_rights({directory: known.directory_id}, file_rights.MOST_DIFFERENT).get(directory, {})
+    own = [rights for rights, ids in every.items() if file.file_id in ids]
     shared = file_rights.share_rights(known, own) if own else MORE_XATTRS
-    # If it cannot be told, for nobody else: an operator can open it.
-    return replace(known, file_mode=OWNER_ONLY, file_acl=()) if isinstance(shared, Reason) else shared
+    nobodys = replace(known, file_mode=OWNER_ONLY, file_acl=(), file_owner="", file_group="")
+    return nobodys if isinstance(shared, Reason) else shared
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:
@@ -139,7 +143,8 @@ class RightsOfLive:
 
     def _compare(self, some: Sequence[Tuple[PlannedUnit, StageUnit]]) -> Dict[UnitNumber, Optional[Reason]]:
         lives = list(dict.fromkeys(unit.live for unit, _ in some))
-        now, seen = self._files.attributes(lives), look_at(self._files.look, lives)
+        seen = look_at(self._files.look, lives)
+        now = self._files.attributes(lives, {live: snapshot.file_id for live, snapshot in seen.items()})
         found: Dict[UnitNumber, Optional[Reason]] = {}
         for unit, staged in some:
             # A directory that is gone is found by the check before the exchange.

@@ -251,7 +251,7 @@ def _leave_out_shielded(files: Files, source: FileInfo, entries: Sequence[FileIn
     found = [entry for entry in entries if not eligibility.is_shielded(entry, source)]
     if len(found) == len(entries):
         return entries
-    known = files.attributes([source.path, target])
+    known = files.attributes([source.path, target], {source.path: source.file_id})
     own, other = known.get(source.path), known.get(target)
     if own is None or other is None or own.directory_id not in (0, source.file_id):
         return found

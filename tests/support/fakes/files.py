@@ -13,10 +13,24 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from hivekeeper import names
-from hivekeeper.model import OWNER_ONLY, Attributes, Block, Exposed, FileInfo, FileRights, Guard, Quota, Room, Snapshot, Ties
+from hivekeeper.model import (
+    OWNER_ONLY,
+    Attributes,
+    Block,
+    Exposed,
+    FileInfo,
+    FileRights,
+    FilesByRights,
+    Guard,
+    Quota,
+    Room,
+    Snapshot,
+    Ties,
+)
 from hivekeeper.ports import (
     ALL,
     ANY_LENGTH,
+    NO_IDS,
     FilesUnavailable,
     LockHeld,
     NoPermission,
@@ -506,15 +520,13 @@ class FakeFiles:
         lock: FakeLock = self._change("hold", [path], lambda: self._hold(path, " ".join(holder.split())))
         return lock
 
-    def attributes(self, directories: Sequence[str]) -> Mapping[str, Attributes]:
-        self._require_alive()
-        found = {directory: self.namespace.find(self.qualify(directory)) for directory in directories}
+    def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
+        found = {directory: self._directory(directory, ids.get(directory, 0)) for directory in directories}
         return {directory: self._attributes(directory, node) for directory, node in found.items() if node is not None}
 
-    def file_rights(self, directories: Sequence[str], most: int) -> Mapping[str, Tuple[FileRights, ...]]:
-        self._require_alive()
-        found = {directory: self.namespace.find(self.qualify(directory)) for directory in directories}
-        return {directory: rights_in(node)[: most + 1] for directory, node in found.items() if node is not None}
+    def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:
+        found = {directory: self._directory(directory, file_id) for directory, file_id in directories.items()}
+        return {directory: rights_in(node, most) for directory, node in found.items() if node is not None}
 
     def dress(self, wanted: Mapping[str, Attributes]) -> None:
         for directory, attributes in wanted.items():
@@ -558,6 +570,12 @@ class FakeFiles:
     def _place_of(self, id: int) -> str:
         """Where the directory with this id is by now, "" if it is gone."""
         return next((place for place, node in self.namespace.walk(ROOT) if node.id == id), "")
+
+    def _directory(self, path: str, file_id: int) -> Optional[Node]:
+        """The directory with this id while a lock is held, else the one at the path."""
+        self._require_alive()
+        place = self._place_of(file_id) if file_id and self._held else self.qualify(path)
+        return self.namespace.find(place) if place else None
 
     def _listed(self, file: FileInfo) -> Optional[Node]:
         """The file with the id that was listed; None if nothing is at its path."""
@@ -892,10 +910,13 @@ def present_owner(file: Node, of_directory: str, wanted: Optional[str]) -> str:
     return of_directory if wanted is None else wanted or file.attributes.owner
 
 
-def rights_in(directory: Node) -> Tuple[FileRights, ...]:
-    files = [child for name, child in sorted(directory.children.items()) if not child.is_dir and not names.is_hidden(name) and child.length]
-    rights = (FileRights(of.owner, of.group, of.file_mode, of.file_acl) for of in (file.attributes for file in files))
-    return tuple(dict.fromkeys(rights))
+def rights_in(directory: Node, most: int) -> FilesByRights:
+    found: Dict[FileRights, List[int]] = {}
+    for name, child in sorted(directory.children.items()):
+        if not child.is_dir and not names.is_hidden(name) and child.length and len(found) <= most:
+            of = child.attributes
+            found.setdefault(FileRights(of.owner, of.group, of.file_mode, of.file_acl), []).append(child.id)
+    return found
 
 
 def attributes_of(node: Node) -> Attributes:

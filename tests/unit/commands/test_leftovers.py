@@ -554,12 +554,12 @@ def test_a_closed_directory_that_is_away_only_while_rights_are_compared_is_not_o
     desk.world.add_file(f"{open_one}/x.parquet", ["open"])
     age(desk)
 
-    def read_others(places):
+    def read_others(places, *ids):
         aside = [place for place in places if place.endswith("/recreated/u00001.0")]
         for place in aside:
             files.namespace.rename(place, f"{open_one}.closed")
             files.namespace.rename(open_one, place)
-        found = attributes(places)
+        found = attributes(places, *ids)
         for place in aside:
             done.append(place)
             files.namespace.rename(place, open_one)

@@ -378,9 +378,9 @@ def test_the_rights_of_many_partitions_are_read_again_in_few_calls():
     desk = a_desk({f"dt={day:03d}": (0o755, 0o644) for day in range(120)}, 0o755)
     asked, attributes = [], desk.world.files.attributes
 
-    def count(places):
+    def count(places, *ids):
         asked.append(len(places))
-        return attributes(places)
+        return attributes(places, *ids)
 
     desk.world.files.attributes = count
     assert desk.compact().code is Exit.DONE
@@ -433,8 +433,45 @@ def test_files_of_a_closed_directory_are_not_copied_with_the_rights_of_one_that_
     node.attributes = replace(node.attributes, owner="hr", group="hr")
     desk.world.files.writer.make_directory(decoy)
     exchanged_while(desk.world.files, "attributes", desk.live("dt=1"), decoy)
-    assert outcomes(desk.compact()) == {"dt=1": "refused"}
-    assert desk.world.files.namespace.find(desk.live("dt=1")) is node
+    assert outcomes(desk.compact()) == {"dt=1": "swapped"}
+    live = desk.world.files.namespace.find(desk.live("dt=1"))
+    assert (live.attributes.owner, live.attributes.group, live.mode) == ("hr", "hr", 0o700)
+
+
+def test_files_are_not_copied_with_the_acl_of_those_that_lay_there_only_while_rights_were_read():
+    """In another directory, with files of the same owner, group and mode: of an ACL only the mask shows in a listing."""
+    desk = a_desk({"dt=1": (0o755, 0o640)}, 0o755)
+    decoy = names.join(desk.live(), "_decoy")
+    desk.world.files.writer.add(names.join(decoy, "x.parquet"), DataFile(("decoy",)))
+    dress(desk.world, decoy, 0o755, 0o640)
+    for place, user in ((desk.live("dt=1"), "alice"), (decoy, "mallory")):
+        for node in desk.world.files.namespace.find(place).children.values():
+            node.attributes = replace(node.attributes, file_acl=with_user(user))
+    exchanged_while(desk.world.files, "file_rights", desk.live("dt=1"), decoy)
+    assert outcomes(desk.compact()) == {"dt=1": "swapped"}
+    (copy,) = desk.world.files.namespace.find(desk.live("dt=1")).children.values()
+    assert copy.attributes.file_acl == with_user("alice")
+
+
+def with_user(user):
+    return ("group::r--", "mask::r--", "other::---", f"user:{user}:r--", "user::rw-")
+
+
+@pytest.mark.parametrize("methods", [["attributes"], ["file_rights"], ["attributes", "file_rights"]], ids=" and ".join)
+def test_a_restored_file_has_not_the_rights_of_those_that_lay_there_only_while_rights_were_read(methods):
+    desk = joined_desk.a_desk()
+    assert desk.compact().code is Exit.DONE
+    decoy = names.join(desk.live(), "_decoy")
+    desk.world.files.writer.add(names.join(decoy, "x.parquet"), DataFile(("decoy",)))
+    other = desk.world.files.namespace.find(decoy)
+    for node in (other, *other.children.values()):
+        node.attributes = replace(node.attributes, owner="mallory", file_acl=with_user("mallory"))
+    for method in methods:
+        exchanged_while(desk.world.files, method, desk.live("dt=1"), decoy, asked=desk.live("dt=1"))
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    assert joined_desk.rows(desk) == joined_desk.ALL
+    rights = [node.attributes for node in desk.world.files.namespace.find(desk.live("dt=1")).children.values()]
+    assert all(of.owner != "mallory" and of.file_acl == () for of in rights)
 
 
 def test_files_that_somebody_closes_while_they_are_joined_stay_closed():

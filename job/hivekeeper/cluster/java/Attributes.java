@@ -3,13 +3,12 @@ package hivekeeper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
@@ -39,19 +38,22 @@ public class Attributes {
 
   // ---- reading
 
-  /** {directory as given: attributes}; a missing one is left out. */
-  public String read(String directories) throws Exception {
+  /** `asked`: {directory: the same, or the path that is its id}. Gives {directory: attributes}; a missing one is left out. */
+  public String read(String asked) throws Exception {
     final KnownPolicies known = new KnownPolicies();
-    return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
+    final Map<String, Object> places = Json.readMap(asked);
+    return Json.write(WorkerPool.mapFound(new ArrayList<String>(places.keySet()), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        Place place = Place.of(conf, (String) directory);
+        Place place = Place.of(conf, (String) places.get(directory));
         FileEntry own = place.real == null ? null : FileEntry.at(place);
-        return own == null ? null : readOne(place, own, known);
+        // The parent of a path that is an id is not the directory's.
+        Path named = place.isHdfs() && isById(place.real) ? new Path((String) directory) : place.real;
+        return own == null ? null : readOne(place, own, named, known);
       }
     }));
   }
 
-  private DirectoryAttributes readOne(Place place, FileEntry own, KnownPolicies known) throws IOException {
+  private DirectoryAttributes readOne(Place place, FileEntry own, Path named, KnownPolicies known) throws IOException {
     DirectoryAttributes found = new DirectoryAttributes();
     found.directoryId = own.fileId;
     found.owner = own.owner;
@@ -62,7 +64,7 @@ public class Attributes {
     found.xattrs = xattrsOf(place.fs, place.real);
     found.hasMoreXattrs = sizeOf(found.xattrs) > MOST_XATTRS;
     if (found.hasMoreXattrs) found.xattrs = Collections.emptyMap();
-    if (place.isHdfs()) readPolicies(place, own, found, known);
+    if (place.isHdfs()) readPolicies(place.hdfs(), named, own, found, known);
     return found;
   }
 
@@ -80,11 +82,12 @@ public class Attributes {
     found.fileAcl = aclOf(place.fs, sample);
   }
 
-  /** {directory as given: the rights that occur among its data files}, up to one more than `most`. */
-  public String fileRights(String directories, final int most) throws Exception {
-    return Json.write(WorkerPool.mapFound(Json.readStrings(directories), new WorkerPool.Task() {
+  /** `asked` as for `read`. Gives {directory: the rights that occur among its data files, with the files' ids}, up to one more than `most`. */
+  public String fileRights(String asked, final int most) throws Exception {
+    final Map<String, Object> places = Json.readMap(asked);
+    return Json.write(WorkerPool.mapFound(new ArrayList<String>(places.keySet()), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        Place place = Place.of(conf, (String) directory);
+        Place place = Place.of(conf, (String) places.get(directory));
         if (place.real == null || FileEntry.at(place) == null) return null;
         try {
           return rightsIn(place, most);
@@ -97,38 +100,62 @@ public class Attributes {
   }
 
   private static List<Object> rightsIn(Place place, int most) throws IOException {
-    Set<Object> found = new LinkedHashSet<Object>();
+    Map<List<Object>, Rights> found = new LinkedHashMap<List<Object>, Rights>();
     if (place.isLocal()) {
       for (FileEntry file : LocalFiles.entries(place)) {
-        if (isData(file) && found.size() <= most) found.add(rights(file, Collections.<String>emptyList()));
+        if (isData(file) && found.size() <= most) note(file, Collections.<String>emptyList(), found);
       }
-      return new ArrayList<Object>(found);
+      return new ArrayList<Object>(found.values());
     }
     for (RemoteIterator<?> statuses = place.fs.listStatusIterator(place.real); statuses.hasNext() && found.size() <= most;) {
       FileStatus status = (FileStatus) statuses.next();
       FileEntry file = FileEntry.of(status);
       if (!isData(file)) continue;
       try {
-        found.add(rights(file, aclOf(place.fs, status)));
+        note(file, aclOfListed(place, file, status), found);
       } catch (FileNotFoundException gone) {
         // Removed since the listing: then the unit is not swapped.
         continue;
       }
     }
-    return new ArrayList<Object>(found);
+    return new ArrayList<Object>(found.values());
   }
 
   private static boolean isData(FileEntry file) {
     return !file.isDir && file.length > 0 && !file.name.startsWith(".") && !file.name.startsWith("_");
   }
 
-  private static Map<String, Object> rights(FileEntry file, List<String> acl) {
-    Map<String, Object> rights = new LinkedHashMap<String, Object>();
-    rights.put("owner", file.owner);
-    rights.put("group", file.group);
-    rights.put("mode", file.mode);
-    rights.put("acl", acl);
-    return rights;
+  /** Rights, and the ids of the files that have them. */
+  public static class Rights {
+    public String owner;
+    public String group;
+    public int mode;
+    public List<String> acl;
+    public List<Long> ids = new ArrayList<Long>();
+  }
+
+  private static void note(FileEntry file, List<String> acl, Map<List<Object>, Rights> found) {
+    List<Object> key = Arrays.<Object>asList(file.owner, file.group, file.mode, acl);
+    Rights rights = (Rights) found.get(key);
+    if (rights == null) {
+      rights = new Rights();
+      rights.owner = file.owner;
+      rights.group = file.group;
+      rights.mode = file.mode;
+      rights.acl = acl;
+      found.put(key, rights);
+    }
+    rights.ids.add(file.fileId);
+  }
+
+  /** Where the directory is known by its id, the file is, too: names in it can be exchanged as well. */
+  private static List<String> aclOfListed(Place place, FileEntry file, FileStatus status) throws IOException {
+    if (!status.hasAcl() || !place.isHdfs()) return Collections.emptyList();
+    return isById(place.real) ? aclAt(place.fs, new Path(place.real.getParent(), String.valueOf(file.fileId))) : aclAt(place.fs, status.getPath());
+  }
+
+  private static boolean isById(Path path) {
+    return path.toUri().getPath().startsWith("/.reserved/.inodes/");
   }
 
   private static FileStatus firstDataFile(Place place) throws IOException {
@@ -142,8 +169,11 @@ public class Attributes {
 
   /** All entries, including those that repeat the mode; [] without an extended ACL. */
   static List<String> aclOf(FileSystem fs, FileStatus status) throws IOException {
-    if (!(fs instanceof DistributedFileSystem) || !status.hasAcl()) return Collections.emptyList();
-    AclStatus found = fs.getAclStatus(status.getPath());
+    return fs instanceof DistributedFileSystem && status.hasAcl() ? aclAt(fs, status.getPath()) : Collections.<String>emptyList();
+  }
+
+  private static List<String> aclAt(FileSystem fs, Path path) throws IOException {
+    AclStatus found = fs.getAclStatus(path);
     List<String> printed = new ArrayList<String>();
     for (AclEntry entry : AclUtil.getAclFromPermAndEntries(found.getPermission(), found.getEntries())) {
       printed.add(entry.toString());
@@ -213,9 +243,10 @@ public class Attributes {
     }
   }
 
-  private static void readPolicies(Place place, FileEntry entry, DirectoryAttributes found, KnownPolicies known) throws IOException {
-    Policies above = known.above(place.hdfs(), place.real);
-    Policies own = known.of(place.hdfs(), place.real, entry.status);
+  private static void readPolicies(DistributedFileSystem hdfs, Path named, FileEntry entry, DirectoryAttributes found, KnownPolicies known)
+      throws IOException {
+    Policies above = known.above(hdfs, named);
+    Policies own = known.of(hdfs, named, entry.status);
     found.storagePolicy = own.storage;
     found.ecPolicy = own.coding;
     found.ownStoragePolicy = !own.storage.equals(above.storage);
