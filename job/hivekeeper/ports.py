@@ -146,7 +146,8 @@ class Files(Protocol):
         """Snapshot of each directory in bulk: own file id and time first, then the raw listing, hidden names included.
 
         A missing directory gives `Snapshot(exists=False)`. One gateway call, whatever the number. Ends at `most` entries of all directories
-        together: so many may be only a part.
+        together: so many may be only a part. While a lock is held on its server, the listing is of the directory with that id, though
+        another one may come to its path meanwhile; with the exceptions of `attributes`.
         """
 
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from hivekeeper import names
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.errors import Refused
@@ -962,6 +963,35 @@ def test_the_acls_of_data_files_are_told(files_world):
     acl = ("group::r--", "group:etl:rw-", "mask::rw-", "other::---", "user::rw-")
     files_world.files.dress({top: dataclasses.replace(known, file_mode=0o660, file_acl=acl)})
     assert [*rights_in(files_world, top)[top]] == [FileRights(known.owner, known.group, 0o660, acl)]
+
+
+def test_a_listing_is_of_the_directory_whose_id_it_shows_while_others_come_to_its_path(files_world):
+    """If a lock is held there. It takes several calls: a NameNode tells a thousand names at once."""
+    files_world.skip_on("local", "paths only")
+    top = files_world.path("top")
+    one, other, aside = (files_world.path("top", name) for name in ("one", "other", "aside"))
+    with ThreadPoolExecutor(8) as pool:
+        places = (f"{place}/{nth}-{names.base(place)}" for nth in range(2500) for place in (one, other))
+        list(pool.map(files_world.files.make_directory, places))
+    own = {look(files_world, place).file_id: f"-{names.base(place)}" for place in (one, other)}
+    lock, done = files_world.files.hold(f"{top}/lock", "us"), threading.Event()
+
+    def exchange():
+        while not done.is_set():
+            for source, target in ((one, aside), (other, one), (aside, other)):
+                files_world.writer.rename_into(source, target)
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    try:
+        seen = [snapshot for _ in range(100) for snapshot in [look(files_world, one)] if snapshot.exists]
+    finally:
+        done.set()
+        thread.join()
+        lock.release()
+    assert seen
+    assert all(len(snapshot.entries) == 2500 for snapshot in seen)
+    assert all(entry.name.endswith(own[snapshot.file_id]) for snapshot in seen for entry in snapshot.entries)
 
 
 def test_rights_are_those_of_the_directory_that_was_listed_while_a_lock_is_held_there(files_world):

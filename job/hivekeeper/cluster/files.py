@@ -104,10 +104,20 @@ class HadoopFiles:
         return self._foreign[server]
 
     def look(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
-        return _look(self._listing.look, directories, most)
+        return self._look(self._listing.look, directories, most)
 
     def look_hidden(self, directories: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
-        return _look(self._listing.lookHidden, directories, most)
+        return self._look(self._listing.lookHidden, directories, most)
+
+    def _look(self, look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:
+        if not directories:
+            return {}
+        by_id = all(map(self._finds_by_id, set(map(names.server_of, directories))))
+        return {found["asked"]: _snapshot(found) for found in json.loads(_ask(look, json.dumps(list(directories)), most, by_id))}
+
+    def _finds_by_id(self, server: str) -> bool:
+        """Whether directories are found by their ids: there, one with a lock of ours was."""
+        return server.startswith("hdfs:") and any(id and names.server_of(directory) == server for directory, id in self._held.items())
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         found = json.loads(_ask(self._listing.tree, top))
@@ -279,10 +289,9 @@ class HadoopFiles:
         return f"{server}/.reserved/.inodes/{self._held[nearest]}{path[len(nearest) :]}"
 
     def _by_id(self, directory: str, file_id: int) -> str:
-        """The path that is the directory's id, if directories are found so on its server: where a lock of ours was."""
+        """The path that is the directory's id, if directories are found so."""
         server = names.server_of(directory)
-        is_usable = server.startswith("hdfs:") and any(id and names.server_of(held) == server for held, id in self._held.items())
-        return f"{server}/.reserved/.inodes/{file_id}" if file_id and is_usable else directory
+        return f"{server}/.reserved/.inodes/{file_id}" if file_id and self._finds_by_id(server) else directory
 
     def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
         if not directories:
@@ -412,12 +421,6 @@ def _told_by(paths: Mapping[str, str]) -> Iterator[None]:
         for exact, path in paths.items():
             message = message.replace(exact, path)
         raise type(error)(message) from error
-
-
-def _look(look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:
-    if not directories:
-        return {}
-    return {found["asked"]: _snapshot(found) for found in json.loads(_ask(look, json.dumps(list(directories)), most))}
 
 
 def _for_owner_only(path: str, flags: int) -> int:

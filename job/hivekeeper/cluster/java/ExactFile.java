@@ -37,7 +37,7 @@ public class ExactFile {
         return place.hdfs().open(new HdfsPathHandle(place.real.toUri().getPath(), id, Optional.<Long>empty()), READ_BYTES);
       } catch (InvalidPathHandleException other) {
         if (FileEntry.at(place) == null) throw new FileNotFoundException(text + ": no such file");
-        throw other;
+        throw another(text);
       } catch (RemoteException error) {
         if (!(error.unwrapRemoteException() instanceof RpcNoSuchMethodException)) throw error;
         answersForIds = false;
@@ -47,7 +47,11 @@ public class ExactFile {
     FileEntry entry = FileEntry.at(place);
     if (entry != null && entry.fileId == fileId) return in;
     IOUtils.closeStream(in);
-    throw new InvalidPathHandleException(text + ": another file is there");
+    throw another(text);
+  }
+
+  private static InvalidPathHandleException another(String text) {
+    return new InvalidPathHandleException(text + ": another file is there");
   }
 
   /** The file system of a path, on which only the file with this id is opened; 0 for whatever file is there. */

@@ -37,21 +37,24 @@ public class Listing {
     public List<FileEntry> entries;
   }
 
-  /** `most`: how many entries of all directories together are listed; no more are read then. */
-  public String look(String directories, int most) throws Exception {
-    return lookAtAll(directories, most, false);
+  /**
+   * `most`: how many entries of all directories together are listed; no more are read then. `byId`: whether the server finds directories by
+   * their ids.
+   */
+  public String look(String directories, int most, boolean byId) throws Exception {
+    return lookAtAll(directories, most, byId, false);
   }
 
   /** Like look(), but returns only entries for which names.is_listed_above_units is true. */
-  public String lookHidden(String directories, int most) throws Exception {
-    return lookAtAll(directories, most, true);
+  public String lookHidden(String directories, int most, boolean byId) throws Exception {
+    return lookAtAll(directories, most, byId, true);
   }
 
-  private String lookAtAll(String directories, int most, final boolean hiddenOnly) throws Exception {
+  private String lookAtAll(String directories, int most, final boolean byId, final boolean hiddenOnly) throws Exception {
     final AtomicInteger left = new AtomicInteger(most);
     return Json.write(WorkerPool.map(Json.readStrings(directories), new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, hiddenOnly, left);
+        return snapshot((String) directory, byId, hiddenOnly, left);
       }
     }));
   }
@@ -60,7 +63,7 @@ public class Listing {
   public String tree(String top) throws Exception {
     WorkerPool.Task look = new WorkerPool.Task() {
       public Object of(Object directory) throws Exception {
-        return snapshot((String) directory, false, new AtomicInteger(Integer.MAX_VALUE));
+        return snapshot((String) directory, false, false, new AtomicInteger(Integer.MAX_VALUE));
       }
     };
     List<Object> found = new ArrayList<Object>();
@@ -100,8 +103,11 @@ public class Listing {
     }
   }
 
-  /** Reads the directory's own id and time before its listing: a file added in between is in the listing or changes the time. */
-  private Snapshot snapshot(String text, boolean hiddenOnly, AtomicInteger left) throws IOException {
+  /**
+   * Reads the directory's own id and time before its listing: a file added in between is in the listing or changes the time. `byId`: the listing
+   * is that of this id, though another directory came to the path meanwhile.
+   */
+  private Snapshot snapshot(String text, boolean byId, boolean hiddenOnly, AtomicInteger left) throws IOException {
     Snapshot absent = new Snapshot();
     absent.asked = text;
     Place place = Place.of(conf, text);
@@ -114,8 +120,9 @@ public class Listing {
     found.fileId = own.fileId;
     found.mtimeMs = own.mtimeMs;
     found.mode = own.mode;
+    Place listed = byId ? place.byId(own.fileId) : place;
     try {
-      found.entries = hiddenOnly && place.isHdfs() ? hiddenEntriesOfHdfs(place, left) : entries(place, hiddenOnly, left);
+      found.entries = hiddenOnly && place.isHdfs() ? hiddenEntriesOfHdfs(listed, left) : entries(listed, hiddenOnly, left);
     } catch (FileNotFoundException removedMeanwhile) {
       return absent;
     } catch (NoSuchFileException removedMeanwhile) {

@@ -48,6 +48,12 @@ class Place {
     return place;
   }
 
+  /** The same on HDFS, by the id of what is there, so that nobody can put another one there. In a snapshot an id is that of the present. */
+  Place byId(long fileId) {
+    boolean isInSnapshot = isHdfs() && (real.toUri().getPath() + "/").contains("/.snapshot/");
+    return isHdfs() && !isInSnapshot ? new Place(fs, path, new Path("/.reserved/.inodes/" + fileId)) : this;
+  }
+
   void requireReal() throws FileNotFoundException {
     if (real == null) throw new FileNotFoundException(path + ": no such directory");
   }
