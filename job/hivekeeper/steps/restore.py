@@ -7,7 +7,7 @@ a rollback must not rest on the code whose work it undoes. After a kill anywhere
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
@@ -27,9 +27,12 @@ BATCH = 1
 
 @dataclass
 class Restored:
-    """What became of the joined units of a rollback: those that are ready, and why others cannot be rolled back."""
+    """What became of the joined units of a rollback: those that are ready, and why others cannot be rolled back. `holders`: the files that
+    had the old ones inside, as they were when the copies got their rights.
+    """
 
     certificates: Dict[int, Certificate] = field(default_factory=dict)
+    holders: Dict[int, FileInfo] = field(default_factory=dict)
     failed: Dict[int, Reason] = field(default_factory=dict)
 
 
@@ -42,7 +45,7 @@ def restore_joined(run: Run, units: Sequence[PlannedUnit], owner: str) -> Restor
         directory = run.paths.staged(BATCH, unit.number)
         try:
             require_lock(run)
-            holder = _find_holder(run, unit)
+            holder = restored.holders[unit.number] = _find_holder(run, unit)
             attributes = like(run.files, holder)
             run.files.make_directory(directory)
             # Before the first byte: default ACLs and policies apply when a file is created.
@@ -67,6 +70,13 @@ def _find_holder(run: Run, unit: PlannedUnit) -> FileInfo:
     if holder is None or find_blocks(run, holder, unit.inside) is None:
         raise NotJoinable(f"{unit.inside.file}, which has the old files inside, was changed meanwhile")
     return holder
+
+
+def why_other_rights(run: Run, holder: FileInfo) -> Optional[Reason]:
+    """Why a copy must not come in: the others are made before, and in these hours somebody may have closed the file that it is from."""
+    now = run.files.stat(holder.path)
+    is_same = now is None or (now.owner, now.group, now.mode) == (holder.owner, holder.group, holder.mode)
+    return None if is_same else Reason(Code.CHANGED_MEANWHILE, f"the rights of {holder.name} were changed")
 
 
 def _restore(run: Run, unit: PlannedUnit, directory: str, holder: FileInfo) -> Certificate:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Dict, Iterable, List, Optional, Sequence, Set
 
@@ -22,7 +23,7 @@ from hivekeeper.steps.concat_exchange import ConcatExchange
 from hivekeeper.steps.directory_exchange import DirectoryExchange
 from hivekeeper.steps.exchange import Exchange, Words
 from hivekeeper.steps.observe import find_existing
-from hivekeeper.steps.restore import Restored
+from hivekeeper.steps.restore import Restored, why_other_rights
 from hivekeeper.steps.run_directory import Run, require_lock, require_own_directory
 from hivekeeper.steps.swap import require_proved
 from hivekeeper.steps.unit_loop import Hold, leave_unit, take_turns
@@ -47,8 +48,7 @@ def roll_back_units(
                 unit, Outcome.NOT_ROLLED_BACK, why=Reason(Code.NEWER_RUN_STAYS, "a newer run of this unit could not be undone")
             )
         why = made.failed.get(unit.number)
-        certificate = made.certificates.get(unit.number)
-        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(describe_rollback(run, unit, certificate))
+        result = UnitResult(unit, WORDS.refused, why=why) if why else exchange.carry_out(_describe_first(run, unit, made))
         log.info("run=%s unit=%s step=rollback done %s", run.directory, unit.log_field, result.for_log)
         if result.outcome is not Outcome.ROLLED_BACK:
             stuck.add(unit.name)
@@ -71,6 +71,12 @@ def settle_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certifica
 def describe_rollback(run: Run, unit: PlannedUnit, certificate: Optional[Certificate] = None) -> Exchange:
     """Of a joined unit, with the certificate of what it brings in."""
     return _describe_rejoining(run, unit, certificate) if unit.join else _describe_directory(run, unit)
+
+
+def _describe_first(run: Run, unit: PlannedUnit, made: Restored) -> Exchange:
+    """For the run itself. A recovery brings no copy in, so there are no rights to compare."""
+    described, holder = describe_rollback(run, unit, made.certificates.get(unit.number)), made.holders.get(unit.number)
+    return replace(described, prepare=partial(why_other_rights, run, holder)) if holder else described
 
 
 def _describe_rejoining(run: Run, unit: PlannedUnit, certificate: Optional[Certificate]) -> Exchange:

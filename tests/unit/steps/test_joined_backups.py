@@ -11,6 +11,7 @@ from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.model import UnitFooters
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
+from hivekeeper.reasons import Code
 from hivekeeper.report import command_text, history_text
 from hivekeeper.runlog import store
 from support.builders import a_table
@@ -429,6 +430,27 @@ def test_a_rollback_of_a_file_that_is_replaced_before_its_copy_is_ready_changes_
     desk.world.files.before_step = None
     assert desk.recover().code is Exit.DONE
     assert desk.run_directories() == []
+
+
+@pytest.mark.parametrize("when", ["write_restored", "write_ends", "rename_exact stage"])
+def test_a_rollback_of_a_file_that_is_closed_meanwhile_shows_its_rows_to_nobody_else(desk, when):
+    path, armed = joined_path(desk), [True]
+
+    def close_it(what):
+        if armed and what.startswith(when.split()[0]) and "unit=1" in what:
+            armed.clear()
+            node = desk.world.files.namespace.find(path)
+            node.attributes = replace(node.attributes, file_mode=0o600)
+
+    desk.world.files.before_step = close_it
+    result = desk.rollback()
+    assert not armed
+    assert outcomes(result) == {"dt=1": "not-rolled-back", "dt=2": "rolled-back"}
+    assert next(unit for unit in result.tables[0].units if unit.name == "dt=1").why.code is Code.CHANGED_MEANWHILE
+    assert {name for name in files_of(desk) if desk.world.files.stat(f"{desk.live('dt=1')}/{name}").mode != 0o600} == {"large.parquet"}
+    desk.world.files.before_step = None
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    assert rows(desk) == ALL
 
 
 @pytest.mark.parametrize("drop", [False, True])
