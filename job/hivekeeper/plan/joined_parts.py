@@ -13,6 +13,9 @@ from typing import Callable, Iterable, List, Optional, Sequence, Tuple
 from hivekeeper.model import Block
 from hivekeeper.runlog.joins import length_of
 
+# Looking at one takes two reads. Several files that were joined themselves have some thousands.
+MOST_EDGES = 20_000
+
 
 @dataclass(frozen=True)
 class Part:
@@ -55,19 +58,19 @@ def _find_pieces(blocks: Sequence[Block], planned: Sequence[Sequence[Block]]) ->
     """The planned files, each with its number, and what lies between them."""
     begins = {tuple(each)[:1]: nth for nth, each in enumerate(planned)}
     pieces: List[_Piece] = []
-    at = 0
+    at = strange_from = 0
     while at < len(blocks):
         nth = begins.get((blocks[at],))
-        size = len(planned[nth]) if nth is not None else 0
-        if nth is not None and tuple(blocks[at : at + size]) == tuple(planned[nth]):
-            pieces.append((nth, tuple(planned[nth])))
-            at += size
+        known = tuple(planned[nth]) if nth is not None else ()
+        if not known or tuple(blocks[at : at + len(known)]) != known:
+            at += 1
             continue
-        if pieces and pieces[-1][0] is None:
-            pieces[-1] = None, (*pieces[-1][1], blocks[at])
-        else:
-            pieces.append((None, (blocks[at],)))
-        at += 1
+        if at > strange_from:
+            pieces.append((None, tuple(blocks[strange_from:at])))
+        pieces.append((nth, known))
+        at = strange_from = at + len(known)
+    if at > strange_from:
+        pieces.append((None, tuple(blocks[strange_from:])))
     return pieces
 
 
@@ -89,7 +92,7 @@ def _split(pieces: List[_Piece], more: int, find_starts: Callable[[Sequence[int]
         bounds.append(list(accumulate((block.length for block in of_piece), initial=begin)))
         begin = bounds[-1][-1]
     edges = [edge for (known, _), of_piece in zip(pieces, bounds) if known is None for edge in of_piece[1:-1]]
-    starts = set(edges).intersection(find_starts(edges)) if len(edges) >= more else set()
+    starts = set(edges).intersection(find_starts(edges)) if more <= len(edges) <= MOST_EDGES else set()
     if len(starts) != more:
         return pieces
     split: List[_Piece] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from hivekeeper.model import Block
@@ -80,3 +82,20 @@ def test_bytes_that_no_name_stands_for_belong_to_none():
 def test_a_strange_target_is_a_file_like_the_others():
     found = find_parts((STRANGE, *ONE, *TWO, *THREE, *TAIL), [HEAD, ONE, TWO, THREE, TAIL], list)
     assert [(part.length, part.planned, part.nth) for part in found] == [(7, None, 0), (100, 1, 1), (150, 2, 2), (70, 3, 3), (3, 4, 4)]
+
+
+MANY = 100_000
+
+
+def test_a_strange_file_of_many_blocks_is_found_in_a_time_that_grows_with_their_number():
+    """Whoever may write there can join a hundred thousand files of a byte."""
+    strange = [Block(100 + nth, 1, 1) for nth in range(MANY)]
+    started = time.monotonic()
+    assert parts(*ONE, *strange, *THREE) == [(100, 0, 0), (MANY, None, 1), (70, 2, 2), (3, 3, 3)]
+    assert time.monotonic() - started < 5
+
+
+def test_so_many_edges_are_not_looked_at_one_by_one():
+    """Each would be read from two blocks."""
+    strange = [Block(100 + nth, 1, 1) for nth in range(MANY)]
+    assert parts(*strange, *THREE) == [(MANY, None, None), (70, 2, 2), (3, 3, 3)]
