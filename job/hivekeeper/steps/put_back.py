@@ -12,13 +12,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Dict, Mapping, Tuple
+from typing import Callable, Dict, Mapping, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.joined_parts import Part, find_parts
-from hivekeeper.ports import SourceMissing, TargetExists
+from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
@@ -75,13 +75,14 @@ class PutBack:
 
         Whose name is taken stays aside: if the file there has replaced it, its rows must not come back.
         """
+        live = _Live(self.run.files, self.unit.live, *self._find_mark())
         for number, copy in sorted(self._find_copies(self._ready).items()):
-            if number >= len(self._names) or not self._is_live_known():
+            if number >= len(self._names) or not live.is_known(self._is_waiting):
                 break
             path = names.join(self.unit.live, self._name_of(number))
             with suppress(TargetExists):
                 self.run.files.rename_exact(copy.path, path)
-            if not self._is_live_known(just_moved=copy.file_id):
+            if not live.is_known(self._is_waiting, just_moved=copy.file_id):
                 self._take_back(copy, path)
                 break
         return self.set_aside()
@@ -129,19 +130,8 @@ class PutBack:
         found = [(names.COPY.fullmatch(entry.name), entry) for entry in self._look(directory)]
         return {int(match["nth"]): entry for match, entry in found if match}
 
-    def _is_live_known(self, just_moved: int = 0) -> bool:
-        """Whether live is the directory that T left, and nobody has replaced what was beside T there, or the copies that are back.
-
-        If nothing was beside T, the first copy is the witness: until it is there itself, whatever else is in live has come since.
-        """
-        directory, witness = self._find_mark()
-        seen = self.run.files.look([self.unit.live])[self.unit.live]
-        if not directory or not witness or seen.file_id != directory:
-            return False
-        if any(entry.file_id == witness for entry in seen.entries):
-            return witness != just_moved or len(eligibility.data_files(seen)) == 1
-        waits = any(copy.file_id == witness for copy in self._find_copies(self._ready).values())
-        return waits and not eligibility.data_files(seen)
+    def _is_waiting(self, file_id: int) -> bool:
+        return any(copy.file_id == file_id for copy in self._find_copies(self._ready).values())
 
     def _find_mark(self) -> Tuple[int, int]:
         """The ids of T's directory and of the witness, 0 if they are not known."""
@@ -162,3 +152,36 @@ class PutBack:
         if 0 < number <= len(self.unit.manifest):
             return self._names[number]
         return f"-{number}".join(names.split_suffix(self.join.file))
+
+
+class _Live:
+    """Tells whether live is the directory that T left, and nobody has replaced what was beside T there, or the copies that are back.
+
+    If nothing was beside T, the first copy is the witness: until it is there itself, whatever else is in live has come since. Live may have
+    a million files, so it is listed only until the witness is found in it. From then on that is asked for by its name.
+    """
+
+    def __init__(self, files: Files, path: str, directory: int, witness: int) -> None:
+        self._files, self._path, self._directory, self._witness = files, path, directory, witness
+        self._name = ""
+
+    def is_known(self, is_waiting: Callable[[int], bool], just_moved: int = 0) -> bool:
+        """`is_waiting` tells whether a copy with this id has not gone to live yet."""
+        if not self._directory or not self._witness:
+            return False
+        if self._name:
+            return self._is_at(self._path, self._directory) and self._is_at(names.join(self._path, self._name), self._witness)
+        seen = self._files.look([self._path])[self._path]
+        if seen.file_id != self._directory:
+            return False
+        found = next((entry.name for entry in seen.entries if entry.file_id == self._witness), "")
+        if not found:
+            return is_waiting(self._witness) and not eligibility.data_files(seen)
+        if self._witness == just_moved and len(eligibility.data_files(seen)) != 1:
+            return False
+        self._name = found
+        return True
+
+    def _is_at(self, path: str, file_id: int) -> bool:
+        found = self._files.stat(path)
+        return found is not None and found.file_id == file_id

@@ -9,7 +9,8 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
-from support.desk import outcomes
+from support.builders import a_table
+from support.desk import Desk, outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
 from support.joined_desk import (
@@ -30,6 +31,7 @@ from support.joined_desk import (
     rows_by_file,
     survive,
 )
+from support.world import World
 
 REPLACED = sorted([SMALL[0], "new", SMALL[2], "large"])
 JOINED = "part-00001-20260101t020000z-0000-2.parquet"
@@ -363,3 +365,38 @@ def test_a_file_that_replaced_the_joined_one_just_before_that_was_given_up_stays
     survive(desk)
     desk.recover()
     assert rows(desk) == sorted([*ALL, "newest"])
+
+
+class Listings:
+    """How many entries of a directory are told in listings."""
+
+    def __init__(self, monkeypatch, files, directory):
+        self.entries, inner = 0, type(files).look
+
+        def look(files, directories, *most):
+            seen = inner(files, directories, *most)
+            self.entries += sum(len(seen[one].entries) for one in directories if one == directory)
+            return seen
+
+        monkeypatch.setattr(type(files), "look", look)
+
+
+@pytest.mark.parametrize("beside", [0, 200])
+def test_live_is_not_listed_for_each_file_that_goes_back(beside, monkeypatch):
+    """It may have a million files, and as long as it takes the rows of the whole set are absent."""
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 100})
+    for nth in range(beside):
+        world.add_file(f"hdfs://nn/warehouse/sales/events/dt=1/large-{nth}.parquet", [f"large {nth}"], 100 << 20)
+    world.files.namespace.advance(3_600_000)
+    desk = Desk(world, exchange="files", fewest_joined=2, backup_table=False)
+    counted = []
+
+    def replace_then_count():
+        replace_one(desk)
+        counted.append(Listings(monkeypatch, world.files, desk.live("dt=1")))
+
+    at(desk, ["concat", "/dt=1/part"], replace_then_count)
+    assert outcomes(desk.compact())["dt=1"] == "put-back"
+    assert len(rows(desk)) == 100 + beside
+    assert counted[0].entries < 8 * (100 + beside)
