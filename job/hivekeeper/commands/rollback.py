@@ -10,15 +10,16 @@ from hivekeeper.commands import per_table, run_keys, selection
 from hivekeeper.commands.context import Context
 from hivekeeper.commands.open_table import find_control, require_own_place, settle_table
 from hivekeeper.errors import Refused
-from hivekeeper.model import Table
+from hivekeeper.model import Block, Snapshot, Table
 from hivekeeper.names import ControlPaths, RunId
 from hivekeeper.plan.rollback import Surroundings, Undoing, newest_run, plan_undoing, read_stacks
-from hivekeeper.ports import Lock
+from hivekeeper.ports import Files, Lock
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
+from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
@@ -84,15 +85,27 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     units = {unit.name: unit for unit in find_units(cluster, table) if unit.name in chains}
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     # What was moved meanwhile is refused, and may be on a server that does not answer.
-    unmoved = [unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])]
+    unmoved = {unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])}
     seen = look_at(cluster.files.look, [*unmoved, *places])
-    joined = {(units[name].live, one.inside.file) for name, chain in chains.items() if name in units for one in chain if one.inside}
-    paths = [names.join(live, file) for live, file in sorted(joined) if live in unmoved]
-    blocks = {path: cluster.files.blocks(path).get(names.base(path), ()) for path in paths}
+    holders = [(units[name].live, one.inside) for name, chain in chains.items() if name in units for one in chain if one.inside]
+    blocks = _find_blocks(cluster.files, seen, [(live, inside) for live, inside in holders if live in unmoved])
     around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)
     undoing = plan_undoing(chains, units, around)
     discarded = {name: reason for name, reason in _discarded(history, chains).items() if name in undoing.refused}
     return Undoing(undoing.units, {**refused, **undoing.refused, **discarded})
+
+
+def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[Tuple[str, Inside]]) -> Dict[str, Tuple[Block, ...]]:
+    """Of those files that are as a run left them, by path: somebody may have put files of a million blocks in the place of the others."""
+    there = {(live, file.name, file.length, file.file_id) for live in {live for live, _ in holders} for file in seen[live].entries}
+    found = {}
+    for live, inside in holders:
+        if (live, inside.file, inside.length, inside.file_id) in there:
+            path = names.join(live, inside.file)
+            blocks = files.blocks(path).get(inside.file, ())
+            if fingerprint(blocks) == inside.blocks:
+                found[path] = blocks
+    return found
 
 
 def _choose_units(history: History, table: Table, where: Optional[str]) -> Sequence[str]:

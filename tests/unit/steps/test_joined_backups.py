@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from hivekeeper.codes import Exit
+from hivekeeper.commands import rollback
 from hivekeeper.errors import HivekeeperError
-from hivekeeper.model import UnitFooters
+from hivekeeper.model import Block, UnitFooters
+from hivekeeper.plan.rollback import plan_undoing
 from hivekeeper.ports import NoPermission, NotPossible, SourceMissing
 from hivekeeper.reasons import Code
 from hivekeeper.report import command_text, history_text
@@ -451,6 +453,22 @@ def test_a_rollback_of_a_file_that_is_closed_meanwhile_shows_its_rows_to_nobody_
     desk.world.files.before_step = None
     assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
     assert rows(desk) == ALL
+
+
+@pytest.mark.parametrize("is_same_file", [False, True])
+def test_blocks_of_what_came_to_the_place_of_a_joined_file_are_not_kept(desk, is_same_file, monkeypatch):
+    """Whoever may write there can make files of a million blocks, and the plan of a rollback is about all partitions."""
+    path = joined_path(desk)
+    if is_same_file:
+        node = desk.world.files.namespace.find(path)
+        node.joined = tuple(Block(9000 + nth, 1, 1) for nth in range(node.length - 1))
+    else:
+        replace_one(desk, path.rpartition("/")[2])
+    around = []
+    monkeypatch.setattr(rollback, "plan_undoing", lambda *given: around.append(given[-1]) or plan_undoing(*given))
+    assert outcomes(desk.rollback())["dt=1"] == "refused"
+    assert [place for place in around[0].blocks if "dt=1/" in place] == []
+    assert len(around[0].blocks) == 1
 
 
 @pytest.mark.parametrize("drop", [False, True])
