@@ -5,6 +5,7 @@ Reads only.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -21,8 +22,13 @@ from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.attributes import read_attributes
 from hivekeeper.steps.observe import find_ties, look_where_allowed
 
+log = logging.getLogger(__name__)
+
 GONE = Reason(Code.DIRECTORY_GONE, "its directory is gone; it was there a moment ago", "somebody is removing it: run again later")
 UNNAMED = exchange_choice.impossible("its files changed meanwhile, or no name for a new file lies between two of theirs", "run again")
+
+# Of the entries of live, each of which is listed before each of its sets is joined, in one run on a table; some minutes.
+MOST_LISTED = 50_000_000
 
 # By unit, the names of its files that must not be joined.
 LeaveOut = Mapping[str, Container[str]]
@@ -74,6 +80,7 @@ class Reader:
     _never: Optional[Reason] = field(default=None, init=False)
     _has_asked: bool = field(default=False, init=False)
     _sets: int = field(default=0, init=False)
+    _listed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._whole = {unit.name: unit for unit in self.observed.units}
@@ -224,7 +231,18 @@ class Reader:
         sets = joining.choose_bins(candidate, self.rewrite, self.settings, self.leave_out.get(name, ()))
         if not sets:
             self._obstacles[name] = exchange_choice.few_to_join(self.settings)
-        return sets
+        return self._take_some(name, sets)
+
+    def _take_some(self, name: str, sets: List[FileSet]) -> List[FileSet]:
+        """All, or the largest, so that each unit has one at least. The others are left for later runs."""
+        entries = max(1, len(self._whole[name].snapshot.entries))
+        most = max(1, (MOST_LISTED - self._listed) // entries)
+        some = sets if len(sets) <= most else sorted(sets, key=len, reverse=True)[:most]
+        self._listed += len(some) * entries
+        if len(some) < len(sets):
+            unit, what = self._whole[name].unit, "sets of its files are left for later runs"
+            log.warning("unit=%s step=plan reason='%d of %d %s'", unit.log_field, len(sets) - len(some), len(sets), what)
+        return some
 
     def _find_blocks(self, unit: UnitAnalysis) -> Optional[Mapping[str, Tuple[Block, ...]]]:
         """The blocks of all files in live; None if its file system, perhaps another one behind a mount, has none."""

@@ -9,6 +9,7 @@ import pytest
 
 from hivekeeper.catalogue import rows
 from hivekeeper.codes import Exit
+from hivekeeper.commands import candidates
 from hivekeeper.commands.candidates import Reader
 from hivekeeper.model import Ties
 from hivekeeper.plan import compaction
@@ -450,6 +451,23 @@ def test_a_directory_is_listed_once_for_each_set():
     assert counting.joined == 4
     # Before and after all sets: the analysis, the rights, and the sizes for the metastore.
     assert counting.listed[live("dt=1")] == 4 + 3
+
+
+def test_many_sets_of_a_large_directory_are_left_for_later_runs(monkeypatch):
+    """Whoever may write there gives each ten files a form of their own: listing all for each set would take hours."""
+    monkeypatch.setattr(candidates, "MOST_LISTED", 1000)
+    world = a_world({"dt=1": [MIB] * 200, "dt=2": [MIB] * 20})
+    give_forms(world, 15)
+    before, joined = world.rows_of("sales.events"), []
+    desk = a_desk(world, "files")
+    for _ in range(3):
+        desk.compact()
+        joined.append(sum(effect.partition == "dt=1" for effect in desk.log().effects))
+        world.files.namespace.advance(3_600_000)
+    # Each unit has one at least.
+    assert {effect.partition for effect in desk.log().runs[0].effects} == {"dt=1", "dt=2"}
+    assert joined[0] <= 5 < joined[1] < joined[2] == 15
+    assert world.rows_of("sales.events") == before
 
 
 # ---- what operators read
