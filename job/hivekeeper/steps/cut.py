@@ -18,7 +18,7 @@ from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import LOOK_AT_ONCE, look_where_allowed
-from hivekeeper.steps.places import MOST_AGE_MS, ask, find_directories
+from hivekeeper.steps.places import MOST_AGAIN_MS, MOST_AGE_MS, ask, find_directories
 from hivekeeper.steps.run_directory import Run, require_lock
 
 NOT_TO_TRASH = Reason(
@@ -39,6 +39,7 @@ class Whereabouts:
         self._asked_ms: Optional[float] = None
         self._places: Dict[int, str] = {}
         self._changed: Container[UnitNumber] = frozenset()
+        self._again_ms = 0.0
 
     def find(self, unit: PlannedUnit, inside: Inside) -> Optional[FileInfo]:
         """The file, in live or in the partition that its directory is now; None if it is in neither."""
@@ -47,17 +48,24 @@ class Whereabouts:
             return found
         self._ask()
         found = self._look_where_listed(inside)
-        if found is None and inside.file_id in self._places:
-            # It has left that place since the listing. Once: its owner could move it again and again.
-            self._asked_ms = None
+        if found is None and inside.file_id in self._places and self._again_ms < MOST_AGAIN_MS:
+            # It has left that place since the listing. Whoever may write there can move thousands of them again and again.
+            began_ms, self._asked_ms = self._run.cluster.clock.monotonic_ms(), None
             self._ask()
+            self._again_ms += self._run.cluster.clock.monotonic_ms() - began_ms
             found = self._look_where_listed(inside)
         return found
 
     def is_on_the_way(self, unit: PlannedUnit, inside: Inside) -> bool:
-        """Whether the unit's directory is gone, but not deleted, and the metastore does not know that."""
+        """Whether a file that was not found was in a partition a moment ago; or the unit's directory is gone, but not deleted, and the
+        metastore does not know that.
+        """
         files = self._run.files
-        if files.stat(unit.live) is not None or not files.is_anywhere(self._run.table.location, inside.file_id):
+        if not files.is_anywhere(self._run.table.location, inside.file_id):
+            return False
+        if inside.file_id in self._places:
+            return True
+        if files.stat(unit.live) is not None:
             return False
         self._ask()
         return unit.number not in self._changed
@@ -90,7 +98,7 @@ def cut_off(run: Run, unit: PlannedUnit, whereabouts: Whereabouts, to_trash: boo
     require_lock(run)
     found = whereabouts.find(unit, unit.inside)
     if found is None and whereabouts.is_on_the_way(unit, unit.inside):
-        what = f"{unit.live} is gone, but the file of it that has the old ones inside is somewhere: moved, or in a trash"
+        what = f"the file of {unit.live} that has the old ones inside is not there, but somewhere: moved, or in a trash"
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.DIRECTORY_GONE, what))
     # Whoever overwrote or removed the file, or its directory, has taken the old files with it.
     if found is None or found.length == unit.inside.copy_bytes:

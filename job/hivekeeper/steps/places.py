@@ -14,7 +14,7 @@ from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Snapshot, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import MetastoreUnavailable, NoPermission, require_readable
+from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, NoPermission, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -25,8 +25,8 @@ from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
 
-# Of what was found out about all partitions.
-MOST_AGE_MS = 60_000
+# Of what was found out about all partitions; and how long they may be listed once more for what has left its place since.
+MOST_AGE_MS, MOST_AGAIN_MS = 60_000, 600_000
 
 
 @dataclass(frozen=True)
@@ -148,19 +148,27 @@ class Lookout:
         self._table: Optional[Table] = None
         self._by_place: Mapping[str, Partition] = {}
         self._outside: List[str] = []
+        self._again_ms = 0.0
         self._listed: Dict[object, List[str]] = {}
 
     def find(
         self, unit: PlannedUnit, traces: Traces, is_in: Callable[[str], bool], outside: bool = False, again: bool = False
     ) -> Optional[Unit]:
-        """Like `find_moved`, for what the run had put there before this was made. `again`: not by an older listing."""
+        """Like `find_moved`, for what the run had put there before this was made. `again`: not by an older listing. Raises FilesUnavailable
+        if it keeps moving.
+        """
         self._ask(again)
         found = self._find(unit, traces, is_in, outside)
-        if found is None and not again and self._places_of(traces):
-            # It has left that place since the listing. Once: its owner could move it again and again.
-            self._ask(again=True)
-            found = self._find(unit, traces, is_in, outside)
-        return found
+        is_there = found is not None or (outside and self._find(unit, traces, is_in, outside=False) is not None)
+        if is_there or again or not self._places_of(traces):
+            return found
+        # It has left that place since the listing. Whoever may write there can move thousands of them again and again.
+        if self._again_ms >= MOST_AGAIN_MS:
+            raise FilesUnavailable(f"{unit.live}: what was joined there is moved again and again")
+        began_ms = self._run.cluster.clock.monotonic_ms()
+        self._ask(again=True)
+        self._again_ms += self._run.cluster.clock.monotonic_ms() - began_ms
+        return self._find(unit, traces, is_in, outside)
 
     def was_changed(self, unit: PlannedUnit) -> bool:
         """Whether the metastore had the unit elsewhere, or not at all, before the partitions were listed: a directory is moved first."""

@@ -516,6 +516,77 @@ def test_a_partition_that_is_renamed_after_a_cleanup_had_listed_all_is_still_fou
     assert [length for name, (length, _) in files_of(desk, "dt=9").items() if names.may_be_joined(name)] == [3000]
 
 
+def many_joined(desk):
+    """Forty more partitions, and two to which their joined files are moved."""
+    manage(desk)
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    units = [f"dt={number}" for number in range(100, 140)]
+    for unit in [*units, "dt=8", "dt=9"]:
+        desk.world.files.writer.make_directory(desk.live(unit))
+        desk.world.catalog.add_partition(desk.table, replace(partition, name=unit, values=(unit[3:],), location=desk.live(unit)))
+    for unit in units:
+        desk.append(unit, f"{unit}.a", f"{unit}.b")
+    return units
+
+
+def keep_moving(desk, units, monkeypatch, listings):
+    """Move the joined files of these partitions to another one, and on to the next whenever one is looked for where it was listed. To list
+    all takes long: there may be a million files.
+    """
+    stat, next_of = type(desk.world.files).stat, {"dt=8": "dt=9", "dt=9": "dt=8"}
+    for unit in units:
+        (joined,) = (name for name in files_of(desk, unit) if names.may_be_joined(name))
+        desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('dt=8')}/{joined}")
+        desk.world.add_file(f"{desk.live(unit)}/new.parquet", [f"new of {unit}"])
+
+    def move_then_stat(self, path):
+        unit, name = path.split("/")[-2:]
+        if unit in next_of and names.may_be_joined(name) and stat(self, path):
+            desk.world.files.writer.rename_into(path, f"{desk.live(next_of[unit])}/{name}")
+        return stat(self, path)
+
+    monkeypatch.setattr(type(desk.world.files), "stat", move_then_stat)
+    partitions = type(desk.world.metastore).partitions
+
+    def list_slowly(self, table):
+        listings.append(table)
+        desk.world.clock.sleep_ms(55_000)
+        return partitions(self, table)
+
+    monkeypatch.setattr(type(desk.world.metastore), "partitions", list_slowly)
+
+
+def test_whoever_keeps_moving_joined_files_does_not_have_a_cleanup_list_all_partitions_for_each(monkeypatch):
+    desk, listings = a_desk(), []
+    units = many_joined(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    keep_moving(desk, units, monkeypatch, listings)
+    desk.cleanup()
+    monkeypatch.undo()
+    assert len(listings) < 30
+    # They are kept until a cleanup finds them.
+    assert {effect.partition for effect in desk.log().standing} == set(units)
+    desk.cleanup()
+    assert desk.log().standing == ()
+
+
+def test_whoever_keeps_moving_joined_files_does_not_have_a_recovery_list_all_partitions_for_each(monkeypatch):
+    desk, listings = a_desk(), []
+    units = many_joined(desk)
+    desk.kill_before(["entry.json"], desk.compact)
+    keep_moving(desk, units, monkeypatch, listings)
+    assert desk.recover().tables[0].problem.code is Code.EXCHANGE_INTERRUPTED
+    monkeypatch.undo()
+    assert len(listings) < 30
+    count_calls(monkeypatch, type(desk.world.metastore), "partitions", still := [])
+    desk.recover()
+    monkeypatch.undo()
+    # They lie still.
+    assert len(still) < 10
+    assert desk.run_directories() == []
+
+
 def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
     desk = a_desk()
     desk.compact(where="dt = '1'")
