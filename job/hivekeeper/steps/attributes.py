@@ -86,7 +86,8 @@ def read_attributes(files: Files, seen: Mapping[str, Snapshot]) -> Tuple[Dict[st
 def like(files: Files, file: FileInfo) -> Attributes:
     """The attributes of a file's directory, with that file's own rights for what lies in it. Raises SourceMissing if it is gone.
 
-    If its rights cannot be told, or another directory is at that place by now, for nobody else: an operator can open it.
+    If its rights cannot be told, or another directory is at that place by now, for nobody but its owner, who is not always that of the
+    directory: an operator can open it.
     """
     directory = names.parent(file.path)
     known = files.attributes([directory]).get(directory)
@@ -95,8 +96,12 @@ def like(files: Files, file: FileInfo) -> Attributes:
     every = files.file_rights({directory: known.directory_id}, file_rights.MOST_DIFFERENT).get(directory, {})
     own = [rights for rights, ids in every.items() if file.file_id in ids]
     shared = file_rights.share_rights(known, own) if own else MORE_XATTRS
-    nobodys = replace(known, file_mode=OWNER_ONLY, file_acl=(), file_owner="", file_group="")
-    return nobodys if isinstance(shared, Reason) else shared
+    return closed(known, file.owner, file.group) if isinstance(shared, Reason) else shared
+
+
+def closed(known: Attributes, owner: str = "", group: str = "") -> Attributes:
+    """The attributes of a directory, with files in it for this owner alone; "" for the user of the run."""
+    return replace(known, file_mode=OWNER_ONLY, file_acl=(), file_owner=owner, file_group=group)
 
 
 def rehearse(files: Files, directory: str, wanted: Iterable[Attributes], owner: str) -> None:

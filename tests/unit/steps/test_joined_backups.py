@@ -455,6 +455,24 @@ def test_a_rollback_of_a_file_that_is_closed_meanwhile_shows_its_rows_to_nobody_
     assert rows(desk) == ALL
 
 
+def test_old_rows_do_not_come_back_for_the_owner_of_the_directory_who_could_not_read_them():
+    """Who has filled it with files of so many rights that those of the joined one are not told."""
+    desk = a_desk()
+    directory = desk.world.files.namespace.find(desk.live("dt=1"))
+    directory.attributes = replace(directory.attributes, owner="mallory", mode=0o777)
+    for node in directory.children.values():
+        node.attributes = replace(node.attributes, owner="etl", file_mode=0o600)
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    for nth in range(120):
+        desk.append("dt=1", f"a{nth}")
+        node = desk.world.files.namespace.find(f"{desk.live('dt=1')}/a{nth}.parquet")
+        node.attributes = replace(node.attributes, owner="mallory", file_mode=nth)
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    (came,) = (name for name, (_, of_file) in files_of(desk).items() if of_file == tuple(SMALL))
+    came = desk.world.files.stat(f"{desk.live('dt=1')}/{came}")
+    assert (came.owner, came.mode) == ("etl", 0o600)
+
+
 @pytest.mark.parametrize("is_same_file", [False, True])
 def test_blocks_of_what_came_to_the_place_of_a_joined_file_are_not_kept(desk, is_same_file, monkeypatch):
     """Whoever may write there can make files of a million blocks, and the plan of a rollback is about all partitions."""
