@@ -22,7 +22,7 @@ from hivekeeper.ports import Files, SourceMissing, TargetExists
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.attributes import dress, like
+from hivekeeper.steps.attributes import closed, dress, like
 from hivekeeper.steps.run_directory import Run
 
 
@@ -61,7 +61,11 @@ class PutBack:
                 files.delete_file(entry.path)
         for number, part in self._find_parts(joined).items():
             files.copy_part(joined, part.begin, part.length, names.join(ready, names.copy(number)))
-        dress(files, {ready: like(files, joined)}, "try")
+        wanted = like(files, joined)
+        if joined.file_id != self.made.file_id:
+            # It is somebody's who had put it in T's place: they might not have read what it took.
+            wanted = closed(wanted)
+        dress(files, {ready: wanted}, "try")
         seen, copies = files.look([self.unit.live])[self.unit.live], self._find_copies(ready)
         if all(entry.file_id != joined.file_id for entry in seen.entries):
             # It may have left with its directory, and another one have come to its place.

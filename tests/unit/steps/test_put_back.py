@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -365,6 +366,25 @@ def test_a_file_that_replaced_the_joined_one_just_before_that_was_given_up_stays
     survive(desk)
     desk.recover()
     assert rows(desk) == sorted([*ALL, "newest"])
+
+
+def test_closed_files_that_were_joined_to_somebody_elses_do_not_get_its_rights(desk):
+    """Who may write to the directory, but not read these files, has put one of their own in the place of the new one."""
+    directory = desk.live("dt=1")
+    nodes = desk.world.files.namespace.find(directory).children
+    for node in nodes.values():
+        node.attributes = replace(node.attributes, file_mode=0o600)
+
+    def replace_new_one():
+        replace_one(desk, JOINED, "strange")
+        node = desk.world.files.namespace.find(names.join(directory, JOINED))
+        node.attributes = replace(node.attributes, owner="mallory", file_mode=0o644)
+
+    at(desk, ["concat", "/dt=1/part"], replace_new_one)
+    assert outcomes(desk.compact())["dt=1"] == "put-back"
+    assert rows(desk) == sorted([*ALL, "strange"])
+    there = {entry.name: (entry.owner, entry.mode) for entry in desk.world.files.look([directory])[directory].entries}
+    assert {there[name] for name, of_file in rows_by_file(desk).items() if of_file != ("strange",)} == {("hive", 0o600)}
 
 
 class Listings:
