@@ -455,22 +455,47 @@ def test_a_rollback_of_a_file_that_is_closed_meanwhile_shows_its_rows_to_nobody_
     assert rows(desk) == ALL
 
 
-def test_old_rows_do_not_come_back_for_the_owner_of_the_directory_who_could_not_read_them():
-    """Who has filled it with files of so many rights that those of the joined one are not told."""
-    desk = a_desk()
+def of_etl(desk, acl=()):
+    """Files that only etl, or who is in the ACL, may read, in a directory of somebody else's."""
     directory = desk.world.files.namespace.find(desk.live("dt=1"))
     directory.attributes = replace(directory.attributes, owner="mallory", mode=0o777)
     for node in directory.children.values():
-        node.attributes = replace(node.attributes, owner="etl", file_mode=0o600)
-    assert outcomes(desk.compact())["dt=1"] == "swapped"
+        node.attributes = replace(node.attributes, owner="etl", file_mode=0o640 if acl else 0o600, file_acl=acl)
+
+
+def fill(desk):
+    """With files of so many rights that those of a joined one are not told."""
     for nth in range(120):
         desk.append("dt=1", f"a{nth}")
         node = desk.world.files.namespace.find(f"{desk.live('dt=1')}/a{nth}.parquet")
         node.attributes = replace(node.attributes, owner="mallory", file_mode=nth)
-    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+
+
+def who_may_read_old_rows(desk):
     (came,) = (name for name, (_, of_file) in files_of(desk).items() if of_file == tuple(SMALL))
-    came = desk.world.files.stat(f"{desk.live('dt=1')}/{came}")
-    assert (came.owner, came.mode) == ("etl", 0o600)
+    attributes = desk.world.files.namespace.find(f"{desk.live('dt=1')}/{came}").attributes
+    return attributes.owner, attributes.file_mode, attributes.file_acl
+
+
+def test_old_rows_do_not_come_back_for_the_owner_of_the_directory_who_could_not_read_them():
+    desk = a_desk()
+    of_etl(desk)
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    fill(desk)
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    assert who_may_read_old_rows(desk) == ("etl", 0o600, ())
+
+
+def test_old_rows_do_not_come_back_for_a_group_that_only_another_file_is_open_to():
+    desk, acl = a_desk(), ("user::rw-", "user:bob:r--", "group::---", "mask::r--", "other::---")
+    of_etl(desk, acl)
+    assert outcomes(desk.compact())["dt=1"] == "swapped"
+    desk.append("dt=1", "Another")
+    node = desk.world.files.namespace.find(f"{desk.live('dt=1')}/Another.parquet")
+    node.attributes = replace(node.attributes, owner="etl", file_mode=0o640)
+    fill(desk)
+    assert outcomes(desk.rollback())["dt=1"] == "rolled-back"
+    assert who_may_read_old_rows(desk) == ("etl", 0o600, ())
 
 
 @pytest.mark.parametrize("is_same_file", [False, True])
