@@ -575,6 +575,12 @@ class Code(Coded):
     NO_CERTIFICATE = Topic.COMMAND, Exit.INVESTIGATE, "the unit left live, and the proof of its new files is gone", _INVESTIGATE
     NO_FREE_NAME = Topic.COMMAND, Exit.INVESTIGATE, "every name that a file or a log entry could get is taken", _INVESTIGATE
     BACKUP_HALF_DELETED = Topic.COMMAND, Exit.INVESTIGATE, "a part of a backup was deleted and the rest could not be", _INVESTIGATE
+    TOO_LARGE_TO_RETURN = (
+        Topic.COMMAND,
+        Exit.INVESTIGATE,
+        "a joined file took more than 64 GiB that were not to be joined ([concat.md](concat.md#put-back))",
+        "`hivekeeper recover --table` copies them out of it, however long that takes",
+    )
     CLUSTER_UNUSABLE = (
         Topic.COMMAND,
         Exit.UNUSABLE,

@@ -12,18 +12,23 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Callable, Dict, Mapping, Tuple
+from typing import Callable, Dict, Mapping, Sequence, Tuple
 
-from hivekeeper import names
+from hivekeeper import names, quoting
+from hivekeeper.errors import NeedsInvestigation
 from hivekeeper.model import FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.joined_parts import Part, find_parts
 from hivekeeper.ports import Files, SourceMissing, TargetExists
+from hivekeeper.reasons import Code
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.attributes import closed, dress, like
 from hivekeeper.steps.run_directory import Run
+
+# Of one run on a table, which copies them one after the other: some minutes.
+MOST_RETURNED = 2**36
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,12 @@ class PutBack:
 
     def copy_out(self, joined: FileInfo) -> None:
         """Copy what T took to files of their own, with T's rights, and note by what live will be known again. T stays as it is."""
-        files, ready = self.run.files, self._ready
+        files, ready, parts = self.run.files, self._ready, self._find_parts(joined)
+        self._require_short(joined, [part.length for part in parts.values() if part.planned is None])
         for entry in self._look(ready):
             if names.COPY.fullmatch(entry.name) or names.BACK.fullmatch(entry.name):
                 files.delete_file(entry.path)
-        for number, part in self._find_parts(joined).items():
+        for number, part in parts.items():
             files.copy_part(joined, part.begin, part.length, names.join(ready, names.copy(number)))
         wanted = like(files, joined)
         if joined.file_id != self.made.file_id:
@@ -73,6 +79,21 @@ class PutBack:
         others = [entry.file_id for entry in eligibility.data_files(seen) if entry.file_id != joined.file_id]
         witness = min(others) if others else copies[min(copies)].file_id if copies else 0
         files.write_new(names.join(ready, names.back(seen.file_id, witness)), "", self.run.record_mode)
+
+    def _require_short(self, joined: FileInfo, strange: Sequence[int]) -> None:
+        """Raise NeedsInvestigation where the copy would keep other tables waiting for hours: rename is all that it takes to put terabytes
+        in the place of a source.
+        """
+        returned = self.run.returned
+        returned.length += sum(strange)
+        if returned.length > MOST_RETURNED and not returned.is_unlimited:
+            table = self.run.table.full_name
+            raise NeedsInvestigation(
+                f"{self.unit.label}: {joined.path} took {sum(strange)} bytes of files that came to the place of those to be joined",
+                code=Code.TOO_LARGE_TO_RETURN,
+                state="they are complete inside that file, but no reader sees their rows; it shows those of the files as they were planned",
+                next=f"hivekeeper recover --table {quoting.shell(table)} copies them out of it, however long that takes",
+            )
 
     def give_back(self) -> Tuple[ManifestFile, ...]:
         """Move the copies to live, after T has left it; returns those that cannot go there, which are set aside.

@@ -38,7 +38,7 @@ from hivekeeper.steps import (
 )
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
-from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.run_directory import Returned, Run
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,8 @@ EXCHANGES = (COMPACT_SWAP, ROLLBACK)
 def settle_runs(
     cluster: Cluster, table: Table, control: ControlPaths, lock: Lock, by: RunId, settle: Optional[SettleRun] = None, every: bool = False
 ) -> List[Settled]:
-    """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end; with `every`, all that are finished.
+    """Fence and finish every unfinished run, oldest first, and tidy those killed at the very end; with `every`, all that are finished, and
+    whatever was joined by mistake is copied, however large it is.
 
     Returns (run, results of its units) for each run that had a plan. `settle`: instead of settle_run, for a table that is gone.
     """
@@ -73,7 +74,7 @@ def settle_runs(
             if not finish.remove_unplanned(cluster.files, paths):
                 raise _unknown_files(table, paths, f"{paths.top}, which has no plan")
             continue
-        run = Run(cluster, table, control, paths, lock, rights=rights)
+        run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every))
         settled.append((plan.run, (settle or settle_run)(run, plan, by)))
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)

@@ -41,6 +41,14 @@ class NameNodeTime:
     uses: int = 0
 
 
+@dataclass
+class Returned:
+    """How many bytes a run has copied for files that were joined by mistake, and whether it copies any number."""
+
+    length: int = 0
+    is_unlimited: bool = False
+
+
 @dataclass(frozen=True)
 class Run:
     """What every step of one run on one table needs.
@@ -63,6 +71,7 @@ class Run:
     checkpoint_interval: Optional[int] = None
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
+    returned: Returned = field(default_factory=Returned, compare=False)
     # Of a recovery: finds units that were moved.
     lookout: Optional[Lookout] = field(default=None, compare=False)
 

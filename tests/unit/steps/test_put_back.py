@@ -10,6 +10,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
+from hivekeeper.reasons import Code
 from support.builders import a_table
 from support.desk import Desk, outcomes
 from support.fakes.files import Killed
@@ -385,6 +386,27 @@ def test_closed_files_that_were_joined_to_somebody_elses_do_not_get_its_rights(d
     assert rows(desk) == sorted([*ALL, "strange"])
     there = {entry.name: (entry.owner, entry.mode) for entry in desk.world.files.look([directory])[directory].entries}
     assert {there[name] for name, of_file in rows_by_file(desk).items() if of_file != ("strange",)} == {("hive", 0o600)}
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_terabytes_that_were_joined_by_mistake_are_not_copied_while_other_tables_wait(together):
+    """It takes but a rename to put them in the place of a source."""
+    desk = a_desk()
+    writer, live = desk.world.files.writer, desk.live("dt=1")
+
+    def replace_sources():
+        for nth in (0, 1) if together else (1,):
+            writer.delete(f"{live}/part-0000{nth}.parquet")
+            writer.add(f"{live}/part-0000{nth}.parquet", DataFile((f"huge {nth}",)), 40 << 30 if together else 10 << 40)
+
+    at(desk, ["concat", "/dt=1/part"], replace_sources)
+    result = desk.compact(where="dt = '1'")
+    assert (result.code, result.tables[0].problem.code) == (Exit.INVESTIGATE, Code.TOO_LARGE_TO_RETURN)
+    assert desk.backup().tables[0].problem.code is Code.TOO_LARGE_TO_RETURN
+    assert rows(desk) == ALL
+    # What an operator types is for this table alone.
+    assert desk.recover().code is Exit.DONE
+    assert rows(desk) == sorted(["huge 0", "huge 1", SMALL[2], "large"] if together else [SMALL[0], "huge 1", SMALL[2], "large"])
 
 
 class Listings:
