@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+import tracemalloc
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
@@ -20,7 +21,7 @@ from hivekeeper import ports, quoting
 from hivekeeper.cluster.files import HadoopFiles
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import Cause, metastore_error
-from hivekeeper.cluster.metastore import HiveMetastore
+from hivekeeper.cluster.metastore import HiveMetastore, Roots
 from hivekeeper.cluster.session import guard_session
 from hivekeeper.errors import Refused, Unusable
 from hivekeeper.model import CatalogueTable, Column, Partition, Table
@@ -905,6 +906,20 @@ def test_a_table_of_another_database_on_the_same_directory_is_named(world):
     world.add_table("copy", location=f"{world.root}/x", database=other)
     (found,) = world.metastore.locations_below([f"{world.root}/x"]).values()
     assert set(found) == {f"{world.database}.events", f"{other}.copy"}
+
+
+def test_tables_at_deep_locations_take_no_more_memory_than_these_are_long():
+    """A location need not exist, and whoever may create tables chooses it: the directories above all of them were kept, 4 MB for each."""
+    places = {f"loader.t{number}": f"hdfs://nn/{number}{'/d' * 2000}" for number in range(50)}
+    tracemalloc.start()
+    try:
+        roots = Roots(places)
+        found = {place: sorted(roots.touching(place)) for place in ("hdfs://nn/7", places["loader.t7"] + "/x", "hdfs://nn/70", "hdfs://nn")}
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert list(found.values()) == [["loader.t7"], ["loader.t7"], [], sorted(places)]
+    assert peak < 10 * sum(map(len, places.values()))
 
 
 def test_the_locations_of_tables_are_compared_without_calling_their_servers(world):

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import time
+from bisect import bisect_left
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -202,26 +203,29 @@ class Roots:
     def __init__(self, locations: Mapping[str, str]) -> None:
         self.locations = locations
         self._at: Dict[str, List[str]] = {}
-        self._inside: Dict[str, List[str]] = {}
         for name, location in locations.items():
-            path, *above = _path_and_above(location)
-            self._at.setdefault(path, []).append(name)
-            for place in above:
-                self._inside.setdefault(place, []).append(name)
+            self._at.setdefault(location.rstrip("/"), []).append(name)
+        # With a slash at their ends, those inside a place follow it directly. The directories above each, of which a location that need not
+        # exist has two thousand, are not kept.
+        self._ordered = sorted(f"{place}/" for place in self._at)
 
     def touching(self, location: str) -> List[str]:
         """Names of the tables at, above or below a location."""
-        path, *above = _path_and_above(location)
-        return self._inside.get(path, []) + [name for place in (path, *above) for name in self._at.get(place, [])]
+        place = location.rstrip("/")
+        return [*self._below(f"{place}/"), *(name for above in _above(place) for name in self._at.get(above, ()))]
+
+    def _below(self, top: str) -> Iterator[str]:
+        """Names of the tables at or below a location with a slash at its end."""
+        for number in range(bisect_left(self._ordered, top), len(self._ordered)):
+            if not self._ordered[number].startswith(top):
+                return
+            yield from self._at[self._ordered[number][:-1]]
 
 
-def _path_and_above(location: str) -> List[str]:
-    path = location.rstrip("/")
-    found = [path]
+def _above(path: str) -> Iterator[str]:
     while "/" in path:
         path = names.parent(path)
-        found.append(path)
-    return found
+        yield path
 
 
 def _read_table(entry: Mapping[str, Any]) -> Table:
