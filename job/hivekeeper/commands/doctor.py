@@ -150,17 +150,14 @@ def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterato
     if not possible:
         yield Check("table", SKIP, f"needs {', '.join(NEEDED_FOR_TABLES)}")
         return
-    missing: List[str] = []
     tables: List[Table] = []
 
     def find() -> List[Check]:
         found, absent = selection.find_tables(probes.cluster(), selected, subject.backup_prefix)
         tables.extend(found)
-        missing.extend(absent)
-        return []
+        return [Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code) for name, why in absent.items()]
 
     yield from _ask("table", find)
-    yield from (Check("table", FIX, "no such table", "look at the spelling; SHOW TABLES lists them", MACHINE, name) for name in missing)
     for table in tables:
         yield from _examine_table(probes, table, subject)
 

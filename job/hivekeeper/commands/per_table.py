@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, List, Mapping, Optional, Sequence
 
 from hivekeeper import quoting
 from hivekeeper.commands import selection
@@ -36,8 +36,8 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
     """Run a command on each selected table separately and return its result, including missing tables."""
     cluster, selected = context.cluster, context.selection
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    tables, missing = selection.find_tables(cluster, selected, context.backup_prefix)
-    outcomes = [missing_outcome(name) for name in missing] + for_each(context, tables, work)
+    tables, absent = selection.find_tables(cluster, selected, context.backup_prefix)
+    outcomes = absent_outcomes(absent) + for_each(context, tables, work)
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         command,
@@ -86,9 +86,9 @@ def require_details(table: str, entry: LoggedRun) -> None:
         )
 
 
-def missing_outcome(name: str) -> TableOutcome:
-    reason = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
-    return TableOutcome(name, problem=reason.about(name))
+def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
+    """Of tables and databases that were named, but are not there."""
+    return [TableOutcome(name, problem=reason.about(name)) for name, reason in absent.items()]
 
 
 def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:

@@ -6,37 +6,52 @@ Reads the metastore; changes nothing.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import partition_filter
-from hivekeeper.ports import Cluster
-from hivekeeper.reasons import Code
+from hivekeeper.ports import Cluster, MetastoreRefused
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.observe import Wanted
 
 WantedName = Callable[[str], bool]
 
+NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
 
-def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> Tuple[List[Table], List[str]]:
-    """The selected tables in the order they were named, and the names of those that do not exist."""
+
+def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> Tuple[List[Table], Dict[str, Reason]]:
+    """The selected tables in the order they were named; and the names of tables and databases that are not there, or refused, each with
+    why: whoever owns one of several databases may drop it, or close it.
+    """
     wanted: Dict[str, List[str]] = {}
+    absent: Dict[str, Reason] = {}
     for name in selection.tables:
         database, table = name.lower().split(".")
         wanted.setdefault(database, []).append(table)
     for database in dict.fromkeys(name.lower() for name in selection.databases):
-        inside = _tables_in(cluster, database, backup_prefix)
-        wanted[database] = list(dict.fromkeys([*wanted.get(database, ()), *inside]))
+        try:
+            inside = _tables_in(cluster, database, backup_prefix)
+            wanted[database] = list(dict.fromkeys([*wanted.get(database, ()), *inside]))
+        except (Refused, MetastoreRefused) as error:
+            absent[database] = _why_absent(error)
+    named = {name.lower() for name in selection.tables}
     tables: List[Table] = []
-    missing: List[str] = []
     for database, inside_names in wanted.items():
         chosen = [name for name in inside_names if not _is_excluded(f"{database}.{name}", selection.exclude)]
-        found = cluster.metastore.tables(database, chosen)
-        named = {name.lower() for name in selection.tables}
+        try:
+            found = cluster.metastore.tables(database, chosen)
+        except MetastoreRefused as error:
+            absent[database] = _why_absent(error)
+            continue
         tables.extend(found[name] for name in chosen if name in found and (f"{database}.{name}" in named or not _is_backup(found[name])))
-        missing.extend(f"{database}.{name}" for name in chosen if name not in found)
-    return tables, missing
+        absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in chosen if name not in found})
+    return tables, absent
+
+
+def _why_absent(error: Union[Refused, MetastoreRefused]) -> Reason:
+    return error.reason if isinstance(error, Refused) else Reason(error.code, str(error), "fix the cause, then run again")
 
 
 def _tables_in(cluster: Cluster, database: str, backup_prefix: str) -> List[str]:

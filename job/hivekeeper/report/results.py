@@ -19,7 +19,7 @@ from hivekeeper.plan.orphans import Orphan
 from hivekeeper.plan.quarantine import Quarantine
 from hivekeeper.plan.retention import Backup, Window
 from hivekeeper.ports import Row
-from hivekeeper.reasons import Reason
+from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.history import Effect, LoggedRun
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.replay import FileSet
@@ -187,7 +187,11 @@ class TableOutcome:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether a run over a database skips the table without an error: it is not eligible, or a writer is at work in it."""
+        """Whether a run over a database skips the table without an error: it is not eligible, or a writer is at work in it. That there is
+        no such database is an error.
+        """
+        if self.problem and self.problem.code is Code.NO_SUCH_DATABASE:
+            return False
         locked = self.code is Exit.LOCKED and (self.problem is None or self.problem.waits_for_writer)
         return (self.code is Exit.REFUSED and not self.declined) or locked
 

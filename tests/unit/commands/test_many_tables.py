@@ -17,7 +17,7 @@ from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
 from hivekeeper.names import ControlPaths
 from hivekeeper.plan.analysis import Status
-from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.ports import MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, overview, properties, screen
 from hivekeeper.report.results import SEVERITY, CommandResult, TableOutcome
@@ -536,3 +536,38 @@ def test_for_each_gives_one_outcome_per_table_in_their_order():
         a_context(world.cluster, Selection(), "20260101t020304z-0000"), tables, lambda _confined, table: TableOutcome(table.full_name)
     )
     assert [outcome.table for outcome in found] == [table.full_name for table in tables]
+
+
+def run_over(desk, *databases):
+    return compact_swap(a_context(desk.world.cluster, Selection(databases=databases), desk._new_run(), desk.settings))
+
+
+def test_a_database_that_its_owner_has_dropped_costs_no_other_database_its_night():
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    result = run_over(Desk(world), "dropped", "sales")
+    assert {table.table: table.code for table in result.tables} == {"dropped": Exit.REFUSED, "sales.events": Exit.DONE}
+    assert result.tables[0].problem.code is Code.NO_SUCH_DATABASE
+    # An operator may have misspelled it.
+    assert result.code is Exit.PARTIAL
+    assert "the database dropped does not exist" in screen.render(result)
+    document.build(result)
+    assert run_over(Desk(world), "dropped").code is Exit.REFUSED
+
+
+@pytest.mark.parametrize("call", ["table_names", "tables"])
+def test_a_database_that_the_metastore_refuses_costs_no_other_database_its_night(call, monkeypatch):
+    world = World()
+    world.add_table(a_table(["dt"]), {"dt=1": [1000] * 3})
+    world.catalog.databases.add("closed")
+    ask = getattr(world.metastore, call)
+
+    def refuse(database, *names):
+        if database == "closed":
+            raise MetastoreRefused("Permission denied: user=etl on database closed")
+        return ask(database, *names)
+
+    monkeypatch.setattr(world.metastore, call, refuse)
+    result = run_over(Desk(world), "closed", "sales")
+    assert {table.table: table.code for table in result.tables} == {"closed": Exit.UNUSABLE, "sales.events": Exit.DONE}
+    assert result.code is Exit.PARTIAL
