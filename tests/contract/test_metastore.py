@@ -392,13 +392,13 @@ def test_partitions_with_huge_locations_are_refused(world, monkeypatch):
 
 
 class FailingClient:
-    """Hive's client, which fails at each request that reads a certain table, or at all of them."""
+    """Hive's client, which fails at each request that reads a certain table or database, or at all of them."""
 
-    def __init__(self, client: Any, fails: Any) -> None:
-        self._client, self._fails = client, fails
+    def __init__(self, client: Any, fails: Any, fails_at: str) -> None:
+        self._client, self._fails, self._fails_at = client, fails, fails_at
 
     def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
-        if method.getName() == "getTableObjectsByName" and self._fails(list(arguments[1])):
+        if method.getName() == self._fails_at and self._fails(*arguments):
             raise RuntimeError("too large for this metastore")
         return method.invoke(self._client, arguments)
 
@@ -406,7 +406,7 @@ class FailingClient:
         implements = ["java.lang.reflect.InvocationHandler"]
 
 
-def let_fail(world: RealWorld, fails: Any) -> None:
+def let_fail(world: RealWorld, fails: Any, fails_at: str = "getTableObjectsByName") -> None:
     """Exchange the client behind the metastore of a world."""
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -422,13 +422,13 @@ def let_fail(world: RealWorld, fails: Any) -> None:
     kind = jvm.java.lang.Class.forName("org.apache.hadoop.hive.metastore.IMetaStoreClient", True, client.getClass().getClassLoader())
     kinds = world.gateway.java_gateway.new_array(jvm.java.lang.Class, 1)
     kinds[0] = kind
-    made = jvm.java.lang.reflect.Proxy.newProxyInstance(client.getClass().getClassLoader(), kinds, FailingClient(client, fails))
+    made = jvm.java.lang.reflect.Proxy.newProxyInstance(client.getClass().getClassLoader(), kinds, FailingClient(client, fails, fails_at))
     of_connection.set(connection, made)
 
 
 def test_a_table_that_fails_every_request_for_it_fails_no_other_table(real):
     tables = {name: real.add_table(name) for name in ("a", "b", "bad", "c", "d")}
-    let_fail(real, lambda names: "bad" in names)
+    let_fail(real, lambda _, names: "bad" in list(names))
     found = real.metastore.tables(real.database, list(tables))
     assert {name for name, one in found.items() if one.unreadable} == {"bad"}
     assert found["bad"].unreadable.startswith("the metastore cannot give its definition: ")
@@ -439,10 +439,26 @@ def test_a_table_that_fails_every_request_for_it_fails_no_other_table(real):
 
 def test_a_metastore_that_fails_at_every_request_is_not_asked_for_each_table(real):
     asked = []
-    let_fail(real, lambda names: not asked.append(names))
+    let_fail(real, lambda _, names: not asked.append(list(names)))
     with pytest.raises(Exception, match="too large for this metastore"):
         real.metastore.tables(real.database, ["a", "b", "c", "d"])
     assert len(asked) == 2
+
+
+def test_a_database_that_fails_every_request_for_it_fails_no_other(real):
+    """Its owner may have given it gigabytes of properties, with which it is read."""
+    table, bad = real.add_table("events"), real.add_database()
+    let_fail(real, lambda name: name == bad, "getDatabase")
+    homes = real.metastore.database_locations()
+    assert (homes[real.database], bad in homes) == (real.root, False)
+    assert real.metastore.locations_below([table.location])[table.location] == (table.full_name,)
+    assert (real.metastore.table_names(bad), real.metastore.table_names(real.database)) == ((), ("events",))
+
+
+def test_a_metastore_that_fails_for_every_database_is_an_error(real):
+    let_fail(real, lambda _: True, "getDatabase")
+    with pytest.raises(Exception, match="too large for this metastore"):
+        real.metastore.database_locations()
 
 
 # ---- tables

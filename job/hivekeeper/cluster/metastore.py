@@ -177,15 +177,19 @@ class HiveMetastore:
             databases = self.databases()
             stored = {name: self._read_locations(name) for name in databases}
             self._roots = Roots({f"{name}.{table}": place for name, tables in stored.items() for table, place in tables.items()})
-            self._homes = json.loads(_ask(self._reader.databaseLocations, json.dumps(databases)))
+            self._homes = _told(json.loads(_ask(self._reader.databaseLocations, json.dumps(databases))))
             self._read_at = time.monotonic()
         return self._roots
 
     def _read_locations(self, database: str) -> Mapping[str, str]:
-        found = json.loads(_ask(self._reader.locations, database))
-        for name, why in found["unreadable"].items():
-            log.warning("table=%s.%s step=read-locations failed reason=%r", database, name, why)
-        return dict(found["locations"])
+        return _told(json.loads(_ask(self._reader.locations, database)), f"{database}.")
+
+
+def _told(found: Mapping[str, Dict[str, str]], database: str = "") -> Mapping[str, str]:
+    """The locations; what could not be read is only named in the log."""
+    for name, why in found["unreadable"].items():
+        log.warning("table=%s%s step=read-locations failed reason=%r", database, name, why)
+    return found["locations"]
 
 
 def _split(full_name: str) -> Tuple[str, str]:

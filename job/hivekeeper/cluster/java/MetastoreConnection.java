@@ -5,6 +5,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -13,7 +14,6 @@ import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.IMetaStoreClient;
 import org.apache.hadoop.hive.metastore.RetryingMetaStoreClient;
 import org.apache.hadoop.hive.metastore.Warehouse;
-import org.apache.hadoop.hive.metastore.api.Database;
 import org.apache.hadoop.hive.metastore.api.EnvironmentContext;
 import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
@@ -61,19 +61,15 @@ public class MetastoreConnection {
     return RetryingMetaStoreClient.getProxy(conf, true);
   }
 
+  /** By the list of all: whoever owns a database may have given it more properties than can be read. */
   boolean isDatabase(String name) throws Exception {
-    return find(name) != null;
+    return client.getAllDatabases().contains(name.toLowerCase(Locale.ROOT));
   }
 
   /** Null if the database has none or does not exist. */
   String databaseLocation(String name) throws Exception {
-    Database found = find(name);
-    return found == null ? null : found.getLocationUri();
-  }
-
-  private Database find(String database) throws Exception {
     try {
-      return client.getDatabase(database);
+      return client.getDatabase(name).getLocationUri();
     } catch (NoSuchObjectException absent) {
       return null;
     }

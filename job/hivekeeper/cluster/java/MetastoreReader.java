@@ -133,13 +133,31 @@ public class MetastoreReader {
     return Json.write(found);
   }
 
-  /** Qualified locations of these databases. Databases without one, or dropped meanwhile, are left out. */
+  /**
+   * {locations, unreadable}: qualified locations of these databases; why one cannot be read, as it is with gigabytes of properties. Databases
+   * without one, or dropped meanwhile, are left out.
+   */
   public String databaseLocations(String names) throws Exception {
-    Map<String, String> found = new LinkedHashMap<String, String>();
+    Map<String, String> places = new LinkedHashMap<String, String>();
+    Map<String, String> unreadable = new LinkedHashMap<String, String>();
     for (String name : Json.readStrings(names)) {
-      String location = connection.databaseLocation(name);
-      if (location != null && !location.isEmpty()) found.put(name, connection.qualify(location));
+      try {
+        String location = connection.databaseLocation(name);
+        if (location != null && !location.isEmpty()) places.put(name, connection.qualify(location));
+      } catch (Exception failed) {
+        unreadable.put(name, Messages.shortReason(failed));
+      } catch (OutOfMemoryError failed) {
+        // Half of the answer is still to be read from this connection.
+        connection.client.reconnect();
+        unreadable.put(name, Messages.shortReason(failed));
+      }
     }
+    // A metastore that does not answer any more fails here, too.
+    Iterable<String> asked = places.isEmpty() ? unreadable.keySet() : places.keySet();
+    if (!unreadable.isEmpty()) connection.databaseLocation((String) asked.iterator().next());
+    Map<String, Object> found = new LinkedHashMap<String, Object>();
+    found.put("locations", places);
+    found.put("unreadable", unreadable);
     return Json.write(found);
   }
 
