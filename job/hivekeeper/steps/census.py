@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.errors import Refused
-from hivekeeper.model import Partition, Storage, Table
+from hivekeeper.model import Column, Partition, Storage, Table
 from hivekeeper.names import BACKUP_OF
 from hivekeeper.ports import Cluster, MetastoreRefused
 from hivekeeper.runlog.run_files import is_inside
@@ -19,6 +19,8 @@ from hivekeeper.steps.observe import MOST_SERVERS, count_servers, qualify_table
 
 log = logging.getLogger(__name__)
 
+# For whether a table has partitions.
+SOME_COLUMN = Column("", "")
 # So many are read in one call.
 TABLES_AT_ONCE = 1000
 MOST_AGE_OF_TABLES_MS = 60_000
@@ -84,7 +86,8 @@ class Census:
         return read_ms is None or self.cluster.clock.monotonic_ms() - read_ms > most_ms
 
     def _read_tables(self) -> List[Table]:
-        metastore, found = self.cluster.metastore, []
+        metastore = self.cluster.metastore
+        found: List[Table] = []
         for database in metastore.databases():
             try:
                 inside = metastore.table_names(database)
@@ -95,12 +98,16 @@ class Census:
                 found += self._read_some(database, inside[start : start + TABLES_AT_ONCE])
         return found
 
-    def _read_some(self, database: str, wanted: Sequence[str]) -> List[Table]:
-        tables = dict(self.cluster.metastore.tables(database, wanted))
+    def _read_some(self, database: str, wanted: Sequence[str]) -> Iterable[Table]:
+        found = self._read_slim(database, wanted)
         # What is only too much with others is asked for alone: else these could hide it.
-        for name in [name for name, table in tables.items() if table.unreadable]:
-            tables.update(self.cluster.metastore.tables(database, [name]))
-        return [_slim(self.cluster, table) for table in tables.values()]
+        for name in [name for name, table in found.items() if table.unreadable]:
+            found.update(self._read_slim(database, [name]))
+        return found.values()
+
+    def _read_slim(self, database: str, wanted: Sequence[str]) -> Dict[str, Table]:
+        """No more definitions are held in full than one call tells."""
+        return {name: _slim(self.cluster, table) for name, table in self.cluster.metastore.tables(database, wanted).items()}
 
     def _read_partitions(self) -> None:
         """Read the partitions of all tables. A refusal of them all is kept too: not every leftover waits minutes for it."""
@@ -158,8 +165,10 @@ def _path_of(location: str) -> str:
 
 
 def _slim(cluster: Cluster, table: Table) -> Table:
-    of = table.parameters.get(BACKUP_OF)
-    slim = replace(table, storage=Storage("", "", ""), columns=(), parameters={} if of is None else {BACKUP_OF: of}, view_text="")
+    """What is asked of a table. Of a mark that is longer than any table's name its beginning, which names none."""
+    marks = {BACKUP_OF: table.parameters[BACKUP_OF][: names.MOST_NAME]} if BACKUP_OF in table.parameters else {}
+    slim = Table(table.database, table.name, table.kind, table.location, Storage("", "", ""), (), create_time=table.create_time)
+    slim = replace(slim, parameters=marks, unreadable=table.unreadable, partition_columns=(SOME_COLUMN,) if table.partitioned else ())
     try:
         return qualify_table(cluster.files, slim)
     except Refused:

@@ -399,7 +399,7 @@ def _columns(columns: Mapping[str, str]) -> Tuple[Column, ...]:
 
 
 def _weight_of(table: Table) -> int:
-    return _weight(table.parameters) + sum(len(column.name) + len(column.type) for column in table.columns)
+    return _weight(table.parameters) + sum(len(column.name) + len(column.type) for column in (*table.columns, *table.partition_columns))
 
 
 def _brief(table: Table) -> Table:
