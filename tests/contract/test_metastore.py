@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import socket
+import socketserver
 import threading
 import time
 import tracemalloc
@@ -1215,6 +1216,41 @@ def test_a_metastore_that_does_not_answer_is_unusable_with_a_next_step(gateway):
     with pytest.raises(Unusable, match="does not answer") as raised:
         HiveMetastore(elsewhere)
     assert "hive.metastore.uris" in raised.value.reason.next
+
+
+class HugeTables(socketserver.BaseRequestHandler):
+    """A metastore's server, in Thrift's binary protocol. Each of its tables has a text of two gigabytes, which follows in part."""
+
+    NAMES = b"\x0f\x00\x00\x0b\x00\x00\x00\x01\x00\x00\x00\x02ok\x00"
+    TABLE = b"\x0c\x00\x00\x0b\x00\x01\x7f\x00\x00\x00" + b"y" * 1000
+
+    def handle(self) -> None:
+        while True:
+            asked = self.request.recv(65536)
+            if not asked:
+                return
+            end = 8 + int.from_bytes(asked[4:8], "big")
+            header = b"\x80\x01\x00\x02" + asked[4 : end + 4]
+            one = {b"get_table": self.TABLE, b"get_table_req": b"\x0c\x00\x00" + self.TABLE}.get(asked[8:end], self.NAMES)
+            self.request.sendall(header + one)
+
+
+def test_an_answer_that_takes_all_memory_is_not_read_on_as_the_answer_to_the_next_question(gateway):
+    """Whoever may alter a table gives it properties after its definition was looked at; what follows may be about any other table."""
+    elsewhere = Gateway(gateway.driver)
+    elsewhere.hadoop_conf = gateway.jvm.org.apache.hadoop.conf.Configuration(gateway.hadoop_conf)
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), HugeTables)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    elsewhere.hadoop_conf.set("hive.metastore.uris", f"thrift://127.0.0.1:{server.server_address[1]}")
+    elsewhere.hadoop_conf.set("hive.metastore.client.socket.timeout", "10s")
+    try:
+        metastore = HiveMetastore(elsewhere)
+        with pytest.raises(MetastoreRefused, match="memory"):
+            metastore.drop_backup_table("sales.__bkp_events", MARKS)
+        assert metastore.databases() == ("ok",)
+    finally:
+        server.shutdown()
 
 
 # ---- what Hive does if directories are missing, as modelled in tests/support/hive_statements.py

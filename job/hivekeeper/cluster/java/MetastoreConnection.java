@@ -54,7 +54,7 @@ public class MetastoreConnection {
   }
 
   public void connect() throws Exception {
-    client = newClient();
+    client = SteadyClient.around(newClient());
   }
 
   IMetaStoreClient newClient() throws Exception {

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hive.metastore.Warehouse;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
+import org.apache.hadoop.hive.metastore.api.MetaException;
 import org.apache.hadoop.hive.metastore.api.Order;
 import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.SerDeInfo;
@@ -146,10 +147,6 @@ public class MetastoreReader {
         if (location != null && !location.isEmpty()) places.put(name, connection.qualify(location));
       } catch (Exception failed) {
         unreadable.put(name, Messages.shortReason(failed));
-      } catch (OutOfMemoryError failed) {
-        // Half of the answer is still to be read from this connection.
-        connection.client.reconnect();
-        unreadable.put(name, Messages.shortReason(failed));
       }
     }
     // A metastore that does not answer any more fails here, too.
@@ -185,9 +182,10 @@ public class MetastoreReader {
     try {
       Map<String, Object> found = readPartitions(database, table, names, most);
       return found == null ? "null" : Json.writeAscii(found);
+    } catch (MetaException failed) {
+      if (!SteadyClient.isTooLarge(failed)) throw failed;
+      return "null";
     } catch (OutOfMemoryError tooLarge) {
-      // Half of an answer may still have to be read from this connection.
-      connection.client.reconnect();
       return "null";
     }
   }

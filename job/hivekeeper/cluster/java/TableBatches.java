@@ -50,10 +50,6 @@ class TableBatches {
     } catch (Exception failed) {
       requireAnswers(failed);
       if (batch.size() == 1) return leaveOut((String) batch.get(0), failed);
-    } catch (OutOfMemoryError failed) {
-      // Half of the answer is still to be read from this connection.
-      connection.client.reconnect();
-      if (batch.size() == 1) return leaveOut((String) batch.get(0), failed);
     }
     int half = batch.size() / 2;
     List<Table> found = new ArrayList<Table>(read(batch.subList(0, half)));
