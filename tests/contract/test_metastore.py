@@ -349,6 +349,35 @@ def test_all_that_a_definition_holds_counts(real, monkeypatch, part):
     assert {name: bool(one.unreadable) for name, one in found.items()} == {"before": False, "huge": True}
 
 
+@pytest.mark.parametrize("part", ["properties", "columns", "buckets"])
+def test_what_many_short_texts_take_besides_their_characters_counts(real, monkeypatch, part):
+    """A property or a column of two characters takes hundreds of bytes."""
+    table, java = real.add_table("many"), real.gateway.jvm.java.util
+    stored, short = real._stored(table, ""), [f"{number:x}" for number in range(3000)]
+    if part == "properties":
+        stored.setParameters(java.HashMap({**dict.fromkeys(short, "v"), "EXTERNAL": "TRUE"}))
+    elif part == "columns":
+        more = [real.hive.metastore.api.FieldSchema(f"c{name}", "int", "") for name in short]
+        stored.getSd().setCols(java.ArrayList([*stored.getSd().getCols(), *more]))
+    else:
+        stored.getSd().setBucketCols(java.ArrayList(short))
+    real.client.alter_table_with_environmentContext(table.database, table.name, stored, real._keep_statistics())
+    assert not find(real, table.full_name).unreadable
+    monkeypatch.setattr(ports, "MOST_OF_TABLE", 100_000)
+    assert find(real, table.full_name).unreadable
+
+
+def test_what_many_short_properties_of_partitions_take_counts(world, monkeypatch):
+    table = world.add_table("many")
+    add_partitions(world, table, ["1", "2"])
+    world.set_parameters(table, "dt=1", {f"{number:x}": "v" for number in range(3000)})
+    assert len(world.metastore.partitions(table)) == 2
+    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", 100_000)
+    with pytest.raises(Refused):
+        world.metastore.partitions(table)
+    assert list(world.metastore.partitions_named(table, ["dt=2"])) == ["dt=2"]
+
+
 def test_many_definitions_come_in_answers_of_bounded_size(real, monkeypatch):
     """Java holds several copies of an answer: in one of all definitions, a few large tables took the memory that Spark gives a driver."""
     names = [f"t{number}" for number in range(12)]

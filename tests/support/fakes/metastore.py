@@ -418,7 +418,8 @@ def _light_together(tables: Sequence[Table]) -> Mapping[str, Table]:
 
 
 def _weight(parameters: Mapping[str, str]) -> int:
-    return sum(len(key) + len(value) for key, value in parameters.items())
+    besides = 100 * max(0, len(parameters) - 1000)
+    return besides + sum(len(key) + len(value) for key, value in parameters.items())
 
 
 def _light(table: Table, partitions: List[Partition]) -> List[Partition]:

@@ -14,7 +14,15 @@ import org.apache.hadoop.hive.metastore.api.Table;
  * not told counts: all of a table stays in memory until the others of its database have been read.
  */
 class Weight {
+  // What a text, a property or a column takes besides its characters; as many as sound definitions have are not counted.
+  private static final long EACH = 100L;
+  private static final int USUAL = 1000;
+
   private Weight() {}
+
+  private static long ofMany(int count) {
+    return EACH * Math.max(0, count - USUAL);
+  }
 
   static long of(String text) {
     if (text == null) return 0;
@@ -31,15 +39,15 @@ class Weight {
   }
 
   static long of(Map<String, String> properties) {
-    long sum = 0;
-    if (properties == null) return sum;
+    if (properties == null) return 0;
+    long sum = ofMany(properties.size());
     for (Map.Entry<String, String> entry : properties.entrySet()) sum += of((String) entry.getKey()) + of((String) entry.getValue());
     return sum;
   }
 
   static long of(List<String> texts) {
-    long sum = 0;
-    if (texts == null) return sum;
+    if (texts == null) return 0;
+    long sum = ofMany(texts.size());
     for (String text : texts) sum += of((String) text);
     return sum;
   }
@@ -51,7 +59,7 @@ class Weight {
 
   static long of(StorageDescriptor sd) {
     if (sd == null) return 0;
-    long ofOrder = 0;
+    long ofOrder = sd.getSortCols() == null ? 0 : ofMany(sd.getSortCols().size());
     if (sd.getSortCols() != null) for (Order column : sd.getSortCols()) ofOrder += of(column.getCol());
     return ofFormat(sd) + of(sd.getLocation()) + ofColumns(sd.getCols()) + of(sd.getParameters()) + of(sd.getBucketCols()) + ofOrder
         + of(sd.getSkewedInfo());
@@ -67,8 +75,10 @@ class Weight {
   private static long of(SkewedInfo skew) {
     if (skew == null) return 0;
     long sum = of(skew.getSkewedColNames());
+    if (skew.getSkewedColValues() != null) sum += ofMany(skew.getSkewedColValues().size());
     if (skew.getSkewedColValues() != null) for (List<String> values : skew.getSkewedColValues()) sum += of((List) values);
     if (skew.getSkewedColValueLocationMaps() == null) return sum;
+    sum += ofMany(skew.getSkewedColValueLocationMaps().size());
     for (Map.Entry<List<String>, String> entry : skew.getSkewedColValueLocationMaps().entrySet()) {
       sum += of((List) entry.getKey()) + of((String) entry.getValue());
     }
@@ -76,8 +86,8 @@ class Weight {
   }
 
   private static long ofColumns(List<FieldSchema> columns) {
-    long sum = 0;
-    if (columns == null) return sum;
+    if (columns == null) return 0;
+    long sum = ofMany(columns.size());
     for (FieldSchema column : columns) sum += of(column.getName()) + of(column.getType()) + of(column.getComment());
     return sum;
   }
