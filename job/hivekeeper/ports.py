@@ -310,9 +310,9 @@ class Files(Protocol):
         """
 
 
-# Of a table's whole definition; and of the properties of all its partitions, with what is long of their locations. A hundred thousand
-# partitions with a kilobyte of properties each take 0.4 GB here. A character counts as the bytes that it takes on its way here: one if it
-# is ASCII.
+# Of a table's whole definition; and of the properties of all its partitions, with what is long of their locations and values. A hundred
+# thousand partitions with a kilobyte of properties each take 0.4 GB here. A character counts as the bytes that it takes on its way here:
+# one if it is ASCII.
 MOST_OF_TABLE = 2**24
 MOST_OF_PARTITIONS = 2**27
 # Of all tables that one call returns: ten thousand of 25 KB each.
@@ -347,7 +347,7 @@ def why_heavy(weight: int) -> str:
 
 def heavy_partitions(table: Table) -> Refused:
     return Refused(
-        f"{table.full_name}: the properties and long locations of its partitions have more than {MOST_OF_PARTITIONS} characters together",
+        f"{table.full_name}: the properties and long names of its partitions have more than {MOST_OF_PARTITIONS} characters together",
         code=Code.UNREADABLE_DEFINITION,
         next="find out who gave its partitions such properties or locations, and remove them",
     )

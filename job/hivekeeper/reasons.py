@@ -44,7 +44,7 @@ class Code(Coded):
     UNREADABLE_DEFINITION = (
         Topic.TABLES,
         Exit.REFUSED,
-        "the metastore cannot give the table's definition, or it has more than 2²⁴ characters, or the properties and long locations of its "
+        "the metastore cannot give the table's definition, or it has more than 2²⁴ characters, or the properties and long names of its "
         "partitions more than 2²⁷ together",
         "find out who gave the table such properties, and remove them",
     )

@@ -421,6 +421,21 @@ def test_partitions_with_huge_locations_are_refused(world, monkeypatch):
     assert refused.value.reason.code is Code.UNREADABLE_DEFINITION
 
 
+def test_partitions_with_huge_values_are_refused(world, monkeypatch):
+    """Each is in the name and by itself, and one character of a rare alphabet takes six on its way."""
+    table, other = world.add_table("huge"), world.add_table("other")
+    for number in range(5):
+        value = "\N{CJK UNIFIED IDEOGRAPH-65E5}" * 60 + str(number)
+        assert world.metastore.add_partition(table, partition_of(table, value, location=f"{table.location}/{number}"))
+    add_partitions(world, other, [str(number) for number in range(5)])
+    assert len(world.metastore.partitions(table)) == 5
+    monkeypatch.setattr(ports, "MOST_OF_PARTITIONS", 2000)
+    assert len(world.metastore.partitions(other)) == 5
+    with pytest.raises(Refused) as refused:
+        world.metastore.partitions(table)
+    assert refused.value.reason.code is Code.UNREADABLE_DEFINITION
+
+
 class FailingClient:
     """Hive's client, which fails at each request that reads a certain table or database, or at all of them."""
 

@@ -31,8 +31,8 @@ RIGHTS_OVER_FILES = ("TRANSLATED_TO_EXTERNAL", "transactional", "transactional_p
 
 
 KEEP_ROOTS_MS = 3_600_000
-# So much of a partition's location does not count.
-USUAL_LOCATION = 256
+# So much of a partition's location and values does not count.
+USUAL_PLACE = 256
 
 
 @dataclass
@@ -423,7 +423,8 @@ def _weight(parameters: Mapping[str, str]) -> int:
 
 
 def _light(table: Table, partitions: List[Partition]) -> List[Partition]:
-    if sum(_weight(one.parameters) + max(0, len(one.location) - USUAL_LOCATION) for one in partitions) > ports.MOST_OF_PARTITIONS:
+    places = (len(one.location) + 2 * len(json.dumps(one.values)) for one in partitions)
+    if sum(_weight(one.parameters) for one in partitions) + sum(max(0, one - USUAL_PLACE) for one in places) > ports.MOST_OF_PARTITIONS:
         raise ports.heavy_partitions(table)
     return partitions
 

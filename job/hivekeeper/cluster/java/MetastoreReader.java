@@ -19,8 +19,8 @@ import org.apache.hadoop.hive.metastore.api.Table;
 public class MetastoreReader {
   private static final int PARTITIONS_AT_FIRST = 100;
   private static final long WEIGHT_AT_ONCE = 1L << 26;
-  /** So much of a partition's location does not count: a table may have a million of them. */
-  private static final long USUAL_LOCATION = 256L;
+  /** So much of a partition's location and values, which its name repeats, does not count: a table may have a million of them. */
+  private static final long USUAL_PLACE = 256L;
 
   private final MetastoreConnection connection;
 
@@ -175,8 +175,9 @@ public class MetastoreReader {
   }
 
   /**
-   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if their properties and long locations together
-   * are heavier than `most`, or do not fit into memory. Hive's client repeats every column in every partition; that is left out.
+   * {storages, partitions}: the named partitions that exist, or all if names is null; "null" if their properties, and what is long of their
+   * locations and values, are together heavier than `most`, or do not fit into memory. Hive's client repeats every column in every partition;
+   * that is left out.
    */
   public String partitions(String database, String table, String names, long most) throws Exception {
     try {
@@ -205,7 +206,7 @@ public class MetastoreReader {
         int known = storages.all.size();
         rows.add(row(partition, keys, storages));
         long own = Weight.of(partition.getParameters());
-        weight += own + Math.max(0L, Weight.of(partition.getSd().getLocation()) - USUAL_LOCATION);
+        weight += own + Math.max(0L, Weight.of(partition.getSd().getLocation()) + 2 * Weight.of(partition.getValues()) - USUAL_PLACE);
         weight += storages.all.size() > known ? Weight.ofFormat(partition.getSd()) : 0;
         if (weight > most) return null;
         heaviest = Math.max(heaviest, own + Weight.of(partition.getSd()));
