@@ -30,6 +30,8 @@ Answer = TypeVar("Answer")
 # Directories listed in one call, and how many entries they should have together; an answer ends at twice as many. This bounds the size
 # of the answer, not the work.
 LOOK_AT_FIRST, LOOK_AT_ONCE, ENTRIES_AT_ONCE = 100, 2000, 50_000
+# Tables in or around a directory, most of which has none or a few backup tables of its own.
+TOUCHING_AT_ONCE = 100
 # A name that is not known takes seconds, and its file system's client is kept.
 MOST_SERVERS = 20
 # Of the directories between a table's and its units, together: a million partitions have 400 MB of them at most, unless somebody gives
@@ -134,17 +136,25 @@ def find_overlap(cluster: Cluster, table: Table, control: ControlPaths) -> Optio
 
 
 def find_touching(cluster: Cluster, table: Table, control: ControlPaths) -> Tuple[Table, ...]:
-    """Existing tables of any database on the same directory, above it or below it, or in its control directory.
+    """Existing tables of any database on the same directory, above it or below it, or in its control directory; not its own backup tables.
+    Some of them, if there are many: whoever points a table at a root would have all definitions of the metastore read.
 
     The list of touching tables is cached and may still name a table that recovery has dropped, such as a killed run's backup table; those
     are left out. So are backup tables of a table that is not there any more: this one under its former name.
     """
     touching = cluster.metastore.locations_below([table.location, control.top])
-    others = {name for found in touching.values() for name in found if name != table.full_name}
-    found = _find_tables(cluster, others)
+    others = sorted({name for found in touching.values() for name in found if name != table.full_name})
+    portions = (others[start : start + TOUCHING_AT_ONCE] for start in range(0, len(others), TOUCHING_AT_ONCE))
+    return next(filter(None, (_find_strangers(cluster, table, some) for some in portions)), ())
+
+
+def _find_strangers(cluster: Cluster, table: Table, full_names: Sequence[str]) -> Tuple[Table, ...]:
+    """Those of these tables that exist, but for backup tables of this one or of a table that is gone; ordered by name."""
+    found = _find_tables(cluster, full_names)
     backed_up = {of for one in found.values() for of in [one.parameters.get(names.BACKUP_OF, "")] if names.TABLE.fullmatch(of)}
-    gone = backed_up - {table.full_name} - _find_tables(cluster, backed_up - {table.full_name}).keys()
-    return tuple(found[name] for name in sorted(found) if found[name].parameters.get(names.BACKUP_OF) not in gone)
+    there = _find_tables(cluster, backed_up - {table.full_name}).keys()
+    own = {table.full_name, *(backed_up - there)}
+    return tuple(found[name] for name in sorted(found) if found[name].parameters.get(names.BACKUP_OF) not in own)
 
 
 def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table]:

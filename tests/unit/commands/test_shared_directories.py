@@ -168,3 +168,17 @@ def test_a_partition_in_the_control_directory_of_another_table_is_refused_and_th
     found = {unit.name: unit for unit in Desk(world, "sales.evil").compact().tables[0].units}
     assert (found["dt=1"].outcome.code, found["dt=2"].outcome.code, found["dt=2"].why.code) == ("swapped", "refused", code)
     assert world.rows_below(backup) == before
+
+
+@pytest.mark.parametrize("command", ["analyze", "compact"])
+def test_of_a_table_around_all_others_few_others_are_read(desk, monkeypatch, command):
+    """Whoever points some tables at the root would have the definitions of the whole metastore read for each, and held together."""
+    for number in range(1000):
+        other = a_table(name=f"t{number:04d}", location=f"hdfs://nn/warehouse/x/{number}", parameters={"hivekeeper.backup-of": desk.table})
+        desk.world.catalog.add_table(replace(other, database=f"db{number % 9}", parameters={} if number % 7 else other.parameters))
+    desk.world.catalog.put_table(replace(desk.world.table(desk.table), location="hdfs://nn/warehouse"))
+    read, ask = [], desk.world.metastore.tables
+    monkeypatch.setattr(type(desk.world.metastore), "tables", lambda _, database, names: (read.extend(names), ask(database, names))[1])
+    (table,) = getattr(desk, command)().tables
+    assert (table.problem.code if table.problem else table.observed.reason.code) is Code.SHARED_DIRECTORY
+    assert len(read) < 250
