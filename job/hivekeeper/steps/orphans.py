@@ -96,11 +96,16 @@ def _find_at_home(cluster: Cluster, tables: Sequence[Table], places: Collection[
     for name in sorted(claimed.keys() - {table.full_name for table in tables}):
         database, _, base = name.partition(".")
         by_database.setdefault(database, []).append(base)
-    there = list(tables)
+    at_home = _without_backup_tables(tables)
     for database, bases in by_database.items():
         for start in range(0, len(bases), TABLES_AT_ONCE):
-            there += cluster.metastore.tables(database, bases[start : start + TABLES_AT_ONCE]).values()
-    return {claimed[table.full_name] for table in there if table.full_name in claimed and BACKUP_OF not in table.parameters}
+            # Their definitions, as large as others have made them, are not kept.
+            at_home |= _without_backup_tables(cluster.metastore.tables(database, bases[start : start + TABLES_AT_ONCE]).values())
+    return {claimed[name] for name in at_home if name in claimed}
+
+
+def _without_backup_tables(tables: Iterable[Table]) -> Set[str]:
+    return {table.full_name for table in tables if BACKUP_OF not in table.parameters}
 
 
 def _removed_inside(cluster: Cluster, places: Sequence[str]) -> List[str]:

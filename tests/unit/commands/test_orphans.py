@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
@@ -151,6 +152,30 @@ def test_a_table_at_a_place_is_at_home_there_whatever_its_database(desk):
 def test_a_table_too_large_to_be_read_is_at_home_all_the_same(desk, monkeypatch):
     monkeypatch.setattr(ports, "MOST_OF_TABLE", 10)
     assert [one for one in find(desk) if one.kind is OrphanKind.RECORDS] == []
+
+
+def test_many_tables_of_others_that_are_just_not_too_large_are_not_held_together(desk, monkeypatch):
+    monkeypatch.setattr("hivekeeper.steps.orphans.TABLES_AT_ONCE", 2)
+    long = 2**19
+    for number in range(40):
+        large = a_table(["dt"], name=f"t{number}", location=f"hdfs://nn/warehouse/sales/t{number}", parameters={"x": "y" * long})
+        desk.world.add_table(replace(large, database="fin"), {"dt=1": [1000]})
+    desk.world.files.namespace.advance(2 * 3_600_000)
+    told = desk.world.metastore.tables
+
+    def told_anew(database, names):
+        found = told(database, names)
+        own = {name: {key: value[:-1] + value[-1] for key, value in one.parameters.items()} for name, one in found.items()}
+        return {name: replace(found[name], parameters=own[name]) for name in found}
+
+    monkeypatch.setattr(desk.world.metastore, "tables", told_anew)
+    tracemalloc.start()
+    try:
+        assert find(desk) == []
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * long
 
 
 def test_directories_that_are_left_out_because_they_lie_in_a_table_are_named(desk, caplog):
