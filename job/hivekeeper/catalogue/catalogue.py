@@ -24,7 +24,7 @@ from hivekeeper.model import CatalogueTable
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
 from hivekeeper.plan.unchanged import KnownUnit
-from hivekeeper.ports import Cluster, Row
+from hivekeeper.ports import Cluster, MetastoreRefused, Row
 from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult, TableOutcome
 
@@ -155,7 +155,14 @@ class Catalogue:
         if not databases:
             return found
         for database in databases:
-            there = set(self.cluster.metastore.table_names(database))
+            try:
+                there = set(self.cluster.metastore.table_names(database))
+            except KeyError:
+                # Its owner has dropped it.
+                there = set()
+            except MetastoreRefused:
+                # Or closed it: nothing is known of its tables.
+                continue
             for component in (TABLES, VIEWS):
                 known = self.store(component).rows(("table_name",), {"database_name": database, "metadata_key": GENERAL})
                 found.update((database, str(name)) for (name,) in known if name not in there)

@@ -14,7 +14,7 @@ from hivekeeper.commands.catalogue import Request
 from hivekeeper.config.settings import CatalogueSettings
 from hivekeeper.errors import UsageError
 from hivekeeper.model import Selection
-from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable
+from hivekeeper.ports import FilesUnavailable, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code
 from hivekeeper.report import document, screen
 from support.builders import a_table
@@ -893,3 +893,22 @@ def test_without_a_catalogue_or_a_readable_one_it_is_an_error(world):
         analyze_changed(world, settings=CatalogueSettings())
     # One that knows nothing yet is no error.
     assert analyze_changed(world)[0] == ["dt=1", "dt=2", "dt=3"]
+
+
+@pytest.mark.parametrize(("is_dropped", "left"), [(True, ["hr"]), (False, ["hr", "sales"])])
+def test_the_tables_of_a_database_that_was_refused_stay_and_those_of_a_dropped_one_go(world, monkeypatch, caplog, is_dropped, left):
+    world.catalog.databases.add("hr")
+    world.add_table(replace(a_table(name="people", location="hdfs://nn/warehouse/hr/people"), database="hr"), {"": [1000] * 3})
+    everything(world, databases=("sales", "hr"))
+    ask_names = world.metastore.table_names
+
+    def refuse(database):
+        if database == "sales":
+            raise KeyError(database) if is_dropped else MetastoreRefused("Permission denied")
+        return ask_names(database)
+
+    monkeypatch.setattr(world.metastore, "table_names", refuse)
+    result = everything(world, "20260201t000001z-0000", databases=("sales", "hr"))
+    assert [table.table for table in result.tables] == ["sales", "hr.people"]
+    assert [name for (name,) in of_kind(world, "TABLE", ("database_name",))] == left
+    assert "step=catalogue failed" not in caplog.text
