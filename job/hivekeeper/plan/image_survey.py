@@ -223,6 +223,18 @@ def _find_outermost(paths: Iterable[bytes]) -> List[bytes]:
     return found
 
 
+def _shared(one: bytes, other: bytes) -> int:
+    """How many bytes of two sortable paths, each with a slash at its end, are the same directories; without the last slash."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if other.startswith(one[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return one.rfind(END, 0, low)
+
+
 class Survey:
     """Counts lines. Raises BadImage for a line that cannot be read; its figures are not to be used then."""
 
@@ -251,6 +263,7 @@ class Survey:
             if not names.is_in_control(to_text(path)):
                 self._fixed.setdefault(path, self._of_tables)
         self._outermost = _find_outermost(self._fixed)
+        self._sorted = sorted(_sortable(path) + END for path in {*self._fixed, b""})
         self._fixed.setdefault(b"", _Above())
 
     def _find_fixed(self, place: bytes) -> Optional[Bin]:
@@ -306,12 +319,12 @@ class Survey:
 
     def _read_odd(self, layout: Layout, line: bytes, number: int) -> Optional[List[bytes]]:
         """The columns of a line that is not simple, or None if it goes on in the next one."""
-        self._open_bytes += len(line) + 1
-        if self._open_bytes > MOST_LINE_BYTES:
-            raise ValueError("its quoted path has no end")
         fields = layout.read_odd(line, self._open)
         if fields is None:
-            self._open.append(line)
+            self._open_bytes += len(line) + 1
+            # Of a path that is too long the middle is left out: its beginning says where it belongs.
+            if not self._open_at or self._open_bytes <= MOST_LINE_BYTES:
+                self._open.append(line)
             self._open_at = self._open_at or number
         else:
             self._open.clear()
@@ -330,13 +343,22 @@ class Survey:
         self._bins_bytes += len(directory)
         if len(self._bins) > 2 * len(self._fixed) + REMEMBERED or self._bins_bytes > MOST_NAMES_BYTES:
             self._forget()
-        place, fixed = directory, self._find_fixed(directory)
+        place = self._cut(directory)
+        fixed = self._find_fixed(place)
         while fixed is None:
             place = place.rpartition(b"/")[0]
             fixed = self._find_fixed(place)
         found = self._find_below(fixed, place, directory[len(place) + 1 :])
         self._bins[directory] = found
         return found
+
+    def _cut(self, directory: bytes) -> bytes:
+        """A directory without what none of the places shares with it. Those that are nested more deeply, perhaps thousands in one another, are
+        not gone through one by one.
+        """
+        key = _sortable(directory) + END
+        at = bisect_left(self._sorted, key)
+        return directory[: max(_shared(key, other) for other in self._sorted[max(0, at - 1) : at + 1])]
 
     def _find_below(self, fixed: Bin, place: bytes, rest: bytes) -> Bin:
         if not rest:

@@ -230,18 +230,21 @@ def test_an_empty_image_is_refused(content):
         survey_of(content)
 
 
-def calls_for_a_path(parts):
-    """Calls of C functions that a file costs in so many nested directories with names of 127 quotes and line ends."""
-    path = "/w" + ("/" + '"\n' * 127) * parts + "/\r\n"
-    content = f"{HEADER}\n{file_line(path, 9)}".encode()
+def calls_for_an_image(content):
+    """Calls of C functions that it costs to survey this image."""
     calls = Counter()
     sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
     try:
-        survey, totals = survey_of(content)
+        survey_of(content)
     finally:
         sys.setprofile(None)
-    assert totals.files == 1
     return calls["c_call"]
+
+
+def calls_for_a_path(parts):
+    """Of a file in so many nested directories with names of 127 quotes and line ends."""
+    path = "/w" + ("/" + '"\n' * 127) * parts + "/\r\n"
+    return calls_for_an_image(f"{HEADER}\n{file_line(path, 9)}".encode())
 
 
 def test_a_path_of_quotes_and_line_ends_costs_work_that_grows_with_its_length_only():
@@ -253,3 +256,42 @@ def test_the_newest_change_is_told_but_for_impossible_years():
     content = image([("/a", 1)]) + file_line("/b", 1, "292278994-08-17 07:12").encode() + file_line("/c", 1, "2026-11-22 03:14").encode()
     _, totals = survey_of(content)
     assert totals.newest_change == "2026-11-22 03:14"
+
+
+# HDFS limits the length and the depth of a path that is created, and of the target of a rename, but not what is below that target.
+
+
+@pytest.mark.parametrize("start", ["/w/db/t/dt=1", "/w/db/other", "/w/db", "/user/t"])
+def test_directories_that_are_nested_deeply_cost_work_that_grows_with_their_number_only(start):
+    def nested(depth):
+        return image([], [start + "/a" * number for number in range(depth)])
+
+    assert calls_for_an_image(nested(1000)) < 15 * calls_for_an_image(nested(100))
+
+
+@pytest.mark.parametrize("piece", [1000, 10**5, 10**6])
+@pytest.mark.parametrize("name", ["n" * 250, '"' * 127, '"\r\n\n' * 40, ",\t" * 100], ids=["plain", "quotes", "line ends", "commas"])
+def test_a_path_of_any_length_hides_no_other_one(name, piece):
+    """Somebody has renamed directories into one another."""
+    long = f"/{name}" * (300_000 // len(name))
+    odd = [(f"/w/db/t/dt=1{long}/f", 5), (f"/user/t{long}/f", 7), (f"/user/t{long}/", 0)]
+    lines = [HEADER + "\n", directory_line("/"), file_line("/w/db/t/dt=1/a", 3), *(file_line(path, size) for path, size in odd[:2])]
+    content = "".join([*lines, directory_line(odd[2][0]), file_line("/w/db/plain/b", 4), file_line("/user/t/c", 2)]).encode()
+    survey, totals = survey_of(content, piece)
+    assert (totals.files, totals.directories, totals.total_bytes) == (5, 2, 21)
+    assert (survey.unit(UNITS[0]).sizes.total_bytes, survey.unit(UNITS[2]).sizes.total_bytes) == (3, 4)
+    assert eligibility.refuse_directory(survey.unit(UNITS[0]).snapshot).code.code == "subdirectory"
+    assert orphans_of(survey) == {"/user": (2, 9)}
+
+
+def test_long_paths_take_a_bounded_memory():
+    line = file_line("/user/t" + "/n" * 10**7, 5).encode()
+    pieces = [(HEADER + "\n").encode(), *(line[start : start + 10**5] for start in range(0, len(line), 10**5))]
+    survey = Survey(Places(UNITS, TABLES, CONTROLS))
+
+    def count():
+        for batch in image_format.split_lines(pieces):
+            survey.count(batch)
+
+    assert memory_of(count) < 2**21
+    assert survey.finish().files == 1
