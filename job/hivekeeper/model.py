@@ -113,13 +113,15 @@ class Exposed:
 class Guard:
     """Mode, group ("" to keep it) and complete access ACL of a directory; default entries are removed.
 
-    `file_mode` is for the files in it, which get no ACL; None leaves them as they are.
+    `file_mode` is for the files in it, which get no ACL; None leaves them as they are. `file_id`: of the only directory that is meant; 0 for
+    whichever is at the path.
     """
 
     mode: int
     file_mode: Optional[int] = None
     group: str = ""
     acl: Tuple[str, ...] = ()
+    file_id: int = 0
 
 
 @dataclass(frozen=True)

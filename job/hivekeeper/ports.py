@@ -296,7 +296,8 @@ class Files(Protocol):
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         """Set mode, group and ACL of directories and the files in them, or of a single file, in bulk. Not atomic.
 
-        Raises NoPermission, and SourceMissing.
+        A directory whose id is given is found by it, wherever it is by now; where the file system does not find directories by their ids,
+        as long as it is at its path. Raises NoPermission, and SourceMissing.
         """
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:

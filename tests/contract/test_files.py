@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 import socket
@@ -1108,6 +1109,22 @@ def test_rights_are_given_to_a_directory_and_the_files_in_it_and_to_nothing_else
     assert [mode_of(files_world, *place) for place in (["c"], ["c", "f"])] == [0o711, 0o604]
     with pytest.raises(SourceMissing):
         files_world.files.guard({files_world.path("missing"): Guard(0o700)})
+
+
+def test_rights_are_given_to_the_directory_that_is_meant_and_to_no_other_at_its_path(files_world):
+    meant, other, aside = (files_world.path(name) for name in ("meant", "other", "aside"))
+    for place in (meant, other):
+        files_world.files.make_directory(place)
+        files_world.files.write_new(f"{place}/f", "x")
+    readable = Guard(0o750, 0o640, file_id=files_world.files.stat(meant).file_id)
+    files_world.files.rename_exact(meant, aside)
+    files_world.files.rename_exact(other, meant)
+    with contextlib.suppress(SourceMissing):
+        files_world.files.guard({meant: readable})
+    assert [mode_of(files_world, "meant"), mode_of(files_world, "meant", "f")] == [0o700, 0o600]
+    files_world.files.guard({aside: readable})
+    assert [mode_of(files_world, "aside"), mode_of(files_world, "aside", "f")] == [0o750, 0o640]
+    assert [mode_of(files_world, "meant"), mode_of(files_world, "meant", "f")] == [0o700, 0o600]
 
 
 def test_an_acl_is_taken_off_with_its_default_entries_and_given_without_any(files_world):

@@ -181,12 +181,19 @@ class Store:
     def _prepare(self) -> None:
         files = self.cluster.files
         places = [names.parent(self.top), self.top, self.log, self.data]
-        missing = [place for place, seen in files.look(places, 0).items() if not seen.exists]
-        for place in missing:
-            files.make_directory(place)
-        if missing:
-            files.guard({place: replace(READABLE, file_mode=None) for place in missing})
+        for place in [place for place, seen in files.look(places, 0).items() if not seen.exists]:
+            made = self._make(place)
+            if made:
+                files.guard({place: replace(made, file_mode=None)})
         self._require_own()
+
+    def _make(self, directory: str) -> Optional[Guard]:
+        """Make a directory, and say what the group is to read: just the one that was made. Whoever may write around it can put another
+        table's in its place. None if there is something in it: another run has made it.
+        """
+        self.cluster.files.make_directory(directory)
+        made = self.cluster.files.look([directory], 1)[directory]
+        return None if made.entries else replace(READABLE, file_id=made.file_id)
 
     def _write_all(
         self, operation: str, before: Optional[Commit], parts: Callable[[Optional[Commit]], Iterable[Part]]
@@ -219,12 +226,14 @@ class Store:
         directory = names.join(self.data, name)
         if files.stat(directory) is not None:
             raise TargetExists(f"{directory}: the name of a new file is taken")
-        files.make_directory(directory)
+        made = self._make(directory)
+        if made is None:
+            raise TargetExists(f"{directory}: there is something in a new directory")
         path = names.join(directory, f"{name}.parquet")
         try:
             old = names.join(self.top, source.path) if source else ""
             rows = self.cluster.row_files.write(path, self.component.columns, part.rows(), old, self.component.found_by, part.without)
-            files.guard({directory: READABLE})
+            files.guard({directory: made})
             told = files.stat(path)
         except BaseException:
             self._discard_directory(directory)

@@ -544,7 +544,7 @@ class FakeFiles:
     def guard(self, wanted: Mapping[str, Guard]) -> None:
         for directory, guard in wanted.items():
             path = self.qualify(directory)
-            self._change("guard", [path], lambda path=path, guard=guard: self._guard(self._exact(path), guard))
+            self._change("guard", [path], lambda path=path, guard=guard: self._guard(self._meant(path, guard.file_id), guard))
 
     def ties(self, directories: Sequence[str]) -> Mapping[str, Ties]:
         self._require_alive()
@@ -566,6 +566,9 @@ class FakeFiles:
             if (path + "/").startswith(directory + "/") and self.namespace.find(directory) is not node:
                 return (self._place_of(node.id) or f"{directory}.gone") + path[len(directory) :]
         return path
+
+    def _meant(self, path: str, id: int) -> str:
+        return (self._place_of(id) or f"{path}.gone") if id else self._exact(path)
 
     def _place_of(self, id: int) -> str:
         """Where the directory with this id is by now, "" if it is gone."""

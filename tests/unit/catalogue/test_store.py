@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,7 @@ from hivekeeper.catalogue.commits import DELETE, EXPIRE, OVERWRITE, PURGE
 from hivekeeper.catalogue.store import Part
 from hivekeeper.errors import NeedsInvestigation, Refused, Unusable
 from hivekeeper.model import Guard
-from hivekeeper.ports import FilesUnavailable, NoPermission, NoSpace, SourceMissing, TargetExists
+from hivekeeper.ports import FilesError, FilesUnavailable, NoPermission, NoSpace, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from support.catalogues import ROOT, a_store, content, put, short_row
 from support.fakes.files import Killed
@@ -192,6 +192,31 @@ def test_another_directory_that_somebody_puts_at_the_place_of_one_that_goes_is_n
         put(store, "02", "b", x=3)
     assert not files.namespace.find(victim)
     assert "rows" in world.picture().values()
+
+
+@pytest.mark.parametrize("end", ["/log", "/data", "/data/"])
+def test_another_tables_directory_that_somebody_puts_in_the_place_of_a_new_one_is_not_opened(world, store, end):
+    """Whoever may write to the base path, and rename a directory of this user, whose rows they may not read."""
+    files, victim, done = world.files, "hdfs://nn/warehouse/sales/salaries", []
+    files.make_directory(victim)
+    files.write_new(f"{victim}/part-0", "rows")
+    node = files.namespace.find(victim)
+
+    def exchange(step):
+        word, _, path = step.partition(" ")
+        if word == "guard" and end in path and not done:
+            done.append(path)
+            files.writer.rename_into(names.parent(store.top), f"{ROOT}/aside")
+            files.writer.make_directory(names.parent(path))
+            files.writer.rename_into(victim, path)
+
+    files.before_step = exchange
+    with suppress(FilesError, NeedsInvestigation):
+        put(store, "01", "a", x=1)
+    files.before_step = None
+    assert done
+    assert files.namespace.find(done[0]) is node
+    assert [found.mode for found in (files.stat(done[0]), files.stat(f"{done[0]}/part-0"))] == [0o700, 0o600]
 
 
 def test_files_of_a_killed_writer_go_a_day_later(world):

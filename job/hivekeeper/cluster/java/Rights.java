@@ -45,6 +45,8 @@ public class Rights {
     public Integer fileMode;
     public String group;
     public List<String> acl = Collections.emptyList();
+    /** Of the directory that is meant; 0 for whichever is at the path. */
+    public long fileId;
   }
 
   /** What another user owns or others may write to: top itself, and entries down to `levels` levels below it. */
@@ -132,13 +134,8 @@ public class Rights {
     Place place = Place.of(conf, directory);
     place.requireReal();
     if (!place.isHdfs() || !place.path.equals(place.real)) return directory;
-    URI server = place.real.toUri();
-    Path exact = new Path(server.getScheme(), server.getAuthority(), "/.reserved/.inodes/" + FileEntry.at(place).fileId);
-    try {
-      return place.fs.getFileStatus(exact).isDirectory() ? exact.toString() : directory;
-    } catch (IOException unknown) {
-      return directory;
-    }
+    Path exact = byId(place, FileEntry.at(place).fileId);
+    return isDirectory(place.fs, exact) ? exact.toString() : directory;
   }
 
   private static boolean isOurs(Place place, FileEntry entry, Path real) throws IOException {
@@ -168,15 +165,38 @@ public class Rights {
   }
 
   private static void giveTo(Place place, Guard wanted) throws IOException {
+    Path real = wanted.fileId == 0 ? place.real : find(place, wanted.fileId);
     if (place.isLocal()) {
       LocalFiles.give(place, wanted);
       return;
     }
-    FileStatus status = place.fs.getFileStatus(place.real);
+    FileStatus status = place.fs.getFileStatus(real);
     giveToOne(place.fs, status, wanted, wanted.mode, wanted.acl);
     if (wanted.fileMode == null || !status.isDirectory()) return;
-    for (FileStatus child : place.fs.listStatus(place.real)) {
+    for (FileStatus child : place.fs.listStatus(real)) {
       if (!child.isDirectory()) giveToOne(place.fs, child, wanted, wanted.fileMode, Collections.<String>emptyList());
+    }
+  }
+
+  /** The path of a directory by its id; where there is none, its own path, as long as it is there. */
+  private static Path find(Place place, long fileId) throws IOException {
+    Path exact = byId(place, fileId);
+    if (place.isHdfs() && isDirectory(place.fs, exact)) return exact;
+    FileEntry there = FileEntry.at(place);
+    if (there == null || there.fileId != fileId) throw new FileNotFoundException(place.path + ": another directory is there");
+    return place.real;
+  }
+
+  private static Path byId(Place place, long fileId) {
+    URI server = place.real.toUri();
+    return new Path(server.getScheme(), server.getAuthority(), "/.reserved/.inodes/" + fileId);
+  }
+
+  private static boolean isDirectory(FileSystem fs, Path path) {
+    try {
+      return fs.getFileStatus(path).isDirectory();
+    } catch (IOException unknown) {
+      return false;
     }
   }
 
