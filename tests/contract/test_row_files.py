@@ -105,3 +105,23 @@ def test_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
         assert files.write(f"{tmp_path}/without-{kind}", columns, (), f"{tmp_path}/{kind}", ("name", "part"), rows[1:]) == 1
         seconds.append(cpu_seconds(gateway) - before)
     assert seconds[1] < 3 + 2 * seconds[0]
+
+
+def test_rows_of_long_texts_go_in_small_pieces(gateway, tmp_path, monkeypatch):
+    """Whoever owns thousands of tables chooses their columns: all of them in one text took gigabytes, here and in the JVM."""
+    from hivekeeper.cluster.row_files import ParquetRowFiles
+
+    client, sizes = gateway.java_gateway._gateway_client, []
+    send = client.send_command
+
+    def send_and_measure(command, *more, **options):
+        answer = send(command, *more, **options)
+        sizes.append(max(len(command), len(answer)))
+        return answer
+
+    monkeypatch.setattr(client, "send_command", send_and_measure)
+    row_files, path = ParquetRowFiles(gateway), f"file:{tmp_path}/long.parquet"
+    rows = [(f"{number:06d}" * 10_000, number) for number in range(400)]
+    assert row_files.write(path, {"text": "string", "number": "bigint"}, iter(rows)) == len(rows)
+    assert list(row_files.read(path, {"text": "string", "number": "bigint"})) == rows
+    assert max(sizes) < 2**23

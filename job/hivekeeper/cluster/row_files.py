@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
 from types import MappingProxyType
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, Sequence
 
 from hivekeeper.cluster.gateway import Gateway
 from hivekeeper.cluster.java_errors import JAVA_ERRORS, files_error, java_causes
 from hivekeeper.ports import Row
 
-# Rows in one call: a few megabytes of text.
-ROWS_AT_ONCE = 5000
+# Rows in one call, and where it ends earlier: a table's owner chooses the lengths of many cells.
+ROWS_AT_ONCE, CHARACTERS_AT_ONCE = 5000, 2**22
 
 
 class ParquetRowFiles:
@@ -35,9 +34,8 @@ class ParquetRowFiles:
         try:
             if source:
                 _ask(file.copy, source, json.dumps(list(keys)), json.dumps([list(each) for each in without]))
-            remaining = iter(rows)
-            while some := [list(row) for row in islice(remaining, ROWS_AT_ONCE)]:
-                _ask(file.append, json.dumps(some, allow_nan=False))
+            for some in _in_pieces(rows):
+                _ask(file.append, f"[{','.join(some)}]")
             return int(_ask(file.close))
         except BaseException:
             file.abandon()
@@ -48,9 +46,23 @@ class ParquetRowFiles:
         # A filter sees only the columns that are read.
         asked = {**columns, **dict.fromkeys((column for column in only if column not in columns), "string")}
         _ask(file.read, path, json.dumps(asked), json.dumps(dict(only)))
-        while some := json.loads(_ask(file.next, ROWS_AT_ONCE)):
+        while some := json.loads(_ask(file.next, ROWS_AT_ONCE, CHARACTERS_AT_ONCE)):
             for cells in some:
                 yield tuple(cells[: len(columns)])
+
+
+def _in_pieces(rows: Iterable[Row]) -> Iterator[List[str]]:
+    """The rows in JSON, as many at once as go in one call."""
+    some: List[str] = []
+    characters = 0
+    for row in rows:
+        some.append(json.dumps(list(row), allow_nan=False))
+        characters += len(some[-1])
+        if len(some) >= ROWS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
+            yield some
+            some, characters = [], 0
+    if some:
+        yield some
 
 
 def _ask(method: Callable[..., Any], *arguments: Any) -> Any:

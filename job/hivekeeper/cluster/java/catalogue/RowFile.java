@@ -143,13 +143,16 @@ public class RowFile {
     reader = open(path, all == null ? FilterCompat.NOOP : FilterCompat.get(all));
   }
 
-  /** At most so many rows; none at the end, where the file is closed. */
-  public String next(int most) throws IOException {
+  /** At most so many rows, or until they have so many characters; none at the end, where the file is closed. */
+  public String next(int most, int mostCharacters) throws IOException {
     List<Object> found = new ArrayList<Object>();
-    while (found.size() < most) {
+    long characters = 0;
+    while (found.size() < most && characters < mostCharacters) {
       Group row = (Group) reader.read();
       if (row == null) break;
-      found.add(cells(row));
+      List<Object> cells = cells(row);
+      for (Object cell : cells) if (cell instanceof String) characters += ((String) cell).length();
+      found.add(cells);
     }
     if (found.isEmpty()) reader.close();
     return Json.writeAscii(found);
