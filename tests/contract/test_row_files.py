@@ -107,6 +107,19 @@ def test_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
     assert seconds[1] < 3 + 2 * seconds[0]
 
 
+def test_repeated_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
+    """The library's dictionaries go by a hash that everybody knows: each row of a file in such a partition was compared with all of them."""
+    from hivekeeper.cluster.row_files import ParquetRowFiles
+
+    files, columns, seconds = ParquetRowFiles(gateway), {"name": "string", "part": "string"}, []
+    plain = [f"p=c{number:027d}" for number in range(16_000)]
+    for kind, parts in {"plain": plain, "chosen": [f"p={name.decode()}" for name in hostile_files.names_of_one_hash(16_000)]}.items():
+        before = cpu_seconds(gateway)
+        files.write(f"{tmp_path}/{kind}", columns, (("events", part) for part in parts for _ in range(6)))
+        seconds.append(cpu_seconds(gateway) - before)
+    assert seconds[1] < 3 + 2 * seconds[0]
+
+
 def test_rows_of_long_texts_go_in_small_pieces(gateway, tmp_path, monkeypatch):
     """Whoever owns thousands of tables chooses their columns: all of them in one text took gigabytes, here and in the JVM."""
     from hivekeeper.cluster.row_files import ParquetRowFiles

@@ -38,6 +38,12 @@ import org.apache.parquet.schema.Types;
  * `columns` is {name: string, bigint or double}, in their order; any cell may be null. Rows are lists of cells.
  */
 public class RowFile {
+  /**
+   * Of the dictionary of a column, which each of its values is looked for in, by a hash that everybody can compute: whoever names partitions so
+   * that all have one hash has each compared with all.
+   */
+  private static final int MOST_DICTIONARY_BYTES = 1 << 14;
+
   private final Configuration conf;
   private MessageType schema;
   private ParquetWriter<Group> writer;
@@ -54,6 +60,7 @@ public class RowFile {
     ExampleParquetWriter.Builder builder = ExampleParquetWriter.builder(new Path(path)).withType(schema);
     builder.withConf(conf);
     builder.withCompressionCodec(CompressionCodecName.SNAPPY);
+    builder.withDictionaryPageSize(MOST_DICTIONARY_BYTES);
     builder.withWriteMode(ParquetFileWriter.Mode.CREATE);
     writer = builder.build();
   }
