@@ -304,10 +304,11 @@ def _objects(unit: SeenUnit, settings: Settings) -> int:
 
 def _main_writer(units: Iterable[SeenUnit], threshold: float) -> Optional[str]:
     """Who owns most of the small files."""
-    owners = Counter(file.owner for unit in units for file in unit.judged.files if file.length < threshold)
-    for known in (unit.known for unit in units):
-        if known and known.main_writer:
-            owners[known.main_writer] += known.small_files
+    owners: Counter[str] = Counter()
+    for unit in units:
+        owners.update(unit.judged.count_small(threshold))
+        if unit.known and unit.known.main_writer:
+            owners[unit.known.main_writer] += unit.known.small_files
     return max(owners, key=lambda owner: (owners[owner], owner)) if owners else None
 
 

@@ -46,7 +46,8 @@ def run_command(
         cluster = replace(cluster, stopping=Watch(cluster, config))
     run_key = getattr(parsed, "run_key", None) or ""
     context = Context(cluster, selected, config.for_table, config.backup_prefix, new_run_id(), config.dry_run, confirm, run_key)
-    context = replace(context, most_row_groups=catalogue.most_row_groups(config.catalogue))
+    most_row_groups, keeps_files = catalogue.most_row_groups(config.catalogue), catalogue.keeps_files(config.catalogue)
+    context = replace(context, most_row_groups=most_row_groups, keeps_files=keeps_files)
     if parsed.command == "catalogue":
         request = catalogue.Request(parsed.action, parsed.of, parsed.kind or "", _words(parsed.columns), parsed.key or "", parsed.limit)
         return catalogue.run_catalogue(context, config.catalogue, config.trusted_owners, request)

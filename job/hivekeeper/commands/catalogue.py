@@ -112,6 +112,11 @@ def most_row_groups(settings: CatalogueSettings) -> int:
     return row_groups.MOST_OF_TABLE if settings.base_path is not None and Level.of(settings.level).has("row_group") else 0
 
 
+def keeps_files(settings: CatalogueSettings) -> bool:
+    """Whether a command's result must have each file of each table."""
+    return settings.base_path is not None and Level.of(settings.level).has("file")
+
+
 def record(cluster: Cluster, settings: CatalogueSettings, trusted: Sequence[str], result: CommandResult) -> None:
     """Keep what a command saw and did. Whatever fails here, the command has done its work: a warning, and the next one mends it."""
     if settings.base_path is None or result.dry_run or result.command not in RECORDED or not result.tables:

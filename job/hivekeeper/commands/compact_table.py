@@ -67,7 +67,7 @@ def compact_table(context: Context, table: Table) -> TableOutcome:
         refuse_without_room(cluster, observed, settings)
         if is_tied_as_a_whole(cluster, observed, settings, context.run):
             plan = make_plan(cluster, observed, History(), settings, context.run)
-            return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed, plan)
+            return TableOutcome(table.full_name, None, _outcomes_left(observed, plan), observed)
     control = control or ControlPaths.of(table.location, table.partitioned)
     with table_lock.hold_table(cluster, table, control, context.run, settings) as lock:
         recovered = settle_table(cluster, table, control, lock, context.run)
@@ -100,7 +100,7 @@ def _plan_only(cluster: Cluster, observed: ObservedTable, settings: Settings, ru
     history = store.read_history(cluster, observed.control) if observed.has_control else History()
     observed = settled.judge_by_log(observed, history, cluster.clock.now_ms())
     plan = make_plan(cluster, observed, history, settings, run)
-    return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed, plan)
+    return TableOutcome(observed.table.full_name, run, _outcomes_of_plan(observed, plan), observed)
 
 
 def _compact_held(
@@ -116,7 +116,7 @@ def _compact_held(
         plan = make_plan(cluster, observed, history, settings, context.run, context.most_row_groups)
     if not plan.units:
         left = _outcomes_left(observed, plan)
-        return TableOutcome(observed.table.full_name, None, left, observed, plan, recovered=recovered, row_groups=plan.row_groups)
+        return TableOutcome(observed.table.full_name, None, left, observed, recovered=recovered, row_groups=plan.row_groups)
     # Before anything is written: it may have to wait for a place in a queue, or fail.
     cluster.rows.require_started()
     per_table.require_time(cluster, observed.table)
@@ -229,7 +229,7 @@ def carry_out(
     shown = known.backup_table if any(unit.exchanged for unit in units) else ""
     row_groups = _row_groups_of_live(plan, units, stager)
     outcome = TableOutcome(
-        plan.table.full_name, plan.run, outcomes, observed, plan, recovered=recovered, backup_table=shown, row_groups=row_groups
+        plan.table.full_name, plan.run, outcomes, observed, recovered=recovered, backup_table=shown, row_groups=row_groups
     )
     with timed(cluster, Step.RECORD):
         version = finish.record_run(run, known, units, settled.logged_parameters(settings), exit_code=outcome.code)

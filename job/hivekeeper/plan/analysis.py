@@ -5,6 +5,7 @@ Pure: listings and settings in, judgements out.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -49,6 +50,14 @@ LEFT_ALONE: Mapping[Status, Outcome] = {
 
 
 @dataclass(frozen=True)
+class Sums:
+    """What stays of a unit's files without their listing: their lengths, and who owns how many of the small ones."""
+
+    lengths: array[int]
+    small_of: Tuple[Tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
 class UnitAnalysis:
     """One unit, judged by metadata and the log."""
 
@@ -66,6 +75,8 @@ class UnitAnalysis:
     choice: Optional[Choice] = None
     # Its small files, where at most these are rewritten, by joins.
     joined: Optional[sizing.Sizes] = None
+    # Of its data files, where the listing is not kept.
+    sums: Optional[Sums] = None
 
     @property
     def rewritten(self) -> sizing.Sizes:
@@ -95,7 +106,18 @@ class UnitAnalysis:
     @property
     def lengths(self) -> Mapping[int, int]:
         """How many data files have which length."""
-        return Counter(file.length for file in self.files) if self.counted is None else self.counted.counts
+        if self.counted is not None:
+            return self.counted.counts
+        return Counter(self.sums.lengths if self.sums else (file.length for file in self.files))
+
+    def count_small(self, threshold: float) -> Mapping[str, int]:
+        """How many data files below this length each owner has."""
+        return dict(self.sums.small_of) if self.sums else Counter(file.owner for file in self.files if file.length < threshold)
+
+    def without_listing(self, threshold: float) -> UnitAnalysis:
+        """The same in a fiftieth of the memory; small files are those below the threshold from then on."""
+        sums = Sums(array("q", (file.length for file in self.files)), tuple(sorted(self.count_small(threshold).items())))
+        return replace(self, snapshot=replace(self.snapshot, entries=()), sums=sums) if self.snapshot.entries else self
 
     @property
     def files_removed(self) -> int:
@@ -197,6 +219,10 @@ class ObservedTable:
     has_control: bool = False
     backup_objects: int = 0
     last_run: Optional[Tuple[str, Optional[int], str]] = None
+
+    def without_listings(self) -> ObservedTable:
+        threshold = sizing.threshold_bytes(self.settings.block_bytes, self.settings.ratio_threshold)
+        return replace(self, units=tuple(unit.without_listing(threshold) for unit in self.units))
 
     @property
     def unchanged(self) -> int:

@@ -5,14 +5,13 @@ Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Iterable, Mapping, Optional, Tuple
 
 from hivekeeper.codes import Coded, Exit
 from hivekeeper.model import Differences, FileRowGroups
 from hivekeeper.names import RunId
 from hivekeeper.plan.analysis import ObservedTable
-from hivekeeper.plan.compaction import CompactionPlan
 from hivekeeper.plan.doctor import Check, code_of_checks
 from hivekeeper.plan.image_survey import OrphanedData, Survey, Totals
 from hivekeeper.plan.orphans import Orphan
@@ -146,7 +145,6 @@ class TableOutcome:
     run: Optional[RunId] = None
     units: Tuple[UnitOutcome, ...] = ()
     observed: Optional[ObservedTable] = None
-    plan: Optional[CompactionPlan] = None
     problem: Optional[Reason] = None
     recovered: Tuple[Tuple[str, Mapping[Outcome, int]], ...] = ()
     log_version: Optional[int] = None
@@ -167,6 +165,10 @@ class TableOutcome:
     forgotten: Optional[Forgotten] = None
     declined: bool = False
     row_groups: Mapping[str, Tuple[FileRowGroups, ...]] = field(default_factory=dict)
+
+    def without_listings(self) -> TableOutcome:
+        """A command keeps the outcomes of all its tables until its end."""
+        return replace(self, observed=self.observed.without_listings()) if self.observed else self
 
     @property
     def row_group_count(self) -> int:

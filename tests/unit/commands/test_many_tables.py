@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.commands import per_table
+from hivekeeper.commands.analyze import analyze
 from hivekeeper.commands.compact_swap import compact_swap
 from hivekeeper.config.settings import Settings
 from hivekeeper.model import Selection
@@ -571,3 +573,16 @@ def test_a_database_that_the_metastore_refuses_costs_no_other_database_its_night
     result = run_over(Desk(world), "closed", "sales")
     assert {table.table: table.code for table in result.tables} == {"closed": Exit.UNUSABLE, "sales.events": Exit.DONE}
     assert result.code is Exit.PARTIAL
+
+
+@pytest.mark.parametrize("work", [analyze, compact_swap])
+def test_the_files_of_a_table_are_not_kept_until_all_tables_are_done(work):
+    """A command over a database told nothing of single files at its end, and held half a kilobyte for each of all its tables."""
+    world = World()
+    for table in ("few", "many"):
+        world.add_table(a_table(["dt"], name=table), {"dt=1": [1000 + number for number in range(100 if table == "few" else 3100)]})
+    result = work(a_context(world.cluster, Selection(databases=("sales",)), "20260101t020304z-0000", QUIET))
+    few, many = (len(pickle.dumps(outcome)) for outcome in sorted(result.tables, key=lambda one: one.table))
+    assert [unit.sizes.files for outcome in result.tables for unit in outcome.observed.units] == [100, 3100]
+    assert (many - few) / 3000 < 20
+    assert [sum(unit.lengths.values()) for outcome in result.tables for unit in outcome.observed.units] == [100, 3100]
