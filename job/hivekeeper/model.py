@@ -113,8 +113,8 @@ class Exposed:
 class Guard:
     """Mode, group ("" to keep it) and complete access ACL of a directory; default entries are removed.
 
-    `file_mode` is for the files in it, which get no ACL; None leaves them as they are. `file_id`: of the only directory that is meant; 0 for
-    whichever is at the path.
+    `file_mode` is for the files in it, which get no ACL; None leaves them as they are. `file_id`: of the only directory that is meant; 0
+    for whichever is at the path.
     """
 
     mode: int

@@ -108,7 +108,7 @@ def test_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
 
 
 def test_repeated_names_of_one_hash_are_not_compared_with_one_another(gateway, tmp_path):
-    """The library's dictionaries go by a hash that everybody knows: each row of a file in such a partition was compared with all of them."""
+    """The library's dictionaries go by a hash that everybody knows: each file of such a partition was compared with all of them."""
     from hivekeeper.cluster.row_files import ParquetRowFiles
 
     files, columns, seconds = ParquetRowFiles(gateway), {"name": "string", "part": "string"}, []

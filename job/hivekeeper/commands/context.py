@@ -22,8 +22,8 @@ class Context:
     """One run of a command. `run` is its id, `run_key` the scheduler's, "" for none.
 
     `confirm` gets the plan for a table and returns whether to go on. `former_tables`: whether a cleanup may also take the old files of
-    other tables that lay at a table's place. `most_row_groups`: of so many of each table the command says where they are. `keeps_files`: whether the
-    result has each file.
+    other tables that lay at a table's place. `most_row_groups`: of so many of each table the command says where they are. `keeps_files`:
+    whether the result has each file.
     """
 
     cluster: Cluster

@@ -37,8 +37,8 @@ MODIFIED, BLOCKS, SIZE, MODE = (COLUMNS.index(name) for name in ("ModificationTi
 
 GZIP = b"\x1f\x8b"
 PIECE_BYTES = 2**20
-# Lines that are longer are shortened. A table's location is far shorter, and so is any path that HDFS lets somebody create; but whoever renames
-# directories into one another can make paths of any length, and they must not hide all others.
+# Lines that are longer are shortened. A table's location is far shorter, and so is any path that HDFS lets somebody create; but whoever
+# renames directories into one another can make paths of any length, and they must not hide all others.
 MOST_LINE_BYTES = 2**16
 
 # What stands between the names of two columns: no letter, so that a file of another kind is not taken for an image.

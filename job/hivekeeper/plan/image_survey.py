@@ -353,8 +353,8 @@ class Survey:
         return found
 
     def _cut(self, directory: bytes) -> bytes:
-        """A directory without what none of the places shares with it. Those that are nested more deeply, perhaps thousands in one another, are
-        not gone through one by one.
+        """A directory without what none of the places shares with it. Those that are nested more deeply, perhaps thousands in one another,
+        are not gone through one by one.
         """
         key = _sortable(directory) + END
         at = bisect_left(self._sorted, key)

@@ -170,7 +170,8 @@ def test_with_where_the_files_of_its_partitions_are_replaced_too(world, desk):
     everything(world, settings=settings)
     world.files.writer.delete(f"{desk.live('dt=2')}/part-00000.parquet")
     world.add_file(f"{desk.live('dt=2')}/new.parquet", ["row"])
-    context = a_context(world.cluster, Selection(tables=("sales.events",), where="dt = '2'"), "20260201t000001z-0000", QUIET, keeps_files=True)
+    selected = Selection(tables=("sales.events",), where="dt = '2'")
+    context = a_context(world.cluster, selected, "20260201t000001z-0000", QUIET, keeps_files=True)
     record(world, analyze.analyze(context), settings)
     files = of_kind(world, "FILE", ("partition_name", "file_name"))
     assert [name for partition, name in files if partition == "dt=2"] == ["new.parquet", "part-00001.parquet", "part-00002.parquet"]
