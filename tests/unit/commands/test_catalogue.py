@@ -914,3 +914,11 @@ def test_the_tables_of_a_database_that_was_refused_stay_and_those_of_a_dropped_o
     assert [table.table for table in result.tables] == ["sales", "hr.people"]
     assert [name for (name,) in of_kind(world, "TABLE", ("database_name",))] == left
     assert "step=catalogue failed" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [(CatalogueSettings(level="file"), False), (SETTINGS, False), (replace(SETTINGS, level="file"), True), (DEEPEST, True)],
+)
+def test_files_are_kept_only_if_the_catalogue_describes_them(settings, kept):
+    assert catalogue.keeps_files(settings) is kept
