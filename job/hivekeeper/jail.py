@@ -157,8 +157,8 @@ class JailedFiles:
             self.jail.require(path)
         return self.inner.exchange(live, aside, incoming, mark)
 
-    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
-        return self.inner.blocks(path, below)
+    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
+        return self.inner.blocks(path, below, ids)
 
     def is_anywhere(self, near: str, file_id: int) -> bool:
         return self.inner.is_anywhere(near, file_id)

@@ -179,9 +179,9 @@ class Files(Protocol):
         steps in one gateway call, because readers find nothing at live in between. Raises like rename_exact, after any of them.
         """
 
-    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
         """The blocks of each file in a directory, or of one file, in their order, by its name; none if there is nothing. Files of `below`
-        bytes or more are left out. Raises NotPossible on a file system without blocks.
+        bytes or more are left out, and those for whose names `ids` has another id. Raises NotPossible on a file system without blocks.
 
         In a concat they keep ids and stamps, so they tell afterwards whose bytes a file took.
         """

@@ -51,6 +51,15 @@ def test_a_file_that_was_written_to_again_or_replaced_has_another_block(world):
     assert {name: before[name] for name in "ac"} == {name: world.files.blocks(world.path("d"))[name] for name in "ac"}
 
 
+def test_another_file_than_the_listed_one_has_no_blocks(world):
+    before, known = world.files.blocks(world.path("d")), {name: entry(world, name).file_id for name in "ab"}
+    world.writer.delete(world.path("d", "b"))
+    world.writer.add(world.path("d", "b"), "bbb")
+    assert world.files.blocks(world.path("d"), ids=known) == {name: before[name] for name in "ac"}
+    assert world.files.blocks(world.path("d", "b"), ids=known) == {}
+    assert world.files.blocks(world.path("d", "a"), ids=known) == {"a": before["a"]}
+
+
 def test_a_directory_that_is_gone_has_no_blocks(world):
     assert world.files.blocks(world.path("gone")) == {}
 

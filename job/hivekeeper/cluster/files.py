@@ -136,9 +136,10 @@ class HadoopFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return _found(_ask(self._renames.exchange, live, aside, incoming, mark.file_id, mark.mtime_ms))
 
-    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
         found = json.loads(_ask(self._blocks.of, path, below)) or {}
-        return {name: tuple(Block(*block) for block in blocks) for name, blocks in found.items()}
+        known = {name: blocks for name, (file_id, blocks) in found.items() if ids.get(name, file_id) == file_id}
+        return {name: tuple(Block(*block) for block in blocks) for name, blocks in known.items()}
 
     def is_anywhere(self, near: str, file_id: int) -> bool:
         return bool(_ask(self._blocks.isAnywhere, near, file_id))

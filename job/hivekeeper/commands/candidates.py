@@ -245,10 +245,13 @@ class Reader:
         return some
 
     def _find_blocks(self, unit: UnitAnalysis) -> Optional[Mapping[str, Tuple[Block, ...]]]:
-        """The blocks of all files in live; None if its file system, perhaps another one behind a mount, has none."""
+        """The blocks of all files in live, of those that were listed and no others at their places; None if its file system, perhaps another
+        one behind a mount, has none.
+        """
+        ids = {entry.name: entry.file_id for entry in self._whole[unit.name].snapshot.entries}
         try:
             # Not those of all its files: whoever may write there can make a file of a million blocks.
-            return self.cluster.files.blocks(unit.live, joining.small_bytes(self.settings))
+            return self.cluster.files.blocks(unit.live, joining.small_bytes(self.settings), ids)
         except NotPossible as error:
             self._obstacles[unit.name] = _without_blocks(error)
             return None

@@ -102,7 +102,7 @@ def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[T
     for live, inside in holders:
         if (live, inside.file, inside.length, inside.file_id) in there:
             path = names.join(live, inside.file)
-            blocks = files.blocks(path).get(inside.file, ())
+            blocks = files.blocks(path, ids={inside.file: inside.file_id}).get(inside.file, ())
             if fingerprint(blocks) == inside.blocks:
                 found[path] = blocks
     return found

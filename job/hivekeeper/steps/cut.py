@@ -139,5 +139,5 @@ def find_blocks(run: Run, found: FileInfo, inside: Inside) -> Optional[Tuple[Blo
     """The blocks of the file that a run joined; None if it is another one, or not as the run left it."""
     if (found.file_id, found.length, found.is_open) != (inside.file_id, inside.length, False):
         return None
-    blocks = run.files.blocks(found.path).get(found.name, ())
+    blocks = run.files.blocks(found.path, ids={found.name: found.file_id}).get(found.name, ())
     return blocks if fingerprint(blocks) == inside.blocks else None

@@ -166,7 +166,9 @@ class JoinedUnit:
         return self.run.files.stat(self.taken("file"))
 
     def is_own(self, found: FileInfo) -> bool:
-        return found.file_id == self.made.file_id or self._has_taken(self.run.files.blocks(found.path).get(found.name, ()))
+        if found.file_id == self.made.file_id:
+            return True
+        return self._has_taken(self.run.files.blocks(found.path, ids={found.name: found.file_id}).get(found.name, ()))
 
     def _has_taken(self, blocks: Iterable[Block]) -> bool:
         ours = {block.id for part in (*self.join.blocks, self.made.end) for block in part}

@@ -165,7 +165,7 @@ class PutBack:
 
     def _find_parts(self, joined: FileInfo) -> Mapping[int, Part]:
         """What the concat took but for the run's own, by the number of the copy. It goes by names: T may be somebody else's file, too."""
-        blocks = self.run.files.blocks(joined.path).get(joined.name, ())
+        blocks = self.run.files.blocks(joined.path, ids={joined.name: joined.file_id}).get(joined.name, ())
         planned = (self.made.head, *self.join.blocks, *filter(None, [self.made.beside]), self.made.tail)
         parts = find_parts(blocks, planned, partial(self.run.cluster.rows.find_starts, self.format, joined))
         taken = [part for part in parts if part.planned is None or 0 < part.planned <= len(self.unit.manifest)]

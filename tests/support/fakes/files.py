@@ -408,11 +408,12 @@ class FakeFiles:
     def exchange(self, live: str, aside: str, incoming: str, mark: Snapshot) -> Optional[FileInfo]:
         return step_by_step.exchange(self, live, aside, incoming, mark)
 
-    def blocks(self, path: str, below: int = ANY_LENGTH) -> Mapping[str, Tuple[Block, ...]]:
+    def blocks(self, path: str, below: int = ANY_LENGTH, ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Tuple[Block, ...]]:
         self._require_alive()
         node = self.namespace.find(self.qualify(path))
         children = {} if node is None else node.children if node.is_dir else {names.base(path): node}
-        return {name: child.blocks for name, child in children.items() if not child.is_dir and child.length < below}
+        files = {name: child for name, child in children.items() if not child.is_dir and ids.get(name, child.id) == child.id}
+        return {name: file.blocks for name, file in files.items() if file.length < below}
 
     def is_anywhere(self, near: str, file_id: int) -> bool:  # noqa: ARG002
         self._require_alive()

@@ -126,10 +126,10 @@ class WithoutBlocks(FakeFiles):
 
     at = ""
 
-    def blocks(self, path, *below):
+    def blocks(self, path, *more):
         if self.at in (path, ""):
             raise NotPossible(f"{path}: it is not on HDFS")
-        return super().blocks(path, *below)
+        return super().blocks(path, *more)
 
 
 class Router(FakeFiles):

@@ -70,6 +70,34 @@ def test_files_that_replaced_joined_ones_since_the_check_get_their_own_back(desk
     assert len({(entry.mode, entry.owner, entry.group) for entry in entries}) == 1
 
 
+def test_a_file_that_lay_in_a_sources_place_while_blocks_were_read_and_again_in_the_concat_is_not_taken_for_that(desk):
+    """Of the same length, so that only its id tells."""
+    files, source = desk.world.files, names.join(desk.live("dt=1"), "part-00001.parquet")
+    strange = f"{desk.live()}/.strange"
+    files.writer.add(strange, DataFile(("strange",)), files.stat(source).length)
+    files.namespace.advance(3_600_000)
+    ask, done = files.blocks, []
+
+    def exchange():
+        for one, other in ((source, f"{source}.aside"), (strange, source), (f"{source}.aside", strange)):
+            files.namespace.rename(one, other)
+
+    def ask_meanwhile(path, *more, **ids):
+        if path != desk.live("dt=1") or done:
+            return ask(path, *more, **ids)
+        exchange()
+        done.append(ask(path, *more, **ids))
+        exchange()
+        return done[0]
+
+    files.blocks = ask_meanwhile
+    at(desk, ["concat", "/dt=1/part"], exchange)
+    desk.compact()
+    assert done
+    assert rows(desk) == ALL
+    assert sorted(row for row in rows_anywhere(desk) if row in ("strange", SMALL[1])) == [SMALL[1], "strange"]
+
+
 def test_a_file_whose_name_is_taken_by_then_is_set_aside(desk):
     """If the newer one has replaced it, its rows must not come back."""
 

@@ -3,6 +3,7 @@ package hivekeeper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -26,8 +27,8 @@ public class Blocks {
   }
 
   /**
-   * By name, for each file of a directory with fewer bytes, or for one file: [id, generation stamp, length] of its blocks in their order.
-   * "null" for nothing.
+   * By name, for each file of a directory with fewer bytes, or for one file: its id, and [id, generation stamp, length] of its blocks in their
+   * order. "null" for nothing.
    */
   public String of(String text, long below) throws Exception {
     Place place = onHdfs(text);
@@ -41,7 +42,8 @@ public class Blocks {
       for (HdfsFileStatus status : part.getPartialListing()) {
         // In a listing of itself, a file's name is empty.
         String name = status.isEmptyLocalName() ? place.real.getName() : status.getLocalName();
-        if (status instanceof HdfsLocatedFileStatus && status.getLen() < below) found.put(name, blocks(((HdfsLocatedFileStatus) status).getLocatedBlocks()));
+        if (!(status instanceof HdfsLocatedFileStatus) || status.getLen() >= below) continue;
+        found.put(name, Arrays.<Object>asList(status.getFileId(), blocks(((HdfsLocatedFileStatus) status).getLocatedBlocks())));
       }
       if (!part.hasMore()) return Json.write(found);
       after = part.getLastName();
