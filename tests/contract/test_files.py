@@ -224,6 +224,14 @@ def test_servers_that_a_site_configures_are_not_foreign(gateway):
         assert files.is_foreign(files.qualify(unknown)), unknown
 
 
+@pytest.mark.parametrize(("most_ms", "found"), [("60000", "hdfs://127.0.0.1:8020/w"), ("0", "hdfs://localhost:8020/w")])
+def test_names_of_servers_are_looked_for_until_that_was_in_vain_for_too_long(gateway, most_ms, found):
+    """Each table may name another one, and a name server that keeps silent costs seconds for each."""
+    files = configured(gateway, **{"fs.defaultFS": "hdfs://127.0.0.1:8020", "hivekeeper.host-search.most-ms": most_ms})
+    assert files.qualify("hdfs://no-such-server.invalid:8020/w") == "hdfs://no-such-server.invalid:8020/w"
+    assert files.qualify("hdfs://localhost:8020/w") == found
+
+
 def test_a_namenode_without_a_nameservice_is_not_foreign(gateway):
     files = configured(gateway, **{"fs.defaultFS": "hdfs://127.0.0.1:8020", "dfs.namenode.rpc-address": "127.0.0.2:8020"})
     for known in ("/w", "hdfs://127.0.0.1/w", "HDFS://localhost:8020/w", "hdfs://127.0.0.2/w"):

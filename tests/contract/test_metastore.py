@@ -1279,6 +1279,7 @@ class HugeTables(socketserver.BaseRequestHandler):
             self.request.sendall(header + one)
 
 
+@local_only
 def test_an_answer_that_takes_all_memory_is_not_read_on_as_the_answer_to_the_next_question(gateway):
     """Whoever may alter a table gives it properties after its definition was looked at; what follows may be about any other table."""
     elsewhere = Gateway(gateway.driver)

@@ -60,7 +60,8 @@ class Filled:
     def run_at_night(self, night, command):
         """Run and record a command; the first night is the one of 1 January 2026."""
         context = a_context(self.cluster, Selection(databases=(self.database,)), f"2026010{night + 1}t020304z-1f0c", RULES)
-        context = replace(context, most_row_groups=catalogue.most_row_groups(self.settings))
+        most, keeps_files = catalogue.most_row_groups(self.settings), catalogue.keeps_files(self.settings)
+        context = replace(context, most_row_groups=most, keeps_files=keeps_files)
         result = replace(command(context), started_ms=FIRST_NIGHT_MS + night * DAY_MS)
         catalogue.record(self.cluster, self.settings, (), result)
 

@@ -245,8 +245,8 @@ class Reader:
         return some
 
     def _find_blocks(self, unit: UnitAnalysis) -> Optional[Mapping[str, Tuple[Block, ...]]]:
-        """The blocks of all files in live, of those that were listed and no others at their places; None if its file system, perhaps another
-        one behind a mount, has none.
+        """The blocks of all files in live, but of no other file at the place of a listed one; None if its file system, perhaps another one
+        behind a mount, has none.
         """
         ids = {entry.name: entry.file_id for entry in self._whole[unit.name].snapshot.entries}
         try:

@@ -54,6 +54,8 @@ public class Locations {
     FileSystem home = FileSystem.get(conf);
     String scheme = path.toUri().getScheme();
     if (scheme != null && !scheme.equalsIgnoreCase(home.getUri().getScheme())) return path.toString();
+    // The client would look for its name once more.
+    if ("hdfs".equals(scheme) && path.toUri().getAuthority() != null && !isOneFileSystem(path.toUri(), home.getUri())) return path.toString();
     try {
       Path absolute = home.makeQualified(path);
       return new Path(home.getUri().getScheme(), home.getUri().getAuthority(), absolute.toUri().getPath()).toString();
@@ -155,19 +157,20 @@ public class Locations {
       for (String address : addresses(conf, nameservice)) known.put(withPort(address), nameservice);
     }
     URI home = FileSystem.getDefaultUri(conf);
-    if ("hdfs".equals(home.getScheme()) && home.getPort() >= 0) known.put(withPort(home.getAuthority()), home.getAuthority());
+    boolean isServer = "hdfs".equals(home.getScheme()) && home.getAuthority() != null && !nameservices(conf).contains(home.getAuthority());
+    if (isServer) known.put(withPort(home.getAuthority()), home.getAuthority());
     String named = (String) known.get(withPort(server));
-    return named != null ? named : knownByAddress(known, server);
+    return named != null ? named : knownByAddress(conf, known, server);
   }
 
   /** The value of the first name that leads to the same address with the same port, or the server itself. It is looked for once. */
-  private static String knownByAddress(Map<String, String> known, String server) {
+  private static String knownByAddress(Configuration conf, Map<String, String> known, String server) {
     InetAddress address = null;
     for (Map.Entry<String, String> one : known.entrySet()) {
       String name = (String) one.getKey();
       if (!portOf(name).equals(portOf(withPort(server)))) continue;
       try {
-        if (address == null) address = addressOf(withPort(server));
+        if (address == null) address = HostSearch.find(conf, hostOf(withPort(server)));
       } catch (UnknownHostException unknown) {
         return server;
       }
@@ -184,13 +187,14 @@ public class Locations {
     return server.substring(server.lastIndexOf(':'));
   }
 
-  private static InetAddress addressOf(String server) throws UnknownHostException {
-    return InetAddress.getByName(server.substring(0, server.lastIndexOf(':')));
+  private static String hostOf(String server) {
+    return server.substring(0, server.lastIndexOf(':'));
   }
 
+  /** Whether a configured server is there. */
   private static boolean isAt(String server, InetAddress address) {
     try {
-      return addressOf(server).equals(address);
+      return InetAddress.getByName(hostOf(server)).equals(address);
     } catch (UnknownHostException unknown) {
       return false;
     }
