@@ -18,12 +18,15 @@ from hivekeeper.runlog.joins import Inside, fingerprint
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import LOOK_AT_ONCE, look_where_allowed
-from hivekeeper.steps.places import MOST_AGAIN_MS, MOST_AGE_MS, ask, find_directories
+from hivekeeper.steps.places import ask, find_directories
 from hivekeeper.steps.run_directory import Run, require_lock
 
 NOT_TO_TRASH = Reason(
     Code.NOT_TO_TRASH, "its old files lie inside a file of the table, and a part of a file cannot go to the trash", "set discard: delete"
 )
+
+# Of what was found out about all partitions; and how long they may be listed once more for what has left its place since.
+MOST_AGE_MS, MOST_AGAIN_MS = 60_000, 600_000
 
 
 class Whereabouts:

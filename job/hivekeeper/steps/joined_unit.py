@@ -17,7 +17,7 @@ from hivekeeper.ports import FilesUnavailable
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps.places import Traces, ask, find_moved
+from hivekeeper.steps.places import ask, find_moved
 from hivekeeper.steps.put_back import PutBack
 from hivekeeper.steps.run_directory import Run, fenced
 
@@ -65,27 +65,25 @@ class JoinedUnit:
         """Raises FilesUnavailable if live was moved and the metastore does not know that yet."""
         if not self._is_elsewhere():
             return None
-        moved, lookout = self._look_for(), self.run.lookout
-        if moved or self.run.files.stat(self.unit.live) is not None or (lookout and lookout.was_changed(self.unit)):
+        moved = find_moved(self.run, self.unit, self._is_in)
+        if moved or self.run.files.stat(self.unit.live) is not None:
             return moved
         if not ask(self.run, [self.unit]).changed:
             what = "its directory was moved, and the metastore has the partition at its old place; set its location, or move it back"
             raise FilesUnavailable(f"{self.unit.live}: {what}")
         # Perhaps only since it was looked for: a directory is moved first.
-        return self._look_for(again=True)
-
-    def _look_for(self, outside: bool = False, again: bool = False) -> Optional[Unit]:
-        if self.run.lookout is None:
-            return find_moved(self.run, self.unit, self._is_in, outside)
-        others = tuple(filter(None, [self.join.tail, self.join.beside]))
-        traces = Traces((self.join.file, self.made.file_id), self.back.directory_id, others)
-        return self.run.lookout.find(self.unit, traces, self._is_in, outside, again)
+        moved = find_moved(self.run, self.unit, self._is_in)
+        outside = None if moved else self.find_outside()
+        if outside and outside.is_wrong():
+            # What is there is rescued before anything else is done, by the next recovery.
+            raise FilesUnavailable(f"{self.unit.live}: its directory was moved out of the table just now")
+        return moved
 
     def find_outside(self) -> Optional[JoinedUnit]:
         """The same unit at a partition's place outside the table's directory, where nothing may be changed."""
         if not self._is_elsewhere():
             return None
-        outside = self._look_for(outside=True)
+        outside = find_moved(self.run, self.unit, self._is_in, outside=True)
         return replace(self, unit=replace(self.unit, unit=outside)) if outside else None
 
     def require_not_moved(self) -> None:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Callable, Container, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper.errors import Refused
-from hivekeeper.model import Partition, Snapshot, Table, Unit
+from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import FilesUnavailable, MetastoreUnavailable, NoPermission, require_readable
+from hivekeeper.ports import MetastoreUnavailable, NoPermission, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
-from hivekeeper.steps.observe import LOOK_AT_ONCE, find_existing, look_at, look_where_allowed, qualify_all
+from hivekeeper.steps.observe import find_existing, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
 
 log = logging.getLogger(__name__)
-
-# Of what was found out about all partitions; and how long they may be listed once more for what has left its place since.
-MOST_AGE_MS, MOST_AGAIN_MS = 60_000, 600_000
 
 
 @dataclass(frozen=True)
@@ -103,107 +100,17 @@ def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool], outsid
     """The partition that a unit is now, if its directory was moved with what the run had put there; `is_in` tells whether one holds that.
     Only one inside the table's directory, or only one `outside` it, where nothing may be changed.
 
-    Takes a call for each partition of the table, unless it still has its name. A recovery of many units has a Lookout.
+    Takes a call for each partition of the table, unless it still has its name.
     """
     table, by_place = _find_partitions(run)
-    places = [place for place in by_place if is_below(place, run.table.location) is not outside]
-    return _find_in(run, table, {place: by_place[place] for place in places}, unit, is_in)
-
-
-def _find_in(
-    run: Run, table: Optional[Table], by_place: Mapping[str, Partition], unit: PlannedUnit, is_in: Callable[[str], bool]
-) -> Optional[Unit]:
-    """The first of these partitions that holds what the run had put into the unit, as that unit at its place."""
+    if table is None:
+        return None
+    places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
     # A server that nobody configured may never answer.
-    places = [place for place in by_place if place != unit.live and not run.files.is_foreign(place)]
+    places = [place for place in places if not run.files.is_foreign(place)]
     own_first = sorted(places, key=lambda place: by_place[place].name != unit.name)
     found = next((place for place in own_first if _holds(is_in, place)), None)
-    return replace(_unit_of(table, by_place[found], unit), live=found) if table and found is not None else None
-
-
-@dataclass(frozen=True)
-class Traces:
-    """By what the directory of a joined unit is known in a listing: the joined file, by name and id; the directory's own id; and if that
-    is not known (0), the names of the other parts.
-    """
-
-    file: Tuple[str, int]
-    directory_id: int
-    others: Tuple[str, ...]
-
-
-class Lookout:
-    """Finds the units of an interrupted run whose directories were moved.
-
-    The metastore is asked, and all partitions are listed, once for all these units, and again a minute later. Who overwrites a table or
-    drops partitions may have moved thousands of them to a trash.
-    """
-
-    def __init__(self, run: Run, units: Sequence[PlannedUnit]) -> None:
-        self._run, self._units = run, units
-        joins = [unit.join for unit in units if unit.join]
-        self._wanted = frozenset(name for join in joins for name in (join.file, join.tail, join.beside))
-        self._asked_ms: Optional[float] = None
-        self._changed: Container[UnitNumber] = frozenset()
-        self._table: Optional[Table] = None
-        self._by_place: Mapping[str, Partition] = {}
-        self._outside: List[str] = []
-        self._again_ms = 0.0
-        self._listed: Dict[object, List[str]] = {}
-
-    def find(
-        self, unit: PlannedUnit, traces: Traces, is_in: Callable[[str], bool], outside: bool = False, again: bool = False
-    ) -> Optional[Unit]:
-        """Like `find_moved`, for what the run had put there before this was made. `again`: not by an older listing. Raises FilesUnavailable
-        if it keeps moving.
-        """
-        self._ask(again)
-        found = self._find(unit, traces, is_in, outside)
-        is_there = found is not None or (outside and self._find(unit, traces, is_in, outside=False) is not None)
-        if is_there or again or not self._places_of(traces):
-            return found
-        # It has left that place since the listing. Whoever may write there can move thousands of them again and again.
-        if self._again_ms >= MOST_AGAIN_MS:
-            raise FilesUnavailable(f"{unit.live}: what was joined there is moved again and again")
-        began_ms = self._run.cluster.clock.monotonic_ms()
-        self._ask(again=True)
-        self._again_ms += self._run.cluster.clock.monotonic_ms() - began_ms
-        return self._find(unit, traces, is_in, outside)
-
-    def was_changed(self, unit: PlannedUnit) -> bool:
-        """Whether the metastore had the unit elsewhere, or not at all, before the partitions were listed: a directory is moved first."""
-        self._ask()
-        return unit.number in self._changed
-
-    def _find(self, unit: PlannedUnit, traces: Traces, is_in: Callable[[str], bool], outside: bool) -> Optional[Unit]:
-        places = self._outside if outside else self._places_of(traces)
-        return _find_in(self._run, self._table, {place: self._by_place[place] for place in places}, unit, is_in)
-
-    def _places_of(self, traces: Traces) -> List[str]:
-        keys = [traces.file, *([traces.directory_id] if traces.directory_id else traces.others)]
-        return list(dict.fromkeys(place for key in keys for place in self._listed.get(key, ())))
-
-    def _ask(self, again: bool = False) -> None:
-        clock = self._run.cluster.clock
-        if self._asked_ms is not None and not again and clock.monotonic_ms() - self._asked_ms <= MOST_AGE_MS:
-            return
-        self._changed = ask(self._run, self._units).changed
-        self._table, self._by_place = _find_partitions(self._run)
-        self._listed = {}
-        places = [place for place in self._by_place if is_below(place, self._run.table.location)]
-        self._outside = [place for place in self._by_place if not is_below(place, self._run.table.location)]
-        for start in range(0, len(places), LOOK_AT_ONCE):
-            seen, _ = look_where_allowed(self._run.files, places[start : start + LOOK_AT_ONCE])
-            for place, snapshot in seen.items():
-                self._note(place, snapshot)
-        self._asked_ms = clock.monotonic_ms()
-
-    def _note(self, place: str, snapshot: Snapshot) -> None:
-        self._listed.setdefault(snapshot.file_id, []).append(place)
-        for entry in snapshot.entries:
-            if entry.name in self._wanted:
-                self._listed.setdefault((entry.name, entry.file_id), []).append(place)
-                self._listed.setdefault(entry.name, []).append(place)
+    return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
 
 
 def find_directories(run: Run) -> List[str]:

@@ -99,7 +99,6 @@ def settle_run(run: Run, plan: RunPlan, by: RunId) -> Tuple[UnitResult, ...]:
     The lock is checked first: a control directory that somebody put at this place since its owner was checked does not hold it.
     """
     run_directory.require_lock(run)
-    run = replace(run, lookout=places.Lookout(run, plan.units))
     refuse_strangers(run, plan)
     refuse_unlogged(run, plan)
     if plan.operation == BACKUP:

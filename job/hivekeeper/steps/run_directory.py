@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Container, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Container, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -22,9 +22,6 @@ from hivekeeper.runlog.entries import longest_entry, table_id
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_above
-
-if TYPE_CHECKING:
-    from hivekeeper.steps.places import Lookout
 
 MOST_USES_OF_A_TIME = 50
 
@@ -72,8 +69,6 @@ class Run:
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
-    # Of a recovery: finds units that were moved.
-    lookout: Optional[Lookout] = field(default=None, compare=False)
 
     @property
     def record_mode(self) -> int:

@@ -11,7 +11,6 @@ from hivekeeper import names
 from hivekeeper.codes import Exit
 from hivekeeper.errors import HivekeeperError
 from hivekeeper.reasons import Code
-from hivekeeper.steps import places
 from support.desk import outcomes
 from support.fakes.files import Killed
 from support.fakes.rows import DataFile
@@ -445,56 +444,29 @@ def test_a_cleanup_after_many_partitions_went_to_the_trash_does_not_look_for_eac
     assert calls.count("partitions") < 10
 
 
-@pytest.mark.parametrize("lose", [trash_files, drop_to_trash])
-def test_a_recovery_after_many_partitions_went_to_the_trash_does_not_look_for_each_file_in_each_partition(lose, monkeypatch):
+@pytest.mark.parametrize("words", [["copy_part"], [".back-"]])
+def test_what_was_joined_by_mistake_is_not_hidden_outside_where_the_location_is_set_while_it_is_looked_for(words, monkeypatch):
     desk = a_desk()
-    manage(desk)
+    kill_in_put_back(desk, words, lambda: desk.compact(where="dt = '1'"))
     partition = desk.world.partitions(desk.table)["dt=1"]
-    units = [f"dt={number}" for number in range(100, 140)]
-    for unit in units:
-        desk.world.files.writer.make_directory(desk.live(unit))
-        desk.world.catalog.add_partition(desk.table, replace(partition, name=unit, values=(unit[3:],), location=desk.live(unit)))
-        desk.append(unit, f"{unit}.a", f"{unit}.b")
-    desk.kill_before(["entry.json"], desk.compact)
-    for unit in units[1:]:
-        lose(desk, unit)
-    calls = []
-    for port, method in ((type(desk.world.files), "stat"), (type(desk.world.metastore), "partitions")):
-        count_calls(monkeypatch, port, method, calls)
-    assert desk.recover().code in (Exit.DONE, Exit.PARTIAL)
+    desk.world.files.writer.make_directory("hdfs://nn/cold")
+    desk.world.files.writer.rename_into(desk.live("dt=1"), "hdfs://nn/cold/dt=1")
+    is_anywhere, asked = type(desk.world.files).is_anywhere, []
+
+    def then_set(self, near, file_id):
+        asked.append(file_id)
+        if len(asked) == 2:
+            # Outside was looked for before.
+            desk.world.catalog.put_partition(desk.table, replace(partition, location="hdfs://nn/cold/dt=1"))
+        return is_anywhere(self, near, file_id)
+
+    monkeypatch.setattr(type(desk.world.files), "is_anywhere", then_set)
+    with suppress(HivekeeperError):
+        desk.recover()
     monkeypatch.undo()
-    assert desk.run_directories() == []
-    assert len(calls) < 30 * len(units)
-    assert calls.count("partitions") < 10
-
-
-@pytest.mark.parametrize("given_again", [False, True])
-def test_a_partition_that_is_renamed_after_a_recovery_had_listed_all_is_still_found(given_again, monkeypatch):
-    """Nothing hidden, and no file without rows, stays in it."""
-    desk = a_desk()
-    manage(desk)
-    desk.kill_before(["concat", "/dt=1/part"], desk.compact)
-    trash_files(desk, "dt=2")
-    stat, listing, listed = type(desk.world.files).stat, places.Lookout._note, []
-    (joined,) = (names.join(desk.live("dt=1"), name) for name, of_file in rows_by_file(desk).items() if not of_file and "tail" not in name)
-
-    def note(self, place, snapshot):
-        listed.append(place)
-        listing(self, place, snapshot)
-
-    def rename_then_stat(self, path):
-        if path == joined and listed and stat(self, path):
-            rename_partition(desk)
-            if given_again:
-                add_again(desk)
-        return stat(self, path)
-
-    monkeypatch.setattr(places.Lookout, "_note", note)
-    monkeypatch.setattr(type(desk.world.files), "stat", rename_then_stat)
     desk.recover()
-    monkeypatch.undo()
-    assert listed
-    assert sorted(rows_by_file(desk, "dt=9")) == ["large.parquet", *(f"part-0000{n}.parquet" for n in range(3))]
+    seen = {row for content in desk.world.files.contents("hdfs://nn/cold").values() for row in content.rows}
+    assert "new" in seen | rows_aside(desk)
 
 
 def test_a_partition_that_is_renamed_after_a_cleanup_had_listed_all_is_still_found(monkeypatch):
@@ -569,22 +541,6 @@ def test_whoever_keeps_moving_joined_files_does_not_have_a_cleanup_list_all_part
     assert {effect.partition for effect in desk.log().standing} == set(units)
     desk.cleanup()
     assert desk.log().standing == ()
-
-
-def test_whoever_keeps_moving_joined_files_does_not_have_a_recovery_list_all_partitions_for_each(monkeypatch):
-    desk, listings = a_desk(), []
-    units = many_joined(desk)
-    desk.kill_before(["entry.json"], desk.compact)
-    keep_moving(desk, units, monkeypatch, listings)
-    assert desk.recover().tables[0].problem.code is Code.EXCHANGE_INTERRUPTED
-    monkeypatch.undo()
-    assert len(listings) < 30
-    count_calls(monkeypatch, type(desk.world.metastore), "partitions", still := [])
-    desk.recover()
-    monkeypatch.undo()
-    # They lie still.
-    assert len(still) < 10
-    assert desk.run_directories() == []
 
 
 def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
