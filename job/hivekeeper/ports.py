@@ -146,7 +146,7 @@ class Files(Protocol):
         """Snapshot of each directory in bulk: own file id and time first, then the raw listing, hidden names included.
 
         A missing directory gives `Snapshot(exists=False)`. One gateway call, whatever the number. Ends at `most` entries of all directories
-        together: so many may be only a part. While a lock is held on its server, the listing is of the directory with that id, though
+        together: so many may be only a part. While the lock of its table is held, the listing is of the directory with that id, though
         another one may come to its path meanwhile; with the exceptions of `attributes`.
         """
 
@@ -267,8 +267,8 @@ class Files(Protocol):
     def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
         """Attributes of existing directories in bulk (file attributes from their first data file).
 
-        `ids`: those that a listing showed. This and file_rights ask the directory with that id, wherever it is by now, while a lock is held
-        on its server; not on local files, behind a router or a mount table of ViewFs: there is only the path.
+        `ids`: those that a listing showed. This and file_rights ask the directory with that id, wherever it is by now, while the lock of
+        its table is held; not on local files, behind a router or a mount table of ViewFs: there is only the path.
         """
 
     def file_rights(self, directories: Mapping[str, int], most: int) -> Mapping[str, FilesByRights]:

@@ -977,6 +977,7 @@ def test_the_acls_of_data_files_are_told(files_world):
 def test_a_listing_is_of_the_directory_whose_id_it_shows_while_others_come_to_its_path(files_world):
     """If a lock is held there. It takes several calls: a NameNode tells a thousand names at once."""
     files_world.skip_on("local", "paths only")
+    files_world.skip_on("fake", "it lists at once")
     top = files_world.path("top")
     one, other, aside = (files_world.path("top", name) for name in ("one", "other", "aside"))
     with ThreadPoolExecutor(8) as pool:

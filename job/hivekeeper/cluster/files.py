@@ -112,12 +112,15 @@ class HadoopFiles:
     def _look(self, look: Callable[..., Any], directories: Sequence[str], most: int) -> Mapping[str, Snapshot]:
         if not directories:
             return {}
-        by_id = all(map(self._finds_by_id, set(map(names.server_of, directories))))
+        by_id = all(map(self._is_found_by_id, directories))
         return {found["asked"]: _snapshot(found) for found in json.loads(_ask(look, json.dumps(list(directories)), most, by_id))}
 
-    def _finds_by_id(self, server: str) -> bool:
-        """Whether directories are found by their ids: there, one with a lock of ours was."""
-        return server.startswith("hdfs:") and any(id and names.server_of(directory) == server for directory, id in self._held.items())
+    def _is_found_by_id(self, path: str) -> bool:
+        """Whether a directory is found by its id: the one beside or around it with a lock of ours was. Not any on the same server: a router
+        may ask another NameNode for another table.
+        """
+        around = [held for held in self._held if f"{path}/".startswith(f"{names.parent(held)}/")]
+        return path.startswith("hdfs:") and bool(around) and self._held[max(around, key=len)] != 0
 
     def tree(self, top: str) -> Tuple[FileInfo, ...]:
         found = json.loads(_ask(self._listing.tree, top))
@@ -291,8 +294,8 @@ class HadoopFiles:
 
     def _by_id(self, directory: str, file_id: int) -> str:
         """The path that is the directory's id, if directories are found so."""
-        server = names.server_of(directory)
-        return f"{server}/.reserved/.inodes/{file_id}" if file_id and self._finds_by_id(server) else directory
+        is_found = file_id and self._is_found_by_id(directory)
+        return f"{names.server_of(directory)}/.reserved/.inodes/{file_id}" if is_found else directory
 
     def attributes(self, directories: Sequence[str], ids: Mapping[str, int] = NO_IDS) -> Mapping[str, Attributes]:
         if not directories:

@@ -19,10 +19,11 @@ from hivekeeper.report.results import CommandResult, TableOutcome, UnitOutcome
 from hivekeeper.runlog import manifests, store
 from hivekeeper.runlog.entries import UnitResult, table_id
 from hivekeeper.runlog.history import Effect, History
-from hivekeeper.runlog.joins import Inside, fingerprint
+from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
+from hivekeeper.steps.cut import find_blocks
 from hivekeeper.steps.observe import find_units, look_at
 from hivekeeper.steps.restore import Restored, restore_joined
 from hivekeeper.steps.rollback import roll_back_units
@@ -97,14 +98,13 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
 
 def _find_blocks(files: Files, seen: Mapping[str, Snapshot], holders: Sequence[Tuple[str, Inside]]) -> Dict[str, Tuple[Block, ...]]:
     """Of those files that are as a run left them, by path: somebody may have put files of a million blocks in the place of the others."""
-    there = {(live, file.name, file.length, file.file_id) for live in {live for live, _ in holders} for file in seen[live].entries}
+    there = {file.path: file for live in {live for live, _ in holders} for file in seen[live].entries}
     found = {}
     for live, inside in holders:
-        if (live, inside.file, inside.length, inside.file_id) in there:
-            path = names.join(live, inside.file)
-            blocks = files.blocks(path, ids={inside.file: inside.file_id}).get(inside.file, ())
-            if fingerprint(blocks) == inside.blocks:
-                found[path] = blocks
+        file = there.get(names.join(live, inside.file))
+        blocks = find_blocks(files, file, inside) if file else None
+        if file and blocks is not None:
+            found[file.path] = blocks
     return found
 
 

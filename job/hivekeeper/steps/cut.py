@@ -11,7 +11,7 @@ from hivekeeper import names
 from hivekeeper.model import Block, FileInfo
 from hivekeeper.names import UnitNumber
 from hivekeeper.plan import eligibility
-from hivekeeper.ports import NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
+from hivekeeper.ports import Files, NoPermission, NotPossible, RowsError, SourceMissing, SourceReplaced
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside, fingerprint
@@ -108,7 +108,7 @@ def cut_off(run: Run, unit: PlannedUnit, whereabouts: Whereabouts, to_trash: boo
         return UnitResult(unit, Outcome.DISCARDED)
     if to_trash:
         return UnitResult(unit, Outcome.KEPT, why=NOT_TO_TRASH)
-    blocks = find_blocks(run, found, unit.inside)
+    blocks = find_blocks(run.files, found, unit.inside)
     if blocks is None:
         return UnitResult(unit, Outcome.KEPT, why=Reason(Code.BACKUP_CHANGED, f"somebody has written to {found.name}, which has it inside"))
     if not _shows_same_rows(run, found, unit.inside):
@@ -138,9 +138,9 @@ def _shows_same_rows(run: Run, found: FileInfo, inside: Inside) -> bool:
         return False
 
 
-def find_blocks(run: Run, found: FileInfo, inside: Inside) -> Optional[Tuple[Block, ...]]:
+def find_blocks(files: Files, found: FileInfo, inside: Inside) -> Optional[Tuple[Block, ...]]:
     """The blocks of the file that a run joined; None if it is another one, or not as the run left it."""
     if (found.file_id, found.length, found.is_open) != (inside.file_id, inside.length, False):
         return None
-    blocks = run.files.blocks(found.path, ids={found.name: found.file_id}).get(found.name, ())
+    blocks = files.blocks(found.path, ids={found.name: found.file_id}).get(found.name, ())
     return blocks if fingerprint(blocks) == inside.blocks else None

@@ -85,8 +85,9 @@ class PutBack:
         in the place of a source.
         """
         returned = self.run.returned
-        returned.length += sum(strange)
-        if returned.length > MOST_RETURNED and not returned.is_unlimited:
+        # It may be copied again after an error.
+        returned.lengths[self.unit.number] = sum(strange)
+        if sum(returned.lengths.values()) > MOST_RETURNED and not returned.is_unlimited:
             table = self.run.table.full_name
             raise NeedsInvestigation(
                 f"{self.unit.label}: {joined.path} took {sum(strange)} bytes of files that came to the place of those to be joined",

@@ -67,7 +67,7 @@ def _find_holder(run: Run, unit: PlannedUnit) -> FileInfo:
     """The file that has the old ones inside. Raises NotJoinable."""
     assert unit.inside is not None
     holder = run.files.stat(names.join(unit.live, unit.inside.file))
-    if holder is None or find_blocks(run, holder, unit.inside) is None:
+    if holder is None or find_blocks(run.files, holder, unit.inside) is None:
         raise NotJoinable(f"{unit.inside.file}, which has the old files inside, was changed meanwhile")
     return holder
 

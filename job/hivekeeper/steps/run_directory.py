@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Container, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
 from hivekeeper.errors import HivekeeperError, Locked, NeedsInvestigation, Refused
 from hivekeeper.model import OWNER_ONLY, Attributes, Guard, Table, Unit
-from hivekeeper.names import ControlPaths, RunId, RunPaths
+from hivekeeper.names import ControlPaths, RunId, RunPaths, UnitNumber
 from hivekeeper.plan import recover
 from hivekeeper.ports import Cluster, Files, FilesError, Lock, SourceMissing
 from hivekeeper.reasons import Code
@@ -40,9 +40,9 @@ class NameNodeTime:
 
 @dataclass
 class Returned:
-    """How many bytes a run has copied for files that were joined by mistake, and whether it copies any number."""
+    """How many bytes a run has copied for files that were joined by mistake, by unit, and whether it copies any number."""
 
-    length: int = 0
+    lengths: Dict[UnitNumber, int] = field(default_factory=dict)
     is_unlimited: bool = False
 
 

@@ -2,7 +2,6 @@ package hivekeeper;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.net.URI;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -188,8 +187,7 @@ public class Rights {
   }
 
   private static Path byId(Place place, long fileId) {
-    URI server = place.real.toUri();
-    return new Path(server.getScheme(), server.getAuthority(), "/.reserved/.inodes/" + fileId);
+    return place.fs.makeQualified(place.byId(fileId).real);
   }
 
   private static boolean isDirectory(FileSystem fs, Path path) {
