@@ -156,6 +156,14 @@ def test_all_row_groups_of_a_file_are_told_or_none(world):
     assert len(row_groups_of(world, 5)) == 2
 
 
+def test_files_that_do_not_fit_take_no_room_from_one_that_does(world):
+    """A race, so asked often enough to meet it."""
+    world.add(1, "a.parquet", ["1", "2", "3", "4", "5"])
+    world.add(2, "c.parquet", ["7", "8", "9"])
+    for _ in range(200):
+        assert [name for name, *_ in row_groups_of(world, 2)] == ["c.parquet"]
+
+
 def test_an_empty_file_is_left_out(world):
     world.add(1, "a.parquet", ["x"])
     world.add_raw(1, "b.parquet", "")

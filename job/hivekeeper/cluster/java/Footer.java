@@ -69,10 +69,16 @@ public class Footer {
 
   /** Whether there is room to tell so many row groups. */
   boolean beginRowGroups(int count) {
-    boolean fits = file.begin == 0 && roomForRowGroups.addAndGet(-count) >= 0;
-    if (file.begin == 0 && !fits) roomForRowGroups.addAndGet(count);
+    boolean fits = file.begin == 0 && takeRoom(count);
     rowGroups = fits ? new ArrayList<Long>() : null;
     return fits;
+  }
+
+  /** In one step: room that is taken first and given back afterwards is missing for a file that is read at the same time, and would fit. */
+  private boolean takeRoom(int count) {
+    int room = roomForRowGroups.get();
+    while (room >= count && !roomForRowGroups.compareAndSet(room, room - count)) room = roomForRowGroups.get();
+    return room >= count;
   }
 
   /**
