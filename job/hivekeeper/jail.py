@@ -163,6 +163,9 @@ class JailedFiles:
     def is_anywhere(self, near: str, file_id: int) -> bool:
         return self.inner.is_anywhere(near, file_id)
 
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
+        return self.inner.find_paths(near, former)
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         for path in (target, *sources):
             self.jail.require(path)

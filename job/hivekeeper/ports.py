@@ -191,6 +191,14 @@ class Files(Protocol):
         it. Raises NotPossible on a file system that does not find files by their ids.
         """
 
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
+        """Where the files and directories with these ids are on the file system of a path, wherever they were moved: each was at its path
+        at one moment during the call. Those are left out that do not exist, or whose places this user may not find out. One gateway call.
+
+        `former`: by id the path that it had, or "". A directory on the way, up to `near` or else to the root, is listed only if what it
+        contains is not called as it was. Raises NotPossible like is_anywhere, and FilesUnavailable for one that keeps being moved.
+        """
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         """Move the blocks of files to the end of another one in the same directory, in this order; the files are gone then.
 

@@ -192,3 +192,30 @@ def test_a_file_is_found_by_its_id_wherever_it_was_moved(world):
     world.writer.delete(world.path("e", "a"))
     assert not world.files.is_anywhere(world.path(), file.file_id)
     assert world.files.is_anywhere(world.path(), directory.file_id)
+
+
+def test_paths_are_found_by_ids_wherever_something_was_moved(world):
+    near, file, directory = world.path("d"), entry(world, "a"), world.files.stat(world.path("d"))
+    ids = {file.file_id: file.path, directory.file_id: ""}
+    assert world.files.find_paths(near, ids) == {file.file_id: file.path, directory.file_id: directory.path}
+    world.files.make_directory(world.path("deep", "er"))
+    world.files.rename_exact(file.path, world.path("deep", "er", "b = 1"))
+    world.files.rename_exact(near, world.path("e"))
+    moved = world.files.qualify(world.path("deep", "er", "b = 1"))
+    for near in (world.path(), world.path("deep"), moved, world.path("e"), world.path("gone")):
+        assert world.files.find_paths(near, ids) == {file.file_id: moved, directory.file_id: world.files.qualify(world.path("e"))}
+    world.writer.delete(moved)
+    assert world.files.find_paths(world.path(), ids) == {directory.file_id: world.files.qualify(world.path("e"))}
+
+
+def entry_of(world, *parts):
+    return world.files.stat(world.path(*parts))
+
+
+def test_paths_of_many_are_found_at_once(world):
+    for number in range(30):
+        world.writer.add(world.path(f"p={number % 3}", f"q={number}", "f"), "x")
+    entries = [entry_of(world, f"p={number % 3}", f"q={number}", "f") for number in range(30)]
+    for former in ("", "q=1/f", "p=0/q=0/f", "../f", "//"):
+        found = world.files.find_paths(world.path(), {one.file_id: former for one in entries})
+        assert found == {one.file_id: one.path for one in entries}

@@ -89,9 +89,9 @@ MUTATIONS = {
         '            yield f"z-{run}-{nth}"',
         "joined: readers",
     ),
-    "the look after a concat": Mutation(JOINS, "if not joined.is_wrong():", "if True:", "joined: replace a file"),
+    "the look after a concat": Mutation(JOINS, "if not joined.is_wrong(own):", "if True:", "joined: replace a file"),
     "the look of a recovery after a concat": Mutation(
-        JOINS, "incoming = not left or is_aside or joined.is_wrong()", "incoming = not left", "joined: replace a file", most=1
+        JOINS, "incoming = not left or is_aside or joined.is_wrong(own)", "incoming = not left", "joined: replace a file", most=1
     ),
     "taking a file without rows away": Mutation(
         JOINS, '            self._take(found.path, "file")\n', "            pass\n", "joined: alone", most=1

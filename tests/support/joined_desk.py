@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 from hivekeeper import names
 from support.builders import a_table
@@ -45,6 +45,15 @@ def rows(desk: Desk, unit: str = "dt=1") -> List[str]:
 
 def rows_anywhere(desk: Desk) -> List[str]:
     return sorted(desk.world.rows_anywhere().elements())
+
+
+def rows_aside(desk: Desk) -> Set[str]:
+    """Those of all backups."""
+    found: Set[str] = set()
+    for effect in desk.log().standing:
+        for content in desk.world.files.contents(names.join(desk.control.top, effect.place)).values():
+            found.update(content.rows)
+    return found
 
 
 def joined_path(desk: Desk) -> str:

@@ -17,7 +17,7 @@ MADE_OF_OTHERS = {ports.Files: {"exchange"}}
 CHANGE_NOTHING = {
     ports.Files: {
         *("qualify", "is_foreign", "look", "look_hidden", "tree", "stat", "read_pieces", "read_bytes", "read_texts", "user_at"),
-        *("attributes", "file_rights", "ties", "room", "exposed", "require_lockable", "blocks", "is_anywhere"),
+        *("attributes", "file_rights", "ties", "room", "exposed", "require_lockable", "blocks", "is_anywhere", "find_paths"),
     },
     ports.Metastore: {
         *(

@@ -74,8 +74,8 @@ class HadoopFiles:
             gateway.helper(name, gateway.hadoop_conf)
             for name in ("Locations", "Listing", "Renames", "Directories", "TextFiles", "LeaseLock", "Attributes")
         )
-        self._placement, self._room, self._rights, self._blocks = (
-            gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights", "Blocks")
+        self._placement, self._room, self._rights, self._blocks, self._whereabouts = (
+            gateway.helper(name, gateway.hadoop_conf) for name in ("Placement", "Room", "Rights", "Blocks", "Whereabouts")
         )
         self._user = str(_ask(self._rights.user))
         # The NameNode records milliseconds; a local kernel stamps files with its last clock tick.
@@ -146,6 +146,12 @@ class HadoopFiles:
 
     def is_anywhere(self, near: str, file_id: int) -> bool:
         return bool(_ask(self._blocks.isAnywhere, near, file_id))
+
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:
+        if not former:
+            return {}
+        found = json.loads(_ask(self._whereabouts.find, near, json.dumps(former)))
+        return {int(file_id): path for file_id, path in found.items()}
 
     def concat(self, target: str, sources: Sequence[str]) -> None:
         _ask(self._blocks.concat, target, json.dumps(list(sources)))

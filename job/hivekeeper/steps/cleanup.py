@@ -21,7 +21,7 @@ from hivekeeper.runlog.entries import UnitResult
 from hivekeeper.runlog.joins import Inside
 from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import TRASH, PlannedUnit, RunPlan
-from hivekeeper.steps.cut import Whereabouts, cut_off
+from hivekeeper.steps.cut import cut_off
 from hivekeeper.steps.directory_exchange import move_late
 from hivekeeper.steps.leftovers import without_empty_staging
 from hivekeeper.steps.observe import find_lives
@@ -126,8 +126,10 @@ class _Discarder:
 
     def __init__(self, run: Run, plan: RunPlan, begun: bool, shown: _Shown) -> None:
         self.run, self.plan, self.begun, self.shown = run, plan, begun, shown
-        self.holders, self.whereabouts = _find_holders(plan), Whereabouts(run, plan.units)
+        self.holders = _find_holders(plan)
         self.kept: Dict[str, RunId] = {}
+        inside = {unit.inside.file_id: names.join(unit.live, unit.inside.file) for unit in plan.units if unit.inside}
+        run.whereabouts.former.update(inside)
 
     def discard(self, unit: PlannedUnit) -> UnitResult:
         backup = unit.backup.place if unit.backup else ""
@@ -149,7 +151,7 @@ class _Discarder:
         if self.shown.is_gone:
             return UnitResult(unit, Outcome.DISCARDED)
         try:
-            return cut_off(self.run, unit, self.whereabouts, self.plan.discard == TRASH)
+            return cut_off(self.run, unit, self.plan.discard == TRASH)
         except FilesError as error:
             require_answers(error, tries + 1)
             if tries + 1 >= MOST_TRIES:

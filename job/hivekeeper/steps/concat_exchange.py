@@ -15,7 +15,7 @@ from typing import Mapping, Optional, Sequence, Tuple
 
 from hivekeeper import names
 from hivekeeper.model import FileInfo, Unit
-from hivekeeper.ports import SourceMissing
+from hivekeeper.ports import FilesUnavailable, SourceMissing
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.manifests import ManifestFile
@@ -47,8 +47,8 @@ class ConcatExchange:
         return self.joined.find_moved()
 
     def rescue(self) -> Tuple[ManifestFile, ...]:
-        outside = self.joined.find_outside()
-        return keep(outside) if outside and outside.is_wrong() else ()
+        strayed = self.joined.find_strayed()
+        return keep(strayed) if strayed and strayed.is_wrong(strayed.find_own()) else ()
 
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self.joined.ready)
@@ -65,21 +65,34 @@ class ConcatExchange:
         if clock.monotonic_ms() - began_ms > MOST_MS_BESIDE:
             return Exchanged(Reason(Code.KEEPS_CHANGING, f"the file system needs more than {MOST_MS_BESIDE} ms for one rename"))
         files.concat(file, [*sources, *reversed(waiting)])
-        if not joined.is_wrong():
+        own = joined.find_own()
+        if own is None:
+            joined.require_gone()
+        if not joined.is_wrong(own):
             joined.require_not_moved()
             return Exchanged(nothing_late=True)
         why = Reason(Code.CHANGED_MEANWHILE, "a file was replaced while it was joined, or the result cannot be read")
         return Exchanged(why, aside=self.put_back())
 
     def picture(self) -> Picture:
-        """Takes the tail away first, if it is in live. `incoming` with `left`: T is not what was planned."""
+        """Takes the tail away first, if it is in live. `incoming` with `left`: T is not what was planned.
+
+        That something is absent is believed only if it is not there by its id either: live may be away for a moment.
+        """
         joined = self.joined
         # What T took is set aside: `ready`, which tells about the tail, may be gone.
         is_aside = self.certificate is not None and joined.back.is_set_aside()
-        left = is_aside or (not self._is_withdrawn() and joined.has_sources())
-        incoming = not left or is_aside or joined.is_wrong()
+        is_withdrawn = is_aside or self._is_withdrawn()
+        own = None if is_withdrawn else joined.find_own()
+        left = is_aside or (not is_withdrawn and joined.has_sources(own))
+        incoming = not left or is_aside or joined.is_wrong(own)
         joined.require_not_moved()
         seen = self.run.files.look([self.unit.live])[self.unit.live]
+        if not incoming and own is None:
+            joined.require_gone()
+            joined.require_tail_gone()
+        elif own is not None and own.file_id not in {entry.file_id for entry in seen.entries}:
+            raise FilesUnavailable(f"{own.path}: it was moved just now")
         return Picture(left, (), incoming, seen.entries if seen.exists else None)
 
     def holds(self, expected: Mapping[str, int], entries: Sequence[FileInfo]) -> bool:
@@ -105,6 +118,7 @@ class ConcatExchange:
             if taken is None:
                 # Whoever removed T has removed what it took, unless it went with its directory.
                 joined.require_not_moved()
+                joined.require_gone()
                 if self.run.files.stat(self.unit.live):
                     return ()
         aside = back.set_aside()
@@ -132,14 +146,16 @@ class ConcatExchange:
     def give_up(self) -> None:
         """Take out of live what has no rows there, the tail first."""
         joined = self.joined
-        if self.certificate is None or (not self._is_withdrawn() and joined.has_sources()):
+        if self.certificate is None or (not self._is_withdrawn() and joined.has_sources(joined.find_own())):
             joined.require_not_moved()
             return
         found, made = self.run.files.stat(joined.in_live(joined.join.file)), joined.made
         if joined.join.beside:
             # Before T, which tells a recovery that there is something to give up.
             self._take(joined.in_live(joined.join.beside), "beside")
-        if found is not None and (found.file_id, found.length) == (made.file_id, made.head_bytes):
+        if found is None:
+            joined.require_gone()
+        elif (found.file_id, found.length) == (made.file_id, made.head_bytes):
             self._take(found.path, "file")
         self._return_strange()
         joined.require_not_moved()
@@ -161,7 +177,10 @@ class ConcatExchange:
 
 def keep(joined: JoinedUnit) -> Tuple[ManifestFile, ...]:
     """The files that T took become a backup of the run; T, if it is in live, stays there."""
-    own = joined.find_own()
-    if own is not None and not joined.back.is_set_aside():
-        joined.back.copy_out(own)
+    if not joined.back.is_set_aside():
+        own = joined.find_own()
+        if own is None:
+            joined.require_gone()
+        else:
+            joined.back.copy_out(own)
     return joined.back.set_aside()

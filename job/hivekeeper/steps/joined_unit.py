@@ -13,12 +13,13 @@ from typing import FrozenSet, Iterable, Optional, Sequence, Tuple
 from hivekeeper import names
 from hivekeeper.model import Block, FileInfo, Unit
 from hivekeeper.plan import eligibility
+from hivekeeper.plan.eligibility import is_below
 from hivekeeper.ports import FilesUnavailable
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.run_files import Certificate, PlannedUnit
-from hivekeeper.steps.places import ask, find_moved
-from hivekeeper.steps.put_back import PutBack
+from hivekeeper.steps.places import find_at, is_left
+from hivekeeper.steps.put_back import PutBack, blocks_of
 from hivekeeper.steps.run_directory import Run, fenced
 
 
@@ -63,43 +64,76 @@ class JoinedUnit:
 
     def find_moved(self) -> Optional[Unit]:
         """Raises FilesUnavailable if live was moved and the metastore does not know that yet."""
-        if not self._is_elsewhere():
-            return None
-        moved = find_moved(self.run, self.unit, self._is_in)
-        if moved or self.run.files.stat(self.unit.live) is not None:
+        place = self._find_place()
+        moved = find_at(self.run, self.unit, place) if place else None
+        if place is None or moved or self.run.files.stat(self.unit.live) is not None:
             return moved
-        if not ask(self.run, [self.unit]).changed:
+        if not is_left(self.run, self.unit):
             what = "its directory was moved, and the metastore has the partition at its old place; set its location, or move it back"
             raise FilesUnavailable(f"{self.unit.live}: {what}")
         # Perhaps only since it was looked for: a directory is moved first.
-        moved = find_moved(self.run, self.unit, self._is_in)
-        outside = None if moved else self.find_outside()
-        if outside and outside.is_wrong():
-            # What is there is rescued before anything else is done, by the next recovery.
-            raise FilesUnavailable(f"{self.unit.live}: its directory was moved out of the table just now")
-        return moved
-
-    def find_outside(self) -> Optional[JoinedUnit]:
-        """The same unit at a partition's place outside the table's directory, where nothing may be changed."""
-        if not self._is_elsewhere():
-            return None
-        outside = find_moved(self.run, self.unit, self._is_in, outside=True)
-        return replace(self, unit=replace(self.unit, unit=outside)) if outside else None
+        place = self._find_place()
+        return find_at(self.run, self.unit, place) if place else None
 
     def require_not_moved(self) -> None:
         """Raise FilesUnavailable if live was moved since it was looked for: the next recovery finds it."""
         if self.find_moved():
             raise FilesUnavailable(f"{self.unit.live}: its directory was moved")
 
-    def _is_elsewhere(self) -> bool:
-        """Whether what the run had put into live is not there, but exists. Perhaps in a trash. Mostly one call tells: T is there."""
-        if self.certificate is None or self._is_in(self.unit.live) or self._is_all_aside():
-            return False
-        files, directory = self.run.files, self.back.directory_id
-        # The file itself exists in any case while it waits to go to live.
-        waits = files.stat(names.join(self.ready, self.join.file)) is not None
-        parts = [self.made.tail_id] if waits else [self.made.file_id, self.made.tail_id]
-        return any(files.is_anywhere(self.run.table.location, known) for known in ([directory] if directory else parts))
+    def find_strayed(self) -> Optional[JoinedUnit]:
+        """The same unit where T is if nothing may be changed there, because that is no partition's place in the table; or live itself, if T
+        has another name there.
+        """
+        if self.certificate is None or self.find_own() is not None or self._is_all_aside():
+            return None
+        path = self._find_path(self.made.file_id, self.join.file)
+        if path is None or is_below(path, self.run.control.top):
+            return None
+        place, name = names.parent(path), names.base(path)
+        if name == self.join.file and (place == self.unit.live or find_at(self.run, self.unit, place)):
+            return None
+        return self._at(place, name)
+
+    def require_gone(self) -> None:
+        """Raise FilesUnavailable if T, which was not found in live, is there, or somewhere else with what it was not to take: live was away
+        just when it was looked at, or was moved since. The next recovery finds that.
+        """
+        path = self._find_path(self.made.file_id, self.join.file)
+        if path is None or is_below(path, self.run.control.top) or self.back.is_set_aside():
+            return
+        there = self._at(names.parent(path), names.base(path))
+        if path == self.in_live(self.join.file) or there.is_wrong(there.find_own()):
+            raise FilesUnavailable(f"{path}: it was moved just now")
+
+    def require_tail_gone(self) -> None:
+        """Raise FilesUnavailable if the tail, which was not found in live, is there."""
+        path = self.in_live(self.join.tail)
+        if self._find_path(self.made.tail_id, self.join.tail) == path:
+            raise FilesUnavailable(f"{path}: it was moved just now")
+
+    def _at(self, place: str, name: str) -> JoinedUnit:
+        unit = replace(self.unit, unit=replace(self.unit.unit, live=place), join=replace(self.join, file=name))
+        return replace(self, unit=unit)
+
+    def _find_place(self) -> Optional[str]:
+        """The directory that live is now, if what the run had put there is neither in live nor aside, but somewhere; perhaps in a trash.
+        Mostly one call tells: T is there.
+        """
+        if self.certificate is None or self._is_in_live() or self._is_all_aside():
+            return None
+        directory = self.back.directory_id
+        place = self.run.find_path(directory, self.unit.live) if directory else self._find_place_of_parts()
+        return place if place != self.unit.live else None
+
+    def _find_place_of_parts(self) -> Optional[str]:
+        # T itself is found in any case while it waits to go to live.
+        waits = self.run.files.stat(names.join(self.ready, self.join.file)) is not None
+        parts = {self.made.tail_id: self.join.tail} if waits else {self.made.file_id: self.join.file, self.made.tail_id: self.join.tail}
+        paths = (self._find_path(file_id, name) for file_id, name in parts.items())
+        return next((names.parent(path) for path in paths if path and not is_below(path, self.run.control.top)), None)
+
+    def _find_path(self, file_id: int, name: str) -> Optional[str]:
+        return self.run.find_path(file_id, self.in_live(name))
 
     def _is_all_aside(self) -> bool:
         """Whether nothing that the run makes is in live, wherever that was moved, and nothing waits to go back there."""
@@ -110,15 +144,15 @@ class JoinedUnit:
         places = [(names.join(self.ready, name), self.taken(part)) for name, part in parts.items() if name]
         return not ready or all(not aside.isdisjoint(both) for both in places)
 
-    def _is_in(self, directory: str) -> bool:
-        """Whether a directory is the one that was at live's place: what the run had put there is in it, or T's copies wait to go back."""
+    def _is_in_live(self) -> bool:
+        """Whether live is the directory that the run knows: what it had put there is in it, or T's copies wait to go back to it."""
         files = self.run.files
-        found = files.stat(names.join(directory, self.join.file))
+        found = files.stat(self.in_live(self.join.file))
         if found is not None and found.file_id == self.made.file_id:
             return True
         if self.back.directory_id:
-            return self.back.is_from(directory)
-        return any(files.stat(names.join(directory, name)) is not None for name in (self.join.tail, self.join.beside) if name)
+            return self.back.is_from(self.unit.live)
+        return any(files.stat(self.in_live(name)) is not None for name in (self.join.tail, self.join.beside) if name)
 
     # ---- the tail
 
@@ -138,14 +172,13 @@ class JoinedUnit:
             raise fenced(self.run)
         return seen[ready].exists, frozenset(entry.path for place in (ready, taken) for entry in seen[place].entries)
 
-    def has_sources(self) -> bool:
-        """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it."""
+    def has_sources(self, own: Optional[FileInfo]) -> bool:
+        """Whether the tail, which is not in live any more, was joined. Else somebody has deleted it. `own`: what find_own has found."""
         # T goes to live after the tail, so it is in `ready` if it was never there.
         if self.run.files.stat(names.join(self.ready, self.join.file)) is not None:
             return False
-        found = self.find_own()
-        if found is not None:
-            return found.length > self.made.head_bytes or found.file_id != self.made.file_id
+        if own is not None:
+            return own.length > self.made.head_bytes or own.file_id != self.made.file_id
         # It was put back, or overwritten: the sources tell.
         _, gone = manifests.find_present(self.unit.manifest, self.entries())
         return bool(gone)
@@ -166,30 +199,27 @@ class JoinedUnit:
     def is_own(self, found: FileInfo) -> bool:
         if found.file_id == self.made.file_id:
             return True
-        return self._has_taken(self.run.files.blocks(found.path, ids={found.name: found.file_id}).get(found.name, ()))
+        return self._has_taken(blocks_of(self.run.files, found))
 
     def _has_taken(self, blocks: Iterable[Block]) -> bool:
         ours = {block.id for part in (*self.join.blocks, self.made.end) for block in part}
         return any(block.id in ours for block in blocks)
 
     def has_planned_blocks(self) -> bool:
-        return self._blocks() == self.join.planned_blocks(self.made)
+        path = self.in_live(self.join.file)
+        return self.run.files.blocks(path).get(self.join.file, ()) == self.join.planned_blocks(self.made)
 
-    def _blocks(self) -> Tuple[Block, ...]:
-        return self.run.files.blocks(self.in_live(self.join.file)).get(self.join.file, ())
-
-    def is_wrong(self) -> bool:
+    def is_wrong(self, own: Optional[FileInfo]) -> bool:
         """Whether T is not what was planned. Concat goes by names, and somebody may have replaced a file since the check; and readers must
-        find the copy's rows. A file that somebody has written to since is not ours any more.
+        find the copy's rows. A file that somebody has written to since is not ours any more. `own`: what find_own has found.
         """
         if self.find_taken() is not None:
             return True
-        found = self.find_own()
-        if found is None:
+        if own is None:
             return False
-        blocks, planned = self._blocks(), self.join.planned_blocks(self.made)
+        blocks, planned = blocks_of(self.run.files, own), self.join.planned_blocks(self.made)
         if blocks == planned:
-            return not self._shows_copy(found)
+            return not self._shows_copy(own)
         return self._has_taken(blocks) and not is_changed_later(blocks, planned)
 
     def _shows_copy(self, file: FileInfo) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from hivekeeper.errors import Refused
 from hivekeeper.model import Partition, Table, Unit
 from hivekeeper.names import BACKUP_OF, UnitNumber
 from hivekeeper.plan.eligibility import is_below
-from hivekeeper.ports import MetastoreUnavailable, NoPermission, require_readable
+from hivekeeper.ports import MetastoreUnavailable, require_readable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.runlog import manifests
 from hivekeeper.runlog.entries import UnitResult
@@ -22,6 +22,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import find_existing, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
+from hivekeeper.steps.whereabouts import is_old
 
 log = logging.getLogger(__name__)
 
@@ -96,44 +97,55 @@ def _ask_for_partitions(run: Run, table: Table, units: Sequence[PlannedUnit]) ->
     return Places(changed, renamed)
 
 
-def find_moved(run: Run, unit: PlannedUnit, is_in: Callable[[str], bool], outside: bool = False) -> Optional[Unit]:
-    """The partition that a unit is now, if its directory was moved with what the run had put there; `is_in` tells whether one holds that.
-    Only one inside the table's directory, or only one `outside` it, where nothing may be changed.
+def find_at(run: Run, former: PlannedUnit, place: str) -> Optional[Unit]:
+    """What a unit is now whose directory was moved to this one: a partition of the run's table inside the table's directory.
 
-    Takes a call for each partition of the table, unless it still has its name.
+    The metastore is asked for its former name, and for the name that the directory has. That it has a partition there of another name, with
+    a location of its own, may be known only a minute later, because all are read for that.
     """
-    table, by_place = _find_partitions(run)
-    if table is None:
-        return None
-    places = [place for place in by_place if is_below(place, run.table.location) is not outside and place != unit.live]
-    # A server that nobody configured may never answer.
-    places = [place for place in places if not run.files.is_foreign(place)]
-    own_first = sorted(places, key=lambda place: by_place[place].name != unit.name)
-    found = next((place for place in own_first if _holds(is_in, place)), None)
-    return replace(_unit_of(table, by_place[found], unit), live=found) if found is not None else None
-
-
-def find_directories(run: Run) -> List[str]:
-    """Those of all partitions inside the table's directory; none if the table is gone or was created again."""
-    _, by_place = _find_partitions(run)
-    return [place for place in by_place if is_below(place, run.table.location)]
-
-
-def _find_partitions(run: Run) -> Tuple[Optional[Table], Mapping[str, Partition]]:
-    """The run's table as it is now, and its partitions by their directories; none if it is gone or was created again."""
     table, why = _find_table(run)
-    if table is None or why or not table.partitioned:
-        return None, {}
-    every = run.cluster.metastore.partitions(table)
-    return table, dict(zip(qualify_all(run.files, table, every), every))
+    if table is None or why or not table.partitioned or not is_below(place, run.table.location):
+        return None
+    likely = [former.name, *_names_of(table, place[len(run.table.location) + 1 :])]
+    found = _find_named(run, table, likely, place)
+    if found is None:
+        listed = _partitions_by_place(run, table).get(place)
+        found = _find_named(run, table, [listed.name], place) if listed else None
+    return replace(_unit_of(table, found, former), live=place) if found else None
 
 
-def _holds(is_in: Callable[[str], bool], place: str) -> bool:
-    """In a directory that this user may not enter nothing could be changed either."""
-    try:
-        return is_in(place)
-    except NoPermission:
+def is_left(run: Run, unit: PlannedUnit) -> bool:
+    """Whether the metastore has no partition at a unit's live any more. One that got another name, as those of external tables do without
+    their directory, may be known only a minute later.
+    """
+    table, why = _find_table(run)
+    if table is None or why:
+        return True
+    if not table.partitioned or _find_named(run, table, [unit.name], unit.live):
         return False
+    return unit.live not in _partitions_by_place(run, table)
+
+
+def _names_of(table: Table, below: str) -> List[str]:
+    """The name of the partition that has this directory unless it was given another one; none if none would have it."""
+    levels = below.split("/")
+    is_name = len(levels) == len(table.partition_columns) and all(
+        level.startswith(f"{column.name}=") for level, column in zip(levels, table.partition_columns)
+    )
+    return [below] if is_name else []
+
+
+def _find_named(run: Run, table: Table, wanted: Sequence[str], place: str) -> Optional[Partition]:
+    present = run.cluster.metastore.partitions_named(table, list(dict.fromkeys(wanted))).values()
+    return next((one for one, at in zip(present, qualify_all(run.files, table, present)) if at == place), None)
+
+
+def _partitions_by_place(run: Run, table: Table) -> Mapping[str, Partition]:
+    known, clock = run.whereabouts, run.cluster.clock
+    if is_old(clock, known.partitions_ms):
+        began_ms, every = clock.monotonic_ms(), run.cluster.metastore.partitions(table)
+        known.partitions, known.partitions_ms = dict(zip(qualify_all(run.files, table, every), every)), began_ms
+    return known.partitions
 
 
 def _find_vacant(run: Run, by_place: Mapping[str, Partition]) -> Optional[str]:

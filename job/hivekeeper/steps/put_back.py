@@ -16,10 +16,10 @@ from typing import Callable, Dict, Mapping, Sequence, Tuple
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation
-from hivekeeper.model import FileInfo
+from hivekeeper.model import Block, FileInfo
 from hivekeeper.plan import eligibility
 from hivekeeper.plan.joined_parts import Part, find_parts
-from hivekeeper.ports import Files, SourceMissing, TargetExists
+from hivekeeper.ports import Files, FilesUnavailable, SourceMissing, TargetExists
 from hivekeeper.reasons import Code
 from hivekeeper.runlog.joins import Join, JoinedFile
 from hivekeeper.runlog.manifests import ManifestFile
@@ -166,7 +166,7 @@ class PutBack:
 
     def _find_parts(self, joined: FileInfo) -> Mapping[int, Part]:
         """What the concat took but for the run's own, by the number of the copy. It goes by names: T may be somebody else's file, too."""
-        blocks = self.run.files.blocks(joined.path, ids={joined.name: joined.file_id}).get(joined.name, ())
+        blocks = blocks_of(self.run.files, joined)
         planned = (self.made.head, *self.join.blocks, *filter(None, [self.made.beside]), self.made.tail)
         parts = find_parts(blocks, planned, partial(self.run.cluster.rows.find_starts, self.format, joined))
         taken = [part for part in parts if part.planned is None or 0 < part.planned <= len(self.unit.manifest)]
@@ -178,6 +178,14 @@ class PutBack:
         if 0 < number <= len(self.unit.manifest):
             return self._names[number]
         return f"-{number}".join(names.split_suffix(self.join.file))
+
+
+def blocks_of(files: Files, file: FileInfo) -> Tuple[Block, ...]:
+    """The blocks of a file that was just looked at. Raises FilesUnavailable if it is not at its path any more."""
+    blocks = files.blocks(file.path, ids={file.name: file.file_id}).get(file.name, ())
+    if file.length and not blocks:
+        raise FilesUnavailable(f"{file.path}: it was moved just now")
+    return blocks
 
 
 class _Live:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from hivekeeper import quoting
+from hivekeeper import names, quoting
 from hivekeeper.errors import NeedsInvestigation, Stopped
 from hivekeeper.model import Snapshot, Table, Unit
 from hivekeeper.names import ControlPaths, RunId, RunPaths
@@ -242,7 +242,7 @@ def _find_settler(run: Run, plan: RunPlan) -> Settle:
     """The function that finishes or undoes a unit of the plan."""
     if plan.operation == CLEANUP:
         return cleanup.discarder(run, plan, find_lives(run.cluster, run.table))
-    certificates = store.read_certificates(run.cluster, run.paths, plan)
+    certificates = _read_certificates(run, plan)
     if plan.operation == ROLLBACK:
         return partial(_settle_rollback, run, rollback.find_passed(run, plan.units), certificates)
     return lambda unit: swap.settle_swap(run, unit, certificates.get(unit.number))
@@ -256,8 +256,19 @@ def _settle_rollback(run: Run, passed: Container[int], certificates: Mapping[int
 
 def _find_describer(run: Run, plan: RunPlan) -> Callable[[PlannedUnit], Exchange]:
     describe = rollback.describe_rollback if plan.operation == ROLLBACK else swap.describe_swap
-    certificates = store.read_certificates(run.cluster, run.paths, plan)
+    certificates = _read_certificates(run, plan)
     return lambda unit: describe(run, unit, certificates.get(unit.number))
+
+
+def _read_certificates(run: Run, plan: RunPlan) -> Mapping[int, Certificate]:
+    """Also tells where all was that the run had joined: it may have to be looked for."""
+    found = store.read_certificates(run.cluster, run.paths, plan)
+    for unit in plan.units:
+        made = found[unit.number].join if unit.number in found else None
+        if unit.join and made:
+            former = {made.file_id: unit.join.file, made.tail_id: unit.join.tail}
+            run.whereabouts.former.update({file_id: names.join(unit.live, name) for file_id, name in former.items()})
+    return found
 
 
 def refuse_strangers(run: Run, plan: RunPlan) -> None:

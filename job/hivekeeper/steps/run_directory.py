@@ -22,6 +22,7 @@ from hivekeeper.runlog.entries import longest_entry, table_id
 from hivekeeper.runlog.run_files import PlannedUnit, RunPlan, plan_pieces
 from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_above
+from hivekeeper.steps.whereabouts import Whereabouts
 
 MOST_USES_OF_A_TIME = 50
 
@@ -69,6 +70,7 @@ class Run:
     log_retention_ms: int = 0
     time: NameNodeTime = field(default_factory=NameNodeTime, compare=False)
     returned: Returned = field(default_factory=Returned, compare=False)
+    whereabouts: Whereabouts = field(default_factory=Whereabouts, compare=False)
 
     @property
     def record_mode(self) -> int:
@@ -81,6 +83,10 @@ class Run:
     @property
     def directory(self) -> str:
         return names.base(self.paths.top)
+
+    def find_path(self, file_id: int, former: str) -> Optional[str]:
+        """Where a file or directory of the table is now, which was at `former`; see Whereabouts.find."""
+        return self.whereabouts.find(self.files, self.cluster.clock, self.table.location, file_id, former)
 
     def backup_path(self, unit: PlannedUnit) -> str:
         """Where the backup is that a rollback restores or a cleanup discards."""

@@ -419,6 +419,11 @@ class FakeFiles:
         self._require_alive()
         return any(node.id == file_id for _, node in self.namespace.walk(ROOT))
 
+    def find_paths(self, near: str, former: Mapping[int, str]) -> Mapping[int, str]:  # noqa: ARG002
+        self._require_alive()
+        found = ((node.id, path) for path, node in self.namespace.walk(ROOT) if node.id in former)
+        return {file_id: path for file_id, path in found if self.namespace.unreadable.isdisjoint(names.with_above(names.parent(path)))}
+
     def concat(self, target: str, sources: Sequence[str]) -> None:
         target, *sources = paths = [self.qualify(path) for path in (target, *sources)]
         self._change("concat", paths, lambda: self.namespace.concat(target, sources))

@@ -28,6 +28,7 @@ from support.joined_desk import (
     rename_partition,
     replace_one,
     rows,
+    rows_aside,
     rows_by_file,
     survive,
 )
@@ -38,14 +39,6 @@ def add_again(desk):
     partition = desk.world.partitions(desk.table)["dt=9"]
     desk.world.files.writer.make_directory(desk.live("dt=1"))
     desk.world.catalog.add_partition(desk.table, replace(partition, name="dt=1", values=("1",), location=desk.live("dt=1")))
-
-
-def rows_aside(desk):
-    found = set()
-    for effect in desk.log().standing:
-        for content in desk.world.files.contents(names.join(desk.control.top, effect.place)).values():
-            found.update(content.rows)
-    return found
 
 
 @pytest.mark.parametrize("words", [["copy_part"], ["dress", "/ready/"], [".back-"], ["rename_exact", "/taken/u00001.file"]])
@@ -596,3 +589,33 @@ def test_no_foreign_server_is_called_where_a_partition_whose_files_were_joined_i
         desk.world.catalog.add_partition(desk.table, replace(partition, name=name, values=(name[3:],), location=location))
     (table,) = desk.recover().tables
     assert table.problem is None or table.problem.code is not Code.BUG, table.problem
+
+
+def calls_of_recovery(lose, count, monkeypatch):
+    """A run that joined files in so many partitions was killed before its record, and all these files or partitions went to a trash."""
+    desk = a_desk()
+    manage(desk)
+    partition = desk.world.partitions(desk.table)["dt=1"]
+    units = [f"dt={number}" for number in range(100, 100 + count)]
+    for unit in units:
+        desk.world.files.writer.make_directory(desk.live(unit))
+        desk.world.catalog.add_partition(desk.table, replace(partition, name=unit, values=(unit[3:],), location=desk.live(unit)))
+        desk.append(unit, f"{unit}.a", f"{unit}.b")
+    desk.kill_before(["entry.json"], desk.compact)
+    for unit in units:
+        lose(desk, unit)
+    calls = []
+    for port, names_of in ((desk.world.files, ("stat", "look", "find_paths", "is_anywhere")), (desk.world.metastore, ("partitions",))):
+        for method in names_of:
+            count_calls(monkeypatch, type(port), method, calls)
+    desk.recover()
+    monkeypatch.undo()
+    assert desk.run_directories() == []
+    return calls
+
+
+@pytest.mark.parametrize("lose", [trash_files, drop_to_trash])
+def test_a_recovery_after_many_partitions_went_to_the_trash_does_not_look_for_each_file_in_each_partition(lose, monkeypatch):
+    few, many = (calls_of_recovery(lose, count, monkeypatch) for count in (40, 80))
+    assert len(many) < 2.2 * len(few)
+    assert many.count("partitions") < 10

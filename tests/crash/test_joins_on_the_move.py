@@ -1,0 +1,198 @@
+"""A partition is renamed or moved at any call of its join, or of the recovery of that: what the join has taken by mistake is not hidden
+anywhere.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper import names
+from hivekeeper.reasons import Code
+from support.joined_desk import (
+    ALL,
+    SMALL,
+    a_desk,
+    at,
+    kill_in_put_back,
+    manage,
+    rename_partition,
+    replace_one,
+    rows,
+    rows_aside,
+    rows_by_file,
+)
+
+# More calls than a command makes.
+MOST_CALLS = 1000
+
+
+@contextmanager
+def at_call(desk, acts):
+    """Act just before a command's calls with these numbers; yields the numbers of those that are still to come."""
+    files, count, waiting = type(desk.world.files), [0], dict(acts)
+    inner = files._require_alive
+
+    def counted(self):
+        if self is desk.world.files:
+            count[0] += 1
+            act = waiting.pop(count[0], None)
+            if act:
+                act()
+        inner(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_require_alive", counted)
+        yield waiting
+
+
+def move(desk, before, after):
+    desk.world.files.writer.rename_into(desk.live(before), desk.live(after))
+
+
+def tell_metastore(desk, before, after):
+    partition = desk.world.partitions(desk.table)[before]
+    desk.world.catalog.drop_partition(desk.table, before)
+    desk.world.catalog.add_partition(desk.table, replace(partition, name=after, values=(after[3:],), location=desk.live(after)))
+
+
+def is_there(desk):
+    return desk.world.files.namespace.find(f"{desk.live('dt=1')}/part-00001.parquet") is not None
+
+
+def recover(desk):
+    (table,) = desk.recover().tables
+    assert table.problem is None or table.problem.code is not Code.BUG, table.problem
+
+
+def shown(desk, unit):
+    return set(rows(desk, unit)) | rows_aside(desk)
+
+
+def wrong_join():
+    """A join that took another file by mistake, and was killed before that got a place of its own."""
+    desk = a_desk()
+    manage(desk)
+    kill_in_put_back(desk, ["copy_part"], lambda: desk.compact(where="dt = '1'"))
+    return desk
+
+
+def waiting_join():
+    """A join that was killed just before its concat."""
+    desk = a_desk()
+    manage(desk)
+    desk.kill_before(["concat", "/dt=1/part"], lambda: desk.compact(where="dt = '1'"))
+    return desk
+
+
+def every_call(play, first=1, step=1):
+    """Play at each call of a command, until there are no more."""
+    for number in range(first, MOST_CALLS, step):
+        if play(number):
+            return
+    raise AssertionError(f"more than {MOST_CALLS} calls")
+
+
+@pytest.mark.parametrize("again", [None, "dt=9", "dt=1"])
+def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed_twice(again):
+    def play(number):
+        desk = wrong_join()
+        rename_partition(desk)
+
+        def rename_again():
+            move(desk, "dt=9", "dt=10")
+            if again:
+                desk.world.files.writer.make_directory(desk.live(again))
+
+        with at_call(desk, {number: rename_again}) as waiting:
+            recover(desk)
+        if not waiting:
+            tell_metastore(desk, "dt=9", "dt=10")
+        recover(desk)
+        assert "new" in shown(desk, "dt=9" if waiting else "dt=10"), number
+        return waiting
+
+    every_call(play)
+
+
+def test_what_was_taken_by_mistake_is_not_hidden_in_a_partition_that_is_renamed():
+    def play(number):
+        desk = wrong_join()
+        with at_call(desk, {number: lambda: move(desk, "dt=1", "dt=9")}) as waiting:
+            recover(desk)
+        if not waiting:
+            tell_metastore(desk, "dt=1", "dt=9")
+        recover(desk)
+        assert "new" in shown(desk, "dt=1" if waiting else "dt=9"), number
+        return waiting
+
+    every_call(play)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("begin", [wrong_join, waiting_join])
+def test_nothing_is_hidden_in_a_directory_that_is_away_for_some_calls(begin, calls):
+    def play(number):
+        desk = begin()
+        acts = {number: lambda: move(desk, "dt=1", "away"), number + calls: lambda: move(desk, "away", "dt=1")}
+        with at_call(desk, acts) as waiting:
+            recover(desk)
+        if len(waiting) == 1:
+            move(desk, "away", "dt=1")
+        recover(desk)
+        recover(desk)
+        assert set(ALL if begin is waiting_join else ["new", "large"]) <= shown(desk, "dt=1"), number
+        assert [name for name in rows_by_file(desk) if names.is_hidden(name)] == [], number
+        return len(waiting) == 2
+
+    every_call(play)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 5, 0])
+def test_nothing_is_hidden_in_a_directory_that_is_moved_while_files_of_it_are_joined(calls):
+    """One of them is replaced just before. Without `calls` it stays away, and the metastore is told."""
+
+    def play(number):
+        desk = a_desk()
+        manage(desk)
+        away, at_last = ("away", "dt=1") if calls else ("dt=9", "dt=9")
+        acts = {number: lambda: move(desk, "dt=1", away)}
+        if calls:
+            acts[number + calls] = lambda: move(desk, away, "dt=1")
+        at(desk, ["concat", "/dt=1/part"], lambda: is_there(desk) and replace_one(desk))
+        with at_call(desk, acts) as waiting:
+            (table,) = desk.compact(where="dt = '1'").tables
+        assert table.problem is None or table.problem.code is not Code.BUG, table.problem
+        desk.world.files.before_step = None
+        if not calls and not waiting:
+            tell_metastore(desk, "dt=1", "dt=9")
+        elif len(waiting) == 1 and calls:
+            move(desk, away, "dt=1")
+        recover(desk)
+        recover(desk)
+        unit = "dt=1" if waiting else at_last
+        # Nothing was replaced if the run ended before.
+        missing = {"large", *(SMALL[nth] for nth in (0, 2))} - shown(desk, unit)
+        assert not missing, number
+        assert {"new", SMALL[1]} & shown(desk, unit), number
+        assert [name for name in rows_by_file(desk, unit) if names.is_hidden(name)] == [], number
+        return len(waiting) == len(acts)
+
+    every_call(play)
+
+
+@pytest.mark.parametrize("where", ["dt=1/other.parquet", "parked"])
+def test_what_was_taken_by_mistake_is_not_hidden_where_nobody_looks_for_it(where):
+    """The joined file has another name; or its directory has one that no partition has, and the partition a new one."""
+    desk = wrong_join()
+    (joined,) = (path for path in desk.world.files.contents(desk.live("dt=1")) if names.may_be_joined(names.base(path)))
+    if where == "parked":
+        move(desk, "dt=1", where)
+        desk.world.files.writer.make_directory(desk.live("dt=1"))
+    else:
+        desk.world.files.writer.rename_into(joined, desk.live(where))
+    recover(desk)
+    recover(desk)
+    assert "new" in rows_aside(desk)
