@@ -151,6 +151,12 @@ class Code(Coded):
         "its control directory",
         "find out who makes them, and remove them",
     )
+    TOO_MANY_FILES = (
+        Topic.UNITS,
+        Exit.REFUSED,
+        "more files than `max_files` in the selected partitions of one table, all of which would be held in the driver's memory",
+        "select some partitions with `--where`; or raise `max_files`, and the memory of the driver outside the JVM by a kilobyte for each",
+    )
     DIRECTORY_GONE = Topic.UNITS, None, "the directory no longer exists", "somebody is removing it: run again later"
     NO_ROWS = Topic.UNITS, None, "the files hold no rows, so there is nothing to write", "remove the files if nobody needs them"
     FEWEST_FILES = (

@@ -24,7 +24,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import ROLLBACK, PlannedUnit, RunPlan, absolute
 from hivekeeper.steps import finish, identity, ownership, places, run_directory, table_lock
 from hivekeeper.steps.cut import find_blocks
-from hivekeeper.steps.observe import find_units, look_at
+from hivekeeper.steps.observe import find_units, look_at, refused_if_too_many
 from hivekeeper.steps.restore import Restored, restore_joined
 from hivekeeper.steps.rollback import roll_back_units
 from hivekeeper.steps.timing import Step, timed
@@ -70,7 +70,9 @@ def roll_back_table(context: Context, table: Table, undo: Optional[RunId]) -> Ta
 
 
 def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: Optional[RunId]) -> Undoing:
-    """Plan from the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here."""
+    """Plan from the log, the metastore and listings; changes nothing. Raises Refused for a run that cannot be undone here, and for too many
+    files.
+    """
     cluster = context.cluster
     history = identity.know_history(cluster, table, store.read_history(cluster, control))
     chosen = _choose_units(history, table, context.selection.where)
@@ -87,7 +89,9 @@ def plan_rollback(context: Context, table: Table, control: ControlPaths, undo: O
     places = [names.join(control.top, effect.place) for chain in chains.values() for effect in chain]
     # What was moved meanwhile is refused, and may be on a server that does not answer.
     unmoved = {unit.live for name, unit in units.items() if all(absolute(one.live, table.location) == unit.live for one in chains[name])}
-    seen = look_at(cluster.files.look, [*unmoved, *places])
+    most = context.settings_for(table.full_name).max_files
+    with refused_if_too_many(table, most):
+        seen = look_at(cluster.files.look, [*unmoved, *places], most)
     holders = [(units[name].live, one.inside) for name, chain in chains.items() if name in units for one in chain if one.inside]
     blocks = _find_blocks(cluster.files, seen, [(live, inside) for live, inside in holders if live in unmoved])
     around = Surroundings(context.run, table.location, seen, lambda place: names.join(control.top, place), blocks, history.cut)

@@ -34,7 +34,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import BACKUP, VERIFY, BackupPlace, PlannedUnit, absolute
 from hivekeeper.runlog.strict import MOST_LINE
 from hivekeeper.steps import finish, identity, run_directory, table_lock, table_log
-from hivekeeper.steps.observe import find_units, look_at
+from hivekeeper.steps.observe import find_units, look_at, refused_if_too_many
 from hivekeeper.steps.timing import Step, timed
 from hivekeeper.steps.verify import COUNT, DIGEST, Compared, Prover
 
@@ -79,7 +79,8 @@ def verify_table(context: Context, table: Table, against: Optional[RunId], level
         outcomes += [outcome] if outcome else []
         comparable += [] if outcome else [subject]
     with timed(cluster, Step.COMPARE):
-        found, read = compare(cluster, table, control, comparable, units, level, history.cut)
+        most = context.settings_for(table.full_name).max_files
+        found, read = compare(cluster, table, control, comparable, units, level, history.cut, most)
     outcomes += found
     done = TableOutcome(table.full_name, units=tuple(sorted(outcomes, key=lambda outcome: outcome.name)))
     if level == COUNT or context.settings_for(table.full_name).cleanup_requires != VERIFIED:
@@ -136,12 +137,14 @@ def compare(
     units: Mapping[str, Unit],
     level: str,
     cut: Mapping[FileKey, Inside],
+    most: int,
 ) -> Tuple[List[UnitOutcome], List[Subject]]:
     """List the directories to compare in one call, then read them in a few. Returns the subjects, too, with the effects whose old files
-    were themselves compared. `cut`: the log's, `History.cut`.
+    were themselves compared. `cut`: the log's, `History.cut`. Raises Refused above `most` files.
     """
     places = {effect.place: names.join(control.top, effect.place) for subject in subjects for effect in subject.effects}
-    seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()])
+    with refused_if_too_many(table, most):
+        seen = look_at(cluster.files.look, [*(units[subject.partition].live for subject in subjects), *places.values()], most)
 
     def prove(one: Subject) -> Proof:
         live = seen[units[one.partition].live]

@@ -105,6 +105,13 @@ class Settings:
         per_table=True,
         flag=Flag("--max-bytes", "SIZE", COMPACTION),
     )
+    max_files: int = setting(
+        "max_files",
+        COUNT,
+        "2000000",
+        "Refuse a table with more files in the partitions that --where selects: the driver needs a kilobyte outside the JVM for each.",
+        per_table=True,
+    )
     quarantine_after: int = setting(
         "quarantine_after",
         WHOLE,

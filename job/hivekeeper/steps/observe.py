@@ -5,10 +5,10 @@ Reads only; changes nothing and opens no data file.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
-from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from hivekeeper import names
 from hivekeeper.config.settings import Settings
@@ -92,7 +92,7 @@ def look_at_table(
     above = find_above(table, units)
     seen = _look_above(cluster.files, table, control, above)
     passed = _find_unchanged(cluster.files, table, units, known, settings) if known else {}
-    snapshots, unreadable = _look_at_units(cluster.files, table, [unit for unit in units if unit.name not in passed])
+    snapshots, unreadable = _look_at_units(cluster.files, table, [unit for unit in units if unit.name not in passed], settings.max_files)
     snapshots = {**snapshots, **{unit.live: passed[unit.name] for unit in units if unit.name in passed}}
     entries = tuple(entry for place in above for entry in seen[place].entries)
     unsure = eligibility.find_unsure(entries, cluster.clock.now_ms(), settings.leftover_age_ms)
@@ -167,12 +167,13 @@ def _find_tables(cluster: Cluster, full_names: Iterable[str]) -> Dict[str, Table
     return {one.full_name: one for one in found}
 
 
-def _look_at_units(files: Files, table: Table, units: Sequence[Unit]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
-    """As look_where_allowed. Directories outside the table are not listed: they are refused whatever they hold, may be on servers that do
-    not answer, and thousands of partitions may have one large directory.
+def _look_at_units(files: Files, table: Table, units: Sequence[Unit], most: int) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
+    """As look_where_allowed; raises Refused above `most` entries. Directories outside the table are not listed: they are refused whatever
+    they hold, may be on servers that do not answer, and thousands of partitions may have one large directory.
     """
     inside = [unit.live for unit in units if eligibility.is_inside(table, unit)]
-    seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)))
+    with refused_if_too_many(table, most):
+        seen, denied = look_where_allowed(files, list(dict.fromkeys(inside)), most)
     return {**{unit.live: Snapshot(exists=True) for unit in units}, **seen}, denied
 
 
@@ -280,19 +281,41 @@ def _too_deep(table: Table) -> Refused:
     )
 
 
-def look_at(look: BoundedLook, places: Sequence[str]) -> Mapping[str, Snapshot]:
-    """The snapshots of any number of directories. No answer is much larger than that for a single one of them, which is never divided."""
+class TooManyEntries(Exception):
+    """Directories hold more than whoever looks at them can hold in memory."""
+
+
+@contextmanager
+def refused_if_too_many(table: Table, most: int) -> Iterator[None]:
+    """Raise Refused for TooManyEntries."""
+    try:
+        yield
+    except TooManyEntries:
+        raise Refused(
+            f"{table.full_name}: the selected partitions, or their backups, have more than {most} files",
+            code=Code.TOO_MANY_FILES,
+            next="select some partitions with --where, or raise max_files and the driver's memory outside the JVM",
+        ) from None
+
+
+def look_at(look: BoundedLook, places: Sequence[str], most: int = ALL) -> Mapping[str, Snapshot]:
+    """The snapshots of any number of directories. No answer is much larger than that for a single one of them, which is never divided.
+    Raises TooManyEntries above `most` entries of all of them.
+    """
 
     def look_bounded(some: Sequence[str]) -> Optional[Mapping[str, Snapshot]]:
-        most = 2 * ENTRIES_AT_ONCE if len(some) > 1 else ALL
-        found = look(some, most)
+        if len(some) == 1:
+            return look(some, min(ALL, most + 1))
+        found = look(some, 2 * ENTRIES_AT_ONCE)
         # So many may be only a part, and it is not known of which directories.
-        return found if _count(found) < most else None
+        return found if _count(found) < 2 * ENTRIES_AT_ONCE else None
 
-    return look_in_portions(look_bounded, places)
+    return look_in_portions(look_bounded, places, most)
 
 
-def look_in_portions(look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str]) -> Mapping[str, Snapshot]:
+def look_in_portions(
+    look: Callable[[Sequence[str]], Optional[Mapping[str, Snapshot]]], places: Sequence[str], most: int = ALL
+) -> Mapping[str, Snapshot]:
     """In calls for as many as the ones before let expect few enough entries of, and for half of them where that was too many."""
     seen: Dict[str, Snapshot] = {}
     start, at_once, entries = 0, LOOK_AT_FIRST, 0
@@ -304,6 +327,8 @@ def look_in_portions(look: Callable[[Sequence[str]], Optional[Mapping[str, Snaps
         seen.update(found)
         start += at_once
         entries += _count(found)
+        if entries > most:
+            raise TooManyEntries
         at_once = max(1, min(LOOK_AT_ONCE, ENTRIES_AT_ONCE * start // max(1, entries)))
     return seen
 
@@ -318,9 +343,17 @@ def find_existing(files: Files, places: Sequence[str]) -> FrozenSet[str]:
     return frozenset(place for place, snapshot in seen.items() if snapshot.exists)
 
 
-def look_where_allowed(files: Files, places: Sequence[str]) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
-    """The snapshots, and why some directories may not be read; those count as existing and empty."""
-    seen, denied = ask_where_allowed(partial(look_at, files.look), places)
+def look_where_allowed(files: Files, places: Sequence[str], most: int = ALL) -> Tuple[Mapping[str, Snapshot], Mapping[str, str]]:
+    """The snapshots, and why some directories may not be read; those count as existing and empty. Raises like look_at."""
+    left = most
+
+    def look_at_some(some: Sequence[str]) -> Mapping[str, Snapshot]:
+        nonlocal left
+        found = look_at(files.look, some, left)
+        left -= _count(found)
+        return found
+
+    seen, denied = ask_where_allowed(look_at_some, places)
     return {**seen, **{place: Snapshot(exists=True) for place, _ in denied}}, dict(denied)
 
 

@@ -1,0 +1,100 @@
+"""One table of millions of files does not take the driver's memory, which all tables share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.codes import Exit
+from hivekeeper.reasons import Code
+from hivekeeper.steps import observe
+from support.builders import a_table
+from support.desk import Desk, outcomes
+from support.fakes.files import FakeFiles
+from support.world import World
+
+UNITS = {f"dt={number}": [1000] * 10 for number in range(4)}
+
+
+def a_desk(max_files, **settings):
+    world = World()
+    world.add_table(a_table(["dt"], create_time=1_767_200_000), UNITS)
+    world.files.namespace.advance(3_600_000)
+    return Desk(world, max_files=max_files, backup_table=False, **settings)
+
+
+def listed(monkeypatch):
+    """What is listed of live, call by call."""
+    counts, look = [], FakeFiles.look
+
+    def count(self, directories, *most):
+        found = look(self, directories, *most)
+        counts.append(sum(len(one.entries) for path, one in found.items() if "/dt=" in path))
+        return found
+
+    monkeypatch.setattr(FakeFiles, "look", count)
+    return counts
+
+
+def code_of(result):
+    (table,) = result.tables
+    return table.problem.code if table.problem else None
+
+
+@pytest.mark.parametrize("command", ["analyze", "compact", "backup"])
+def test_a_table_with_too_many_files_is_refused_before_all_are_listed(command, monkeypatch):
+    monkeypatch.setattr(observe, "LOOK_AT_FIRST", 1)
+    monkeypatch.setattr(observe, "ENTRIES_AT_ONCE", 10)
+    desk, counts = a_desk(25), listed(monkeypatch)
+    result = getattr(desk, command)()
+    assert (code_of(result), result.code) == (Code.TOO_MANY_FILES, Exit.REFUSED)
+    assert sum(counts) <= 30
+    assert desk.run_directories() == []
+
+
+def test_a_directory_with_too_many_files_is_not_listed_to_its_end(monkeypatch):
+    desk, counts = a_desk(5), listed(monkeypatch)
+    assert code_of(desk.compact(where="dt = '1'")) is Code.TOO_MANY_FILES
+    assert sum(counts) == 6
+
+
+def test_those_are_not_counted_that_are_not_selected():
+    desk = a_desk(25)
+    assert outcomes(desk.compact(where="dt < '2'")) == {"dt=0": "swapped", "dt=1": "swapped"}
+
+
+def test_as_many_as_are_allowed_are_listed():
+    assert len(outcomes(a_desk(40).compact())) == 4
+
+
+def test_those_beside_a_closed_directory_are_counted_once():
+    """What may not be listed is found by halves, each of which is listed again."""
+    desk = a_desk(30)
+    desk.world.files.namespace.unreadable.add(desk.live("dt=3"))
+    assert len(outcomes(desk.compact())) == 4
+    desk = a_desk(29)
+    desk.world.files.namespace.unreadable.add(desk.live("dt=3"))
+    assert code_of(desk.compact()) is Code.TOO_MANY_FILES
+
+
+@pytest.mark.parametrize("command", ["verify", "rollback"])
+def test_files_that_came_after_a_run_are_counted(command):
+    desk = a_desk(45)
+    desk.compact()
+    for number in range(45):
+        desk.world.add_file(f"{desk.live('dt=1')}/{number}.parquet", [str(number)])
+    result = getattr(desk, command)()
+    assert (code_of(result), result.code) == (Code.TOO_MANY_FILES, Exit.REFUSED)
+    desk.settings = replace(desk.settings, max_files=1000)
+    assert code_of(getattr(desk, command)()) is None
+
+
+def test_what_was_recovered_is_told_although_the_table_has_too_many_files():
+    desk = a_desk(45)
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    for number in range(45):
+        desk.world.add_file(f"{desk.live('dt=2')}/{number}.parquet", [str(number)])
+    (table,) = desk.recover().tables
+    assert table.recovered != ()
+    assert table.problem.code is Code.TOO_MANY_FILES
