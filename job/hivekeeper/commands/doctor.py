@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Callable, ContextManager, Iterator, List, Optional, Protocol, Sequence, Tuple
 
@@ -21,6 +22,8 @@ from hivekeeper.reasons import Code
 from hivekeeper.report.results import CommandResult
 from hivekeeper.steps import ownership
 from hivekeeper.steps.observe import find_tied, find_units, qualify_table
+
+log = logging.getLogger(__name__)
 
 # Check the directories of at most this many partitions, a few calls each; in a larger table the rest are usually alike.
 MOST_UNITS = 2000
@@ -224,6 +227,9 @@ def _ask(name: str, examine: Callable[[], List[Check]], table: str = "") -> List
         return [Check(name, FIX, error.reason.what, error.reason.next, CLUSTER, table, error.reason.code.code)]
     except (FilesError, MetastoreUnavailable) as error:
         return [Check(name, FIX, str(error), "fix the cause, then check again", CLUSTER, table, error.code.code)]
+    except Exception as error:
+        log.exception("table=%s step=%s failed", table, name)
+        return [Check(name, FIX, f"unexpected error: {error!r}", "report the stack in the log", CLUSTER, table, Code.BUG.code)]
 
 
 def _is_fit(checks: Sequence[Check], name: str) -> bool:

@@ -200,12 +200,13 @@ def test_a_view_has_nothing_to_be_tried(world):
     assert [check.level for check in result.checks if check.table == "sales.view"] == [WARN]
 
 
-def test_a_location_that_cannot_be_asked_about_costs_only_its_own_table(world):
+@pytest.mark.parametrize("error", [FilesUnavailable("No FileSystem for scheme nosuch"), ValueError("a bug of ours")])
+def test_a_location_that_cannot_be_asked_about_costs_only_its_own_table(world, error):
     world.add_table(a_table(name="evil", location="hdfs://nn/warehouse/sales/evil"), {})
 
     def fail(path):
         if "evil" in path:
-            raise FilesUnavailable("No FileSystem for scheme nosuch")
+            raise error
 
     world.files.require_lockable = fail
     result = examine(HealthyProbes(world), "sales.evil", "sales.events")
