@@ -35,10 +35,10 @@ def analyze_image(context: Context, path: str, is_remote: bool) -> CommandResult
     image = find_remote(cluster.files, path) if is_remote else find_local(path)
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
     home = _find_home(context)
-    tables, absent = selection.find_tables(cluster, selected, context.backup_prefix)
+    tables = selection.SelectedTables(cluster, selected, context.backup_prefix)
     defined: Dict[str, DefinedTable] = {}
-    outcomes = per_table.absent_outcomes(absent)
-    outcomes += per_table.for_each(context, tables, partial(_define, defined, home))
+    outcomes = per_table.for_each(context, tables, partial(_define, defined, home))
+    outcomes = per_table.absent_outcomes(tables.absent) + outcomes
     locations = cluster.metastore.table_locations()
     survey = Survey(image_analysis.find_places(defined.values(), locations.values(), home))
     totals = _read(image, survey)

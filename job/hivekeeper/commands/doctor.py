@@ -156,9 +156,9 @@ def _examine_tables(probes: Probes, subject: Subject, possible: bool) -> Iterato
     tables: List[Table] = []
 
     def find() -> List[Check]:
-        found, absent = selection.find_tables(probes.cluster(), selected, subject.backup_prefix)
+        found = selection.SelectedTables(probes.cluster(), selected, subject.backup_prefix)
         tables.extend(found)
-        return [Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code) for name, why in absent.items()]
+        return [Check("table", FIX, why.what, why.next, MACHINE, name, why.code.code) for name, why in found.absent.items()]
 
     yield from _ask("table", find)
     for table in tables:

@@ -1,14 +1,14 @@
 """Run one command on each selected table; a failure of one does not stop the others.
 
-This is the one place that turns an error of a table into part of a result. It catches every exception, so a bug that shows on one table
-costs only that table.
+This is the one place where an error of a table becomes part of a result, but for `doctor`, which finds errors. It catches every exception,
+so a bug that shows on one table costs only that table.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Callable, List, Mapping, Optional, Sequence
+from typing import Callable, Iterable, List, Mapping, Optional
 
 from hivekeeper import quoting
 from hivekeeper.commands import selection
@@ -36,8 +36,9 @@ def run_on_tables(context: Context, command: str, work: Work) -> CommandResult:
     """Run a command on each selected table separately and return its result, including missing tables."""
     cluster, selected = context.cluster, context.selection
     started, began = cluster.clock.now_ms(), cluster.clock.monotonic_ms()
-    tables, absent = selection.find_tables(cluster, selected, context.backup_prefix)
-    outcomes = absent_outcomes(absent) + for_each(context, tables, work)
+    tables = selection.SelectedTables(cluster, selected, context.backup_prefix)
+    outcomes = for_each(context, tables, work)
+    outcomes = absent_outcomes(tables.absent) + outcomes
     seconds = (cluster.clock.monotonic_ms() - began) / 1000
     return CommandResult(
         command,
@@ -91,7 +92,7 @@ def absent_outcomes(absent: Mapping[str, Reason]) -> List[TableOutcome]:
     return [TableOutcome(name, problem=reason.about(name)) for name, reason in absent.items()]
 
 
-def for_each(context: Context, tables: Sequence[Table], work: Work) -> List[TableOutcome]:
+def for_each(context: Context, tables: Iterable[Table], work: Work) -> List[TableOutcome]:
     cluster, outcomes, lost, left = context.cluster, [], "", MOST_ROW_GROUPS
     cluster.orphans.clear()
     for table in tables:

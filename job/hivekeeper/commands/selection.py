@@ -5,52 +5,83 @@ Reads the metastore; changes nothing.
 
 from __future__ import annotations
 
+import logging
 from fnmatch import fnmatchcase
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from hivekeeper import names, quoting
 from hivekeeper.errors import Refused
 from hivekeeper.model import Selection, Table
 from hivekeeper.plan import partition_filter
-from hivekeeper.ports import Cluster, MetastoreRefused
+from hivekeeper.ports import Cluster, MetastoreRefused, MetastoreUnavailable
 from hivekeeper.reasons import Code, Reason
 from hivekeeper.steps.observe import Wanted
+
+log = logging.getLogger(__name__)
 
 WantedName = Callable[[str], bool]
 
 NO_SUCH_TABLE = Reason(Code.NO_SUCH_TABLE, "no such table", "look at the spelling; SHOW TABLES lists them")
 
 
-def find_tables(cluster: Cluster, selection: Selection, backup_prefix: str) -> Tuple[List[Table], Dict[str, Reason]]:
-    """The selected tables in the order they were named; and the names of tables and databases that are not there, or refused, each with
-    why: whoever owns one of several databases may drop it, or close it.
+class SelectedTables:
+    """The selected tables in the order they were named. The definitions of a database are read when its first table is taken: those of one
+    alone may take a gigabyte.
+
+    `absent`: the names of tables and databases that are not there, or refused, each with why: whoever owns one of several databases may
+    drop it, or close it. Complete when all tables were taken.
     """
-    wanted: Dict[str, List[str]] = {}
-    absent: Dict[str, Reason] = {}
-    for name in selection.tables:
-        database, table = name.lower().split(".")
-        wanted.setdefault(database, []).append(table)
-    for database in dict.fromkeys(name.lower() for name in selection.databases):
-        try:
-            inside = _tables_in(cluster, database, backup_prefix)
-            wanted[database] = list(dict.fromkeys([*wanted.get(database, ()), *inside]))
-        except (Refused, MetastoreRefused) as error:
-            absent[database] = _why_absent(error)
-    named = {name.lower() for name in selection.tables}
-    tables: List[Table] = []
-    for database, inside_names in wanted.items():
-        chosen = [name for name in inside_names if not _is_excluded(f"{database}.{name}", selection.exclude)]
-        try:
-            found = cluster.metastore.tables(database, chosen)
-        except MetastoreRefused as error:
-            absent[database] = _why_absent(error)
-            continue
-        tables.extend(found[name] for name in chosen if name in found and (f"{database}.{name}" in named or not _is_backup(found[name])))
-        absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in chosen if name not in found})
-    return tables, absent
+
+    def __init__(self, cluster: Cluster, selection: Selection, backup_prefix: str) -> None:
+        self.absent: Dict[str, Reason] = {}
+        self._cluster, self._exclude = cluster, selection.exclude
+        self._named = {name.lower() for name in selection.tables}
+        self._wanted: Dict[str, List[str]] = {}
+        for name in selection.tables:
+            database, table = name.lower().split(".")
+            self._wanted.setdefault(database, []).append(table)
+        for database in dict.fromkeys(name.lower() for name in selection.databases):
+            try:
+                inside = _tables_in(cluster, database, backup_prefix)
+                self._wanted[database] = list(dict.fromkeys([*self._wanted.get(database, ()), *inside]))
+            except (Refused, MetastoreRefused) as error:
+                self.absent[database] = _why_absent(error)
+
+    def __iter__(self) -> Iterator[Table]:
+        """Raises an error of the metastore only before the first table: after that the database's tables are absent, because what was done
+        on others must be told.
+        """
+        is_begun = False
+        for database, inside in self._wanted.items():
+            chosen = [name for name in inside if not _is_excluded(f"{database}.{name}", self._exclude)]
+            try:
+                found = dict(self._cluster.metastore.tables(database, chosen))
+            except MetastoreRefused as error:
+                self.absent[database] = _why_absent(error)
+                continue
+            except Exception as error:
+                if not is_begun:
+                    raise
+                self.absent.update(dict.fromkeys((f"{database}.{name}" for name in chosen), self._why_unread(database, error)))
+                continue
+            self.absent.update({f"{database}.{name}": NO_SUCH_TABLE for name in chosen if name not in found})
+            for name in chosen:
+                table = found.pop(name, None)
+                if table is not None and (f"{database}.{name}" in self._named or not _is_backup(table)):
+                    is_begun = True
+                    yield table
+
+    def _why_unread(self, database: str, error: Exception) -> Reason:
+        lost = self._cluster.lost()
+        if lost:
+            return Reason(Code.SPARK_ENDED, f"not begun: {lost}", "fix the cause, then run again", "untouched by this run")
+        if isinstance(error, MetastoreUnavailable):
+            return _why_absent(error)
+        log.exception("database=%s step=read-definitions failed", database)
+        return Reason(Code.BUG, f"unexpected error: {error!r}", "report the stack in the log", "untouched by this run")
 
 
-def _why_absent(error: Union[Refused, MetastoreRefused]) -> Reason:
+def _why_absent(error: Union[Refused, MetastoreUnavailable]) -> Reason:
     return error.reason if isinstance(error, Refused) else Reason(error.code, str(error), "fix the cause, then run again")
 
 

@@ -1,0 +1,87 @@
+"""The tables that a command works on, read one database at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hivekeeper.commands.analyze import analyze
+from hivekeeper.commands.selection import SelectedTables
+from hivekeeper.config.settings import Settings
+from hivekeeper.model import Selection
+from hivekeeper.ports import MetastoreUnavailable
+from hivekeeper.reasons import Code
+from support.builders import a_table
+from support.contexts import a_context
+from support.world import World
+
+DATABASES = ("hr", "sales", "web")
+
+
+@pytest.fixture
+def world():
+    world = World()
+    for database in DATABASES:
+        world.catalog.databases.add(database)
+        for name in ("events", "people"):
+            table = a_table(name=name, location=f"hdfs://nn/warehouse/{database}/{name}")
+            world.add_table(replace(table, database=database), {"": [1000] * 3})
+    return world
+
+
+def fail_on(world, monkeypatch, database, error):
+    metastore = type(world.metastore)
+    tables = metastore.tables
+
+    def read(self, of, names):
+        if of == database:
+            raise error
+        return tables(self, of, names)
+
+    monkeypatch.setattr(metastore, "tables", read)
+
+
+def select(world):
+    return SelectedTables(world.cluster, Selection(databases=DATABASES), "__bkp_")
+
+
+def test_the_definitions_of_a_database_are_read_when_its_first_table_is_taken(world, monkeypatch):
+    read, tables = [], type(world.metastore).tables
+
+    def note(self, database, names):
+        read.append(database)
+        return tables(self, database, names)
+
+    monkeypatch.setattr(type(world.metastore), "tables", note)
+    taken = [(table.full_name, tuple(read)) for table in select(world)]
+    until = {database: DATABASES[: nth + 1] for nth, database in enumerate(DATABASES)}
+    assert taken == [(f"{database}.{name}", until[database]) for database in DATABASES for name in ("events", "people")]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(MetastoreUnavailable("it does not answer"), Code.METASTORE_UNUSABLE), (ValueError("a bug of ours"), Code.BUG)],
+)
+def test_what_was_done_is_told_although_a_later_database_cannot_be_read(world, monkeypatch, error, code):
+    fail_on(world, monkeypatch, "sales", error)
+    result = analyze(a_context(world.cluster, Selection(databases=DATABASES), "20260101t020000z-0000", Settings()))
+    problems = {table.table: table.problem.code if table.problem else None for table in result.tables}
+    assert problems == {
+        **dict.fromkeys(["hr.events", "hr.people", "web.events", "web.people"]),
+        **dict.fromkeys(["sales.events", "sales.people"], code),
+    }
+
+
+def test_a_metastore_that_does_not_answer_at_first_ends_the_command(world, monkeypatch):
+    fail_on(world, monkeypatch, "hr", MetastoreUnavailable("it does not answer"))
+    with pytest.raises(MetastoreUnavailable):
+        list(select(world))
+
+
+def test_tables_of_a_session_that_has_ended_are_not_begun(world, monkeypatch):
+    fail_on(world, monkeypatch, "sales", ValueError("a connection that is gone"))
+    tables = select(world)
+    tables._cluster = replace(world.cluster, lost=lambda: "the driver has ended")
+    assert len(list(tables)) == 4
+    assert {why.code for why in tables.absent.values()} == {Code.SPARK_ENDED}
