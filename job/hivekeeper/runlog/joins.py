@@ -51,7 +51,7 @@ class JoinedFile:
     """A file before it is joined with its sources: a proved copy and a footer without rows behind it.
 
     `copy_bytes` is the length of the copy, `file_id` the file's own, `head` are its blocks; `tail_id` and `tail` are id and blocks of the
-    file that waits with the copy's footer, `beside` the blocks of `Join.beside`.
+    file that waits with the copy's footer, `beside` and `beside_id` those of `Join.beside`.
     """
 
     copy_bytes: int
@@ -60,6 +60,7 @@ class JoinedFile:
     head: Tuple[Block, ...]
     tail: Tuple[Block, ...]
     beside: Tuple[Block, ...] = ()
+    beside_id: int = 0
 
     @property
     def end(self) -> Tuple[Block, ...]:
@@ -141,20 +142,20 @@ def blocks_from(node: Node) -> Tuple[Block, ...]:
 def joined_to_dict(join: Optional[JoinedFile]) -> Dict[str, Any]:
     if join is None:
         return {}
-    ids = {"fileId": join.file_id, "tailId": join.tail_id}
+    ids = {"fileId": join.file_id, "tailId": join.tail_id, "besideId": join.beside_id}
     return {"join": {"copyBytes": join.copy_bytes, **ids, "head": join.head, "tail": join.tail, "beside": join.beside}}
 
 
 def joined_from(node: Node) -> JoinedFile:
-    node.only(frozenset(["copyBytes", "fileId", "tailId", "head", "tail", "beside"]))
+    node.only(frozenset(["copyBytes", "fileId", "tailId", "besideId", "head", "tail", "beside"]))
     head, tail, beside = (blocks_from(node[key]) for key in ("head", "tail", "beside"))
-    file_id, tail_id = (node[key].whole(LOWEST) for key in ("fileId", "tailId"))
+    file_id, tail_id, beside_id = (node[key].whole(LOWEST) for key in ("fileId", "tailId", "besideId"))
     copy_bytes = node["copyBytes"].whole()
     # It is cut there one day.
     edges = accumulate(block.length for block in head[:-1])
     node["copyBytes"].refuse_where(copy_bytes == 0 or copy_bytes not in edges, "no block of its head ends there")
     node["tail"].refuse_where(length_of(tail) == 0, "it is empty")
-    return JoinedFile(copy_bytes, file_id, tail_id, head, tail, beside)
+    return JoinedFile(copy_bytes, file_id, tail_id, head, tail, beside, beside_id)
 
 
 def inside_to_dict(inside: Optional[Inside]) -> Optional[Dict[str, Any]]:

@@ -128,7 +128,8 @@ class Joining:
         if not (made.keys() & blocks.keys()) >= {join.file, join.tail, *filter(None, [join.beside])}:
             raise SourceMissing(one.place(join.file))
         ids = made[join.file].file_id, made[join.tail].file_id
-        return JoinedFile(copy.length, *ids, blocks[join.file], blocks[join.tail], blocks[join.beside] if join.beside else ())
+        beside = (blocks[join.beside], made[join.beside].file_id) if join.beside else ()
+        return JoinedFile(copy.length, *ids, blocks[join.file], blocks[join.tail], *beside)
 
     def _find_with_rows(self, files: Mapping[UnitNumber, FileInfo]) -> Mapping[UnitNumber, str]:
         """The new files that show rows, or are not of their copies' form."""

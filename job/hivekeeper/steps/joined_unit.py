@@ -128,8 +128,8 @@ class JoinedUnit:
     def _find_place_of_parts(self) -> Optional[str]:
         # T itself is found in any case while it waits to go to live.
         waits = self.run.files.stat(names.join(self.ready, self.join.file)) is not None
-        parts = {self.made.tail_id: self.join.tail} if waits else {self.made.file_id: self.join.file, self.made.tail_id: self.join.tail}
-        paths = (self._find_path(file_id, name) for file_id, name in parts.items())
+        parts = {self.join.file: self.made.file_id, self.join.tail: self.made.tail_id, self.join.beside: self.made.beside_id}
+        paths = (self._find_path(known, name) for name, known in parts.items() if name and not (waits and name == self.join.file))
         return next((names.parent(path) for path in paths if path and not is_below(path, self.run.control.top)), None)
 
     def _find_path(self, file_id: int, name: str) -> Optional[str]:

@@ -266,8 +266,8 @@ def _read_certificates(run: Run, plan: RunPlan) -> Mapping[int, Certificate]:
     for unit in plan.units:
         made = found[unit.number].join if unit.number in found else None
         if unit.join and made:
-            former = {made.file_id: unit.join.file, made.tail_id: unit.join.tail}
-            run.whereabouts.former.update({file_id: names.join(unit.live, name) for file_id, name in former.items()})
+            former = {made.file_id: unit.join.file, made.tail_id: unit.join.tail, made.beside_id: unit.join.beside}
+            run.whereabouts.former.update({file_id: names.join(unit.live, name) for file_id, name in former.items() if name})
     return found
 
 

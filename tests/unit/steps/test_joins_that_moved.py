@@ -167,6 +167,21 @@ def test_a_record_is_still_the_same_after_a_join_on_it_was_rolled_back():
     assert outcomes(desk.verify(record)) == {"dt=1": "verified"}
 
 
+def test_a_file_without_rows_is_found_where_its_partition_was_moved_although_all_others_are_aside():
+    """A rollback joins a single file with one beside it. The recovery of that is killed, too."""
+    desk = a_desk()
+    desk.compact(where="dt = '1'")
+    desk.kill_before(["/ready/u00001/part", "-1.parquet"], lambda: desk.rollback(where="dt = '1'"))
+    move_partition(desk)
+    at(desk, ["/taken/u00001.tail"], lambda: desk.world.files.die_after(1))
+    with suppress(Killed):
+        desk.recover()
+        raise AssertionError("the recovery was not killed")
+    survive(desk)
+    desk.recover()
+    assert [name for name, of_file in rows_by_file(desk, "moved").items() if names.is_hidden(name) or not of_file] == []
+
+
 def test_a_slow_rename_in_a_directory_that_moves_leaves_nothing_hidden(monkeypatch):
     desk = a_desk()
     manage(desk)

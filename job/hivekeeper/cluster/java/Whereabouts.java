@@ -98,7 +98,7 @@ public class Whereabouts {
 
     /** The ids from this one up to `near` or the root; null if it does not exist, CHANGED if what is above it was moved meanwhile. */
     private List<Long> wayOf(long id) throws IOException {
-      if (idAt(byId(id)) != id) return null;
+      if (id == 0 || idAt(byId(id)) != id) return null;
       List<Long> way = new ArrayList<Long>();
       for (long at = id; at != 0 && way.size() < MOST_LEVELS; at = idAt(byId(at) + "/..")) {
         way.add(at);
