@@ -78,3 +78,39 @@ def test_a_full_quota_is_no_hindrance(place):
     place.concat("a", "b", "c")
     place.cut("a", 3)
     assert place.names_in() == ["a"]
+
+
+def moved_to(place: Place, gateway: Any, mode: str) -> str:
+    """A directory of the superuser with this mode, to which `a` was moved; the path of `a` there."""
+    hadoop = gateway.jvm.org.apache.hadoop.fs
+    away = hadoop.Path(place.path, "away")
+    place.superuser.mkdirs(away)
+    place.superuser.setPermission(away, hadoop.permission.FsPermission(mode))
+    place.superuser.rename(hadoop.Path(place.path, "a"), hadoop.Path(away, "b=1"))
+    return place.of("away/b=1")
+
+
+@pytest.mark.parametrize("mode", ["755", "711", "700"])
+def test_where_a_file_is_that_was_moved_is_told_to_whom_its_directory_is_open(place, gateway, mode):
+    """HDFS does not tell a path by an id; a directory that may be entered but not listed tells whether it has a name that is known."""
+    file = place.files.stat(place.of("a"))
+    there = moved_to(place, gateway, mode)
+    found = {former: place.files.find_paths(place.root, {file.file_id: former}) for former in (file.path, "x/b=1")}
+    is_told = {file.path: mode == "755", "x/b=1": mode != "700"}
+    assert found == {former: {file.file_id: there} if told else {} for former, told in is_told.items()}
+
+
+def test_where_a_file_is_that_a_snapshot_holds_is_told_only_while_it_is_there(place, gateway):
+    hadoop = gateway.jvm.org.apache.hadoop.fs
+    ids = {place.files.stat(place.of(name)).file_id: name for name in NAMES}
+    place.superuser.allowSnapshot(place.path)
+    place.superuser.createSnapshot(place.path, "s")
+    try:
+        place.superuser.mkdirs(hadoop.Path(place.path, "d"))
+        place.superuser.rename(hadoop.Path(place.path, "a"), hadoop.Path(place.path, "d/z"))
+        place.superuser.delete(hadoop.Path(place.path, "b"), False)
+        found = place.files.find_paths(place.root, dict.fromkeys(ids, ""))
+        assert {ids[file_id]: path for file_id, path in found.items()} == {"a": place.of("d/z"), "c": place.of("c")}
+    finally:
+        place.superuser.deleteSnapshot(place.path, "s")
+        place.superuser.disallowSnapshot(place.path)
