@@ -178,6 +178,9 @@ def leave_aside(exchange: Exchange, outcome: Outcome, why: Reason) -> UnitResult
 
     Files that left live stay as a backup; incoming files are given up. Changes nothing if the old files never left.
     """
+    aside = exchange.means.rescue()
+    if aside:
+        return _keep_aside(exchange, aside, outcome, why)
     exchange = _find(exchange)
     picture = exchange.means.picture()
     if not picture.left:

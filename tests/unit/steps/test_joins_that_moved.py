@@ -19,6 +19,7 @@ from support.joined_desk import (
     SMALL,
     a_desk,
     at,
+    create_again,
     drop_partition,
     files_of,
     joined_path,
@@ -234,6 +235,25 @@ def test_what_was_joined_by_mistake_is_not_hidden_where_its_partition_was_moved_
     desk.recover()
     seen = {row for content in desk.world.files.contents("hdfs://nn/cold").values() for row in content.rows}
     assert "new" in seen | rows_aside(desk)
+
+
+# Steps of a put-back before T leaves live.
+BEFORE_TAKEN = [["copy_part"], ["dress", "/ready/"], [".back-"], ["rename_exact", "/taken/u00001.file"]]
+
+
+@pytest.mark.parametrize("words", BEFORE_TAKEN)
+@pytest.mark.parametrize("then", [drop_partition, create_again])
+def test_what_was_joined_by_mistake_becomes_a_backup_if_its_partition_went_to_the_trash(words, then):
+    """Also if the table was created again."""
+    desk = a_desk()
+    manage(desk)
+    kill_in_put_back(desk, words, lambda: desk.compact(where="dt = '1'"))
+    desk.world.files.writer.make_directory("hdfs://nn/trash")
+    desk.world.files.writer.rename_into(desk.live("dt=1"), "hdfs://nn/trash/dt=1")
+    then(desk)
+    desk.recover()
+    assert "new" in rows_aside(desk)
+    assert desk.recover().code is Exit.DONE
 
 
 def test_a_partition_that_was_renamed_after_a_join_is_cleaned_up_without_an_error_for_ever():
