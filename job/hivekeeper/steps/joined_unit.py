@@ -90,9 +90,13 @@ class JoinedUnit:
         if path is None or is_below(path, self.run.control.top):
             return None
         place, name = names.parent(path), names.base(path)
-        if name == self.join.file and (place == self.unit.live or find_at(self.run, self.unit, place)):
+        if name == self.join.file and (place == self.unit.live or self._is_moved_to(place)):
             return None
         return self._at(place, name)
+
+    def _is_moved_to(self, place: str) -> bool:
+        """Whether find_moved finds live there: not if T alone went to another partition."""
+        return place == self._find_place() and find_at(self.run, self.unit, place) is not None
 
     def require_gone(self) -> None:
         """Raise FilesUnavailable if T, which was not found in live, is there, or somewhere else with what it was not to take: live was away

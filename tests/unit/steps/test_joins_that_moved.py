@@ -256,6 +256,16 @@ def test_what_was_joined_by_mistake_becomes_a_backup_if_its_partition_went_to_th
     assert desk.recover().code is Exit.DONE
 
 
+@pytest.mark.parametrize("words", BEFORE_TAKEN)
+def test_what_was_joined_by_mistake_is_not_hidden_if_the_joined_file_alone_went_to_another_partition(words):
+    desk = a_desk()
+    kill_in_put_back(desk, words, lambda: desk.compact(where="dt = '1'"))
+    desk.world.files.writer.rename_into(joined_path(desk), desk.live("dt=2"))
+    desk.recover()
+    assert "new" in set(rows(desk, "dt=2")) | rows_aside(desk)
+    assert desk.recover().code is Exit.DONE
+
+
 def test_a_partition_that_was_renamed_after_a_join_is_cleaned_up_without_an_error_for_ever():
     desk = a_desk()
     manage(desk)
