@@ -133,8 +133,12 @@ class JoinedUnit:
         # T itself is found in any case while it waits to go to live.
         waits = self.run.files.stat(names.join(self.ready, self.join.file)) is not None
         parts = {self.join.file: self.made.file_id, self.join.tail: self.made.tail_id, self.join.beside: self.made.beside_id}
-        paths = (self._find_path(known, name) for name, known in parts.items() if name and not (waits and name == self.join.file))
-        return next((names.parent(path) for path in paths if path and not is_below(path, self.run.control.top)), None)
+        for name in [name for name in parts if name and not (waits and name == self.join.file)]:
+            path = self._find_path(parts[name], name)
+            # One that has another name was not taken along by its directory.
+            if path and names.base(path) == name and not is_below(path, self.run.control.top):
+                return names.parent(path)
+        return None
 
     def _find_path(self, file_id: int, name: str) -> Optional[str]:
         return self.run.find_path(file_id, self.in_live(name))

@@ -266,6 +266,14 @@ def test_what_was_joined_by_mistake_is_not_hidden_if_the_joined_file_alone_went_
     assert desk.recover().code is Exit.DONE
 
 
+def test_a_joined_file_that_somebody_moved_to_another_partition_under_another_name_says_nothing_about_that():
+    desk = a_desk()
+    desk.kill_before(["entry.json"], lambda: desk.compact(where="dt = '1'"))
+    desk.world.files.writer.rename_into(joined_path(desk), f"{desk.live('dt=2')}/other.parquet")
+    desk.recover()
+    assert [effect.partition for effect in desk.log().effects] == ["dt=1"]
+
+
 def test_a_partition_that_was_renamed_after_a_join_is_cleaned_up_without_an_error_for_ever():
     desk = a_desk()
     manage(desk)
