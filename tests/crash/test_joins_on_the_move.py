@@ -16,6 +16,7 @@ from support.joined_desk import (
     SMALL,
     a_desk,
     at,
+    files_of,
     kill_in_put_back,
     manage,
     rename_partition,
@@ -196,3 +197,23 @@ def test_what_was_taken_by_mistake_is_not_hidden_where_nobody_looks_for_it(where
     recover(desk)
     recover(desk)
     assert "new" in rows_aside(desk)
+
+
+@pytest.mark.parametrize("calls", [2, 3, 5, 8])
+def test_no_old_files_are_called_discarded_in_a_directory_that_is_away_for_some_calls_of_a_cleanup(calls):
+    def play(number):
+        desk = a_desk()
+        manage(desk)
+        desk.compact(where="dt = '1'")
+        desk.world.files.namespace.advance(3_600_000)
+        acts = {number: lambda: move(desk, "dt=1", "away"), number + calls: lambda: move(desk, "away", "dt=1")}
+        with at_call(desk, acts) as waiting:
+            desk.cleanup()
+        if len(waiting) == 1:
+            move(desk, "away", "dt=1")
+        desk.cleanup()
+        assert [length for name, (length, _) in files_of(desk).items() if names.may_be_joined(name)] == [3000], number
+        assert desk.log().standing == (), number
+        return len(waiting) == 2
+
+    every_call(play)

@@ -71,7 +71,10 @@ def _find(run: Run, unit: PlannedUnit, inside: Inside) -> Tuple[Optional[FileInf
     if path and names.base(path) == inside.file and find_at(run, unit, names.parent(path)):
         found = _look_at(files, path, inside)
         return found, found is None
-    is_moved = files.stat(unit.live) is None and files.is_anywhere(run.table.location, inside.file_id)
+    if files.stat(unit.live) is not None:
+        # It may have been away just when it was looked at.
+        return _look_at(files, in_live, inside), False
+    is_moved = files.is_anywhere(run.table.location, inside.file_id)
     return None, is_moved and not is_left(run, unit)
 
 
