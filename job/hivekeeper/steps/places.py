@@ -22,7 +22,7 @@ from hivekeeper.runlog.outcomes import Outcome
 from hivekeeper.runlog.run_files import PlannedUnit
 from hivekeeper.steps.observe import find_existing, look_at, qualify_all
 from hivekeeper.steps.run_directory import Run
-from hivekeeper.steps.whereabouts import is_old
+from hivekeeper.steps.whereabouts import usable_until
 
 log = logging.getLogger(__name__)
 
@@ -142,9 +142,11 @@ def _find_named(run: Run, table: Table, wanted: Sequence[str], place: str) -> Op
 
 def _partitions_by_place(run: Run, table: Table) -> Mapping[str, Partition]:
     known, clock = run.whereabouts, run.cluster.clock
-    if is_old(clock, known.partitions_ms):
-        began_ms, every = clock.monotonic_ms(), run.cluster.metastore.partitions(table)
-        known.partitions, known.partitions_ms = dict(zip(qualify_all(run.files, table, every), every)), began_ms
+    began_ms = clock.monotonic_ms()
+    if began_ms > known.partitions_until_ms:
+        every = run.cluster.metastore.partitions(table)
+        known.partitions = dict(zip(qualify_all(run.files, table, every), every))
+        known.partitions_until_ms = usable_until(clock, began_ms)
     return known.partitions
 
 

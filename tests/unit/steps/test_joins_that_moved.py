@@ -589,6 +589,35 @@ def test_whoever_keeps_moving_joined_files_does_not_have_a_cleanup_list_all_part
     assert desk.log().standing == ()
 
 
+@pytest.mark.parametrize("slow", ["find_paths", "partitions"])
+def test_what_takes_more_than_a_minute_is_not_read_again_for_each_joined_file(slow, monkeypatch):
+    """Half of these files are gone, the others in a directory of the table that is no partition's."""
+    desk, calls = a_desk(), []
+    units = many_joined(desk)
+    desk.compact()
+    desk.world.files.namespace.advance(3_600_000)
+    desk.world.files.writer.make_directory(desk.live("deep"))
+    for number, unit in enumerate(units):
+        (joined,) = (name for name in files_of(desk, unit) if names.may_be_joined(name))
+        if number % 2:
+            desk.world.files.writer.delete(f"{desk.live(unit)}/{joined}")
+        else:
+            desk.world.files.writer.rename_into(f"{desk.live(unit)}/{joined}", f"{desk.live('deep')}/{joined}")
+    port = type(desk.world.files if slow == "find_paths" else desk.world.metastore)
+    inner = getattr(port, slow)
+
+    def take_long(self, *arguments):
+        # To find one is quick.
+        if slow == "partitions" or len(arguments[1]) > 1:
+            calls.append(slow)
+            desk.world.clock.sleep_ms(70_000)
+        return inner(self, *arguments)
+
+    monkeypatch.setattr(port, slow, take_long)
+    desk.cleanup()
+    assert 0 < len(calls) < 5
+
+
 def test_a_joined_file_that_somebody_renamed_is_nobodys_backup_any_more():
     desk = a_desk()
     desk.compact(where="dt = '1'")
