@@ -48,7 +48,8 @@ class ConcatExchange:
 
     def rescue(self) -> Tuple[ManifestFile, ...]:
         strayed = self.joined.find_strayed()
-        return keep(strayed) if strayed and strayed.is_wrong(strayed.find_own()) else ()
+        # Not if another file has what was joined, which may be aside: T has no more than it had before then.
+        return keep(strayed) if strayed and strayed.is_file_wrong(strayed.find_own()) else ()
 
     def check(self) -> Checked:
         return check_often(self.run, self.unit, self.joined.ready)

@@ -106,7 +106,7 @@ class JoinedUnit:
         if path is None or is_below(path, self.run.control.top) or self.back.is_set_aside():
             return
         there = self._at(names.parent(path), names.base(path))
-        if path == self.in_live(self.join.file) or there.is_wrong(there.find_own()):
+        if path == self.in_live(self.join.file) or there.is_file_wrong(there.find_own()):
             raise FilesUnavailable(f"{path}: it was moved just now")
 
     def require_tail_gone(self) -> None:
@@ -218,11 +218,13 @@ class JoinedUnit:
         return self.run.files.blocks(path).get(self.join.file, ()) == self.join.planned_blocks(self.made)
 
     def is_wrong(self, own: Optional[FileInfo]) -> bool:
-        """Whether T is not what was planned. Concat goes by names, and somebody may have replaced a file since the check; and readers must
-        find the copy's rows. A file that somebody has written to since is not ours any more. `own`: what find_own has found.
+        """Whether T is not what was planned, or is aside for that. `own`: what find_own has found."""
+        return self.find_taken() is not None or self.is_file_wrong(own)
+
+    def is_file_wrong(self, own: Optional[FileInfo]) -> bool:
+        """Concat goes by names, and somebody may have replaced a file since the check; and readers must find the copy's rows. A file that
+        somebody has written to since is not ours any more.
         """
-        if self.find_taken() is not None:
-            return True
         if own is None:
             return False
         blocks, planned = blocks_of(self.run.files, own), self.join.planned_blocks(self.made)

@@ -274,6 +274,31 @@ def test_a_joined_file_that_somebody_moved_to_another_partition_under_another_na
     assert [effect.partition for effect in desk.log().effects] == ["dt=1"]
 
 
+def take_other(desk, place):
+    """Move the file that waits for its sources away, and put another one there, which takes them."""
+    (joined,) = (name for name in files_of(desk) if names.may_be_joined(name) and not names.is_hidden(name))
+    desk.world.files.writer.rename_into(f"{desk.live('dt=1')}/{joined}", place)
+    desk.world.files.writer.add(f"{desk.live('dt=1')}/{joined}", DataFile(("strange",)))
+
+
+@pytest.mark.parametrize("place", ["dt=1/other.parquet", "other.parquet"])
+@pytest.mark.parametrize("words", [*BEFORE_TAKEN, ["rename_exact", "copy-1"], ["rename_exact", "copy-3"]])
+def test_no_row_is_lost_that_another_file_took_in_the_place_of_the_joined_one_while_that_is_elsewhere(place, words):
+    desk = a_desk()
+
+    def take_other_then_wait():
+        take_other(desk, desk.live(place))
+        at(desk, words, lambda: desk.world.files.die_after(0))
+
+    at(desk, ["concat", "/dt=1/part"], take_other_then_wait)
+    with suppress(Killed):
+        desk.compact(where="dt = '1'")
+    survive(desk)
+    desk.recover()
+    assert desk.recover().code is Exit.DONE
+    assert {*ALL, "strange"} <= set(rows(desk)) | rows_aside(desk)
+
+
 def test_a_partition_that_was_renamed_after_a_join_is_cleaned_up_without_an_error_for_ever():
     desk = a_desk()
     manage(desk)
