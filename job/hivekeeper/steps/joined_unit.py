@@ -155,8 +155,7 @@ class JoinedUnit:
     def _is_in_live(self) -> bool:
         """Whether live is the directory that the run knows: what it had put there is in it, or T's copies wait to go back to it."""
         files = self.run.files
-        found = files.stat(self.in_live(self.join.file))
-        if found is not None and found.file_id == self.made.file_id:
+        if self.find_own() is not None:
             return True
         if self.back.directory_id:
             return self.back.is_from(self.unit.live)

@@ -281,7 +281,7 @@ def take_other(desk, place):
     desk.world.files.writer.add(f"{desk.live('dt=1')}/{joined}", DataFile(("strange",)))
 
 
-@pytest.mark.parametrize("place", ["dt=1/other.parquet", "other.parquet"])
+@pytest.mark.parametrize("place", ["dt=1/other.parquet", "other.parquet", "dt=2"])
 @pytest.mark.parametrize("words", [*BEFORE_TAKEN, ["rename_exact", "copy-1"], ["rename_exact", "copy-3"]])
 def test_no_row_is_lost_that_another_file_took_in_the_place_of_the_joined_one_while_that_is_elsewhere(place, words):
     desk = a_desk()
