@@ -7,6 +7,7 @@ not understand is left alone and reported.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Callable, Container, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -39,6 +40,7 @@ from hivekeeper.steps import (
 from hivekeeper.steps.exchange import Exchange
 from hivekeeper.steps.observe import find_existing, find_lives, find_overlap, look_at, qualify_all
 from hivekeeper.steps.run_directory import Returned, Run
+from hivekeeper.steps.whereabouts import Whereabouts
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +76,8 @@ def settle_runs(
             if not finish.remove_unplanned(cluster.files, paths):
                 raise _unknown_files(table, paths, f"{paths.top}, which has no plan")
             continue
-        run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every))
+        whereabouts = Whereabouts(most_ms=math.inf) if every else Whereabouts()
+        run = Run(cluster, table, control, paths, lock, rights=rights, returned=Returned(is_unlimited=every), whereabouts=whereabouts)
         settled.append((plan.run, (settle or settle_run)(run, plan, by)))
     # While a run was unfinished, nobody has removed the directory of another one.
     finish.tidy_up(cluster, table, control, is_gone=settle is not None, every=every or is_interrupted)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Dict, Mapping, Optional
 
 from hivekeeper.model import Partition
-from hivekeeper.ports import Clock, Files, NoPermission
+from hivekeeper.ports import Clock, Files, FilesUnavailable, NoPermission
 
 # So many are looked for one by one, before all that may have been moved are looked for at once; and how old what that showed may be, unless
 # it took longer: then it is used for as long as it took, so that half of the time at most goes into that.
 FEW, MOST_AGE_MS = 20, 60_000
+# For how long one run looks, while other tables wait: whoever moves its files on and on is looked for again and again.
+MOST_MS = 600_000
 
 
 @dataclass
@@ -22,27 +25,46 @@ class Whereabouts:
     `former`: by id the paths of all that a run may have to look for. `partitions`: by their directories. Both may be used until a time.
     """
 
+    most_ms: float = MOST_MS
+    spent_ms: float = 0.0
+    searches: int = 0
     former: Dict[int, str] = field(default_factory=dict)
     paths: Dict[int, str] = field(default_factory=dict)
-    searches: int = 0
     paths_until_ms: float = -math.inf
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     partitions_until_ms: float = -math.inf
 
     def find(self, files: Files, clock: Clock, near: str, file_id: int, former: str) -> Optional[str]:
-        """Where it is now; None if it does not exist, or its place is not shown to this user. `near`: as for Files.find_paths."""
-        hint = self.paths.get(file_id)
-        if hint is not None and _is_at(files, hint, file_id):
+        """Where it is now; None if it does not exist, or its place is not shown to this user. `near`: as for Files.find_paths. Raises
+        FilesUnavailable if it keeps being moved, or if the run has looked for too long.
+        """
+        hint = self._find_hinted(files, file_id)
+        if hint is not None:
             return hint
-        wanted, began_ms = {file_id: former}, clock.monotonic_ms()
-        finds_all = self.searches >= FEW and began_ms > self.paths_until_ms
+        if self.spent_ms > self.most_ms:
+            raise FilesUnavailable(f"{former}: files that were moved have been looked for for {self.most_ms / 60_000:.0f} minutes")
+        began_ms = clock.monotonic_ms()
+        found = self._find_at_once(files, clock, near, file_id) or self._find_alone(files, near, file_id, former)
+        self.spent_ms += clock.monotonic_ms() - began_ms
+        return found
+
+    def _find_hinted(self, files: Files, file_id: int) -> Optional[str]:
+        hint = self.paths.get(file_id)
+        return hint if hint is not None and _is_at(files, hint, file_id) else None
+
+    def _find_at_once(self, files: Files, clock: Clock, near: str, file_id: int) -> Optional[str]:
+        """With all others, if that was not done just now. One that keeps being moved is no reason not to find another one."""
+        began_ms = clock.monotonic_ms()
+        if self.searches < FEW or began_ms <= self.paths_until_ms:
+            return None
+        with suppress(FilesUnavailable):
+            self.paths.update(files.find_paths(near, self.former))
+        self.paths_until_ms = usable_until(clock, began_ms)
+        return self._find_hinted(files, file_id)
+
+    def _find_alone(self, files: Files, near: str, file_id: int, former: str) -> Optional[str]:
         self.searches += 1
-        if finds_all:
-            self.paths_until_ms = began_ms + MOST_AGE_MS
-            wanted.update(self.former)
-        found = files.find_paths(near, wanted)
-        if finds_all:
-            self.paths_until_ms = usable_until(clock, began_ms)
+        found = files.find_paths(near, {file_id: former})
         self.paths.update(found)
         return found.get(file_id)
 

@@ -68,9 +68,10 @@ public class Whereabouts {
     void findSome(final Map<Long, String[]> left, Map<Long, String> found) throws Exception {
       List<Long> ids = new ArrayList<Long>(left.keySet());
       final Map<Long, String> names = new ConcurrentHashMap<Long, String>();
+      final Map<Long, Long> parents = new ConcurrentHashMap<Long, Long>();
       List<Object> ways = WorkerPool.map(ids, new WorkerPool.Task() {
         public Object of(Object id) throws Exception {
-          return shownWayOf(((Long) id).longValue(), (String[]) left.get(id), names);
+          return shownWayOf(((Long) id).longValue(), (String[]) left.get(id), names, parents);
         }
       });
       Set<Long> closed = list(ways, names);
@@ -85,9 +86,9 @@ public class Whereabouts {
     }
 
     /** Like wayOf, but null if this user may not see it. */
-    private List<Long> shownWayOf(long id, String[] former, Map<Long, String> names) throws IOException {
+    private List<Long> shownWayOf(long id, String[] former, Map<Long, String> names, Map<Long, Long> parents) throws IOException {
       try {
-        List<Long> way = wayOf(id);
+        List<Long> way = wayOf(id, parents);
         if (way != null) findUnchanged(way, former, names);
         return way;
       } catch (IOException failed) {
@@ -96,15 +97,26 @@ public class Whereabouts {
       }
     }
 
-    /** The ids from this one up to `near` or the root; null if it does not exist, CHANGED if what is above it was moved meanwhile. */
-    private List<Long> wayOf(long id) throws IOException {
+    /**
+     * The ids from this one up to `near` or the root; null if it does not exist, CHANGED if what is above it was moved meanwhile. `parents`: what
+     * other ways have shown; that it is true no more shows at the end of a way.
+     */
+    private List<Long> wayOf(long id, Map<Long, Long> parents) throws IOException {
       if (id == 0 || idAt(byId(id)) != id) return null;
       List<Long> way = new ArrayList<Long>();
-      for (long at = id; at != 0 && way.size() < MOST_LEVELS; at = idAt(byId(at) + "/..")) {
+      for (long at = id; at != 0 && way.size() < MOST_LEVELS; at = parentOf(at, parents)) {
         way.add(at);
         if (at == nearId || at == rootId) return way;
       }
       return CHANGED;
+    }
+
+    private long parentOf(long id, Map<Long, Long> parents) throws IOException {
+      Long known = (Long) parents.get(id);
+      if (known != null) return known.longValue();
+      long parent = idAt(byId(id) + "/..");
+      parents.put(id, parent);
+      return parent;
     }
 
     /** Gives the names of those on a way that are called as they were, so that a directory of a million files need not be listed. */
