@@ -28,8 +28,27 @@ def literal(text: str) -> str:
 
 
 def shell(path: str) -> str:
-    """An argument of a command that a message shows for an operator to copy."""
-    return shlex.quote(path)
+    """An argument of a command that a message shows for an operator to copy.
+
+    Output shows what cannot be printed as an escape, so that is one of Bash's: in other quotes a tab would become `\\t`, to `hdfs dfs` a t.
+    """
+    # No argument can have a zero, which would end it.
+    path = path.replace("\0", "\ufffd")
+    return shlex.quote(path) if path.isprintable() else "$'" + "".join(map(_escape_for_bash, path)) + "'"
+
+
+def _escape_for_bash(char: str) -> str:
+    if char in "'\\":
+        return "\\" + char
+    return char if char.isprintable() else "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
+
+
+def hdfs(path: str, pattern: str = "") -> str:
+    """The same of an `hdfs dfs` command, for which each path is a pattern: whoever names a directory could otherwise mean those of others.
+
+    `pattern`: what follows the path and is meant as one.
+    """
+    return shell(re.sub(r"[\\*?{}\[\]]", r"\\\g<0>", path) + pattern)
 
 
 def partition_name(columns: Sequence[str], values: Sequence[str]) -> str:

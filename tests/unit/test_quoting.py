@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,25 @@ def test_each_command_to_copy_quotes_its_table():
     told = [line for text in sources for line in text.splitlines() if "--table {" in line]
     assert len(told) > 10
     assert [line for line in told if "--table {quoting.shell(" not in line] == []
+
+
+CONTROLS = ("cus\tomers", "a\nb'c", "\x07\\t$(id)", "\u202eb\x85", "\udc80", "{a,\tb}*?[c]\\")
+
+
+@pytest.mark.parametrize("text", [*NASTY, *CONTROLS], ids=ascii)
+def test_what_a_message_shows_is_one_argument_for_a_shell(text):
+    """Also what cannot be printed, which every output would replace by escapes that are other characters to a shell."""
+    shown = quoting.shell(text)
+    assert shown.isprintable()
+    found = subprocess.run(["bash", "-c", f"printf %s {shown}"], stdout=subprocess.PIPE, check=True)
+    assert found.stdout == text.encode("utf-8", "surrogatepass")
+
+
+def test_an_argument_is_not_ended_by_a_zero_in_a_name():
+    assert quoting.shell("/w/orders\0/x") == "'/w/orders\ufffd/x'"
+
+
+def test_each_path_of_an_hdfs_command_to_copy_is_no_pattern():
+    told = [found for path in SOURCE.rglob("*.py") for found in re.findall(r"hdfs dfs -[^{]*\{(.*)", path.read_text("utf-8"))]
+    assert len(told) == 4
+    assert [line for line in told if not line.startswith("quoting.hdfs(") or "quoting.shell(control" in line] == []

@@ -82,7 +82,7 @@ def explain_records(control: str, table_id: str, tables: Iterable[Table], databa
             return (
                 f"{name} was {'moved' if table.full_name == name else 'renamed'}: it is {table.full_name} at {table.location} now",
                 "if its columns and its owner say so too: "
-                f"hdfs dfs -mv {quoting.shell(control)} {quoting.shell(home)}, then: "
+                f"hdfs dfs -mv {quoting.hdfs(control)} {quoting.hdfs(home)}, then: "
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
     if any(table.full_name == name for table in tables):

@@ -93,7 +93,7 @@ def refuse_left_behind(cluster: Cluster, table: Table, trusted: Collection[str])
                 f"{table.full_name}: it was renamed, and its records and backups stayed in {control.top}",
                 code=Code.LEFT_BEHIND,
                 state="nothing was touched; where a run was interrupted, the rows may be in that directory alone",
-                next=f"hdfs dfs -mv {quoting.shell(control.top)} {quoting.shell(own.top)}, then: "
+                next=f"hdfs dfs -mv {quoting.hdfs(control.top)} {quoting.hdfs(own.top)}, then: "
                 f"hivekeeper recover --table {quoting.shell(table.full_name)}",
             )
 

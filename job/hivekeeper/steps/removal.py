@@ -128,7 +128,7 @@ def put_back(cluster: Cluster, table: Table, removed: ControlPaths, control: Con
             f"{table.full_name}: its records, which are still needed, are at {removed.top}, and there is a new {control.top}",
             code=Code.UNKNOWN_FILES,
             state="nothing was removed",
-            next=f"move the new one away, then: hdfs dfs -mv {quoting.shell(removed.top)} {quoting.shell(control.top)}, then: "
+            next=f"move the new one away, then: hdfs dfs -mv {quoting.hdfs(removed.top)} {quoting.hdfs(control.top)}, then: "
             f"hivekeeper recover --table {quoting.shell(table.full_name)}",
         ) from error
     log.warning("step=put-records-back done path=%r", control.top)
